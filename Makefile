@@ -61,7 +61,7 @@ $(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt
 	@$(BIN)/python -m infra.layers --target aws
 	@touch $@
 
@@ -137,6 +137,8 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
 	$(BIN)/$(LOCK) --extra answers --extra mcp --constraint requirements.txt --output-file requirements-answers.txt
+	$(BIN)/uv pip compile requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
+	  --python-version 3.11 --python-platform linux --quiet --no-header --output-file requirements-milvus.txt
 	for name in clients llama-index; do \
 	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
 	    --output-file requirements-$$name.txt || exit 1; \

@@ -10,7 +10,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common.config import BEDROCK_ENGINE, DEFAULT_RERANKING_MODEL, QuerySettings, RetrieverToolSettings
+from ragstack_common.config import (
+    BEDROCK_ENGINE,
+    DEFAULT_EMBEDDING,
+    DEFAULT_RERANKING_MODEL,
+    MILVUS_ENGINE,
+    QuerySettings,
+    RetrieverToolSettings,
+)
 
 IN_THE_LAYER: Final = frozenset(
     {BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
@@ -18,6 +25,12 @@ IN_THE_LAYER: Final = frozenset(
 """Engines and wrappers that need nothing but boto3. The others embed queries themselves, which takes numpy at least."""
 
 BY_CONNECTION_STRING: Final = "vector_store"
+
+EXTRA_LAYERS: Final = frozenset({MILVUS_ENGINE})
+"""Engines whose packages are an extra layer of the same name, which has numpy, for embeddings."""
+
+EMBEDDINGS_WITH_NUMPY: Final = frozenset({"hashed", "bedrock"})
+"""They need no other package."""
 
 S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
 """Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
@@ -82,11 +95,21 @@ class Engine:
 
     @property
     def lacking(self) -> list[str]:
-        """Name the engines and rerankers whose packages are not in the layer of this project."""
+        """Name the engines, rerankers and embeddings whose packages are in no layer of this project."""
         parts = [*_parts(self.config)]
-        engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER - {BY_CONNECTION_STRING}
+        engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER - {BY_CONNECTION_STRING} - EXTRA_LAYERS
         rerankers = {name for part in parts for name, _ in _reranker(part)} - RERANKERS_IN_THE_LAYER
-        return sorted(engines | rerankers)
+        embeddings = {_embedding(part) for part in parts if part.get("type") in EXTRA_LAYERS} - EMBEDDINGS_WITH_NUMPY
+        return [
+            *(f"the engine {name}" for name in sorted(engines)),
+            *(f"the reranker {name}" for name in sorted(rerankers)),
+            *(f"the embedding {name}" for name in sorted(embeddings)),
+        ]
+
+    @property
+    def extra_layers(self) -> set[str]:
+        """Name the layers that a function needs next to the shared ones."""
+        return {str(part.get("type")) for part in _parts(self.config)} & EXTRA_LAYERS
 
     @property
     def problem(self) -> str | None:
@@ -185,6 +208,11 @@ def _reranker(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     options = _options(choice)
     name, _, model = str(options.get("type", "")).partition(":")
     yield name, model or str(options.get("model") or "")
+
+
+def _embedding(part: Mapping[str, Any]) -> str:
+    """Return the kind of a part's embedding."""
+    return str(part.get("embedding") or DEFAULT_EMBEDDING).partition(":")[0]
 
 
 def _options(choice: Any) -> Mapping[str, Any]:

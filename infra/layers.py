@@ -29,7 +29,9 @@ from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
-EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {"answers": ROOT / "requirements-answers.txt"}
+EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
+    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus")
+}
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
 
 SOURCE: Final = ROOT / "ragstack_common"
@@ -73,7 +75,7 @@ NOT_DEPLOYED: Final = (
 MAX_UNZIPPED_MB: Final = 250
 """Source: Lambda quotas, deployment package size, unzipped, all layers together."""
 
-RECIPE: Final = "1"
+RECIPE: Final = "2"
 """Goes up when the way of building changes, so that layers are built again."""
 
 _EARLIEST_ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
@@ -207,8 +209,9 @@ def _install(wheels: Wheels, pins: frozenset[str], packages: Path) -> None:
 def _strip(packages: Path) -> None:
     """Remove what no function reads at run time."""
     shutil.rmtree(packages / "bin", ignore_errors=True)
-    for folder in packages.rglob("__pycache__"):
-        shutil.rmtree(folder)
+    for name in ("__pycache__", "tests"):
+        for folder in [*packages.rglob(name)]:
+            shutil.rmtree(folder, ignore_errors=True)  # it may be inside another one
     for stub in packages.rglob("*.pyi"):
         stub.unlink()
     for description in packages.glob("botocore/data/*"):

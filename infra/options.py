@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from infra.engine import Engine, engines_of, is_answer_model
+from infra.layers import extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
     EVERY_COLLECTION,
+    MILVUS_ENGINE,
     OTHER_STORE,
     AnswerSettings,
     BusName,
@@ -123,6 +125,22 @@ Schedule = Annotated[
 ]
 """Source: EventBridge user guide, schedule expressions."""
 
+
+def _separated(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+
+SubnetIds = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...],
+    BeforeValidator(_separated),
+    Allowed("ids of subnets, such as subnet-0123456789abcdef0, separated by commas"),
+]
+SecurityGroupIds = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...],
+    BeforeValidator(_separated),
+    Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
+]
+
 SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a JSON file")]
 
 LayerArn = Annotated[
@@ -184,11 +202,20 @@ class ContextValues(Settings):
     answers_layer: LayerFile | None = Field(
         None, description="the same for the packages that only the function `answers` has"
     )
+    milvus_layer: LayerFile | None = Field(
+        None, description="the same for the packages of Milvus, which are deployed if a collection is in Milvus"
+    )
     web_adapter_layer: LayerArn | None = Field(
         None,
         description="the Lambda Web Adapter for arm64, in partitions other than `aws`, or a copy of your own; by"
         " default the layer that AWS publishes in each Region",
     )
+    vpc_subnet_ids: SubnetIds | None = Field(
+        None,
+        description="run the functions that search in these subnets, for a Milvus server in a VPC; with"
+        " `vpc_security_group_ids`",
+    )
+    vpc_security_group_ids: SecurityGroupIds | None = Field(None, description="their security groups")
     alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
     alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
@@ -236,6 +263,14 @@ class ContextValues(Settings):
             (
                 on_aws and "answers_endpoint" in given,
                 "answers_endpoint is for target=local: on AWS the function answers itself",
+            ),
+            (
+                self.vpc_subnet_ids and not on_aws,
+                "vpc_subnet_ids is for target=aws: local functions run on this machine",
+            ),
+            (
+                bool(self.vpc_subnet_ids) is not bool(self.vpc_security_group_ids),
+                "vpc_subnet_ids and vpc_security_group_ids belong together: give both",
             ),
             (
                 self.alarm_topic and self.alarm_email,
@@ -338,6 +373,20 @@ class Options(ContextValues):
         return engines_of(self.query, self.retriever_tool)
 
     @property
+    def extra_layers(self) -> dict[str, Path]:
+        """The layers that engines need next to the shared ones, by name.
+
+        A layer of the deployer's own, instead of the shared one, has the packages of engines too.
+        """
+        names = {name for engine in self.engines for name in engine.extra_layers}
+        own = {MILVUS_ENGINE: self.milvus_layer}
+        return {
+            name: own[name] or extra_layer(name, self.target)
+            for name in sorted(names)
+            if own[name] or not self.dependencies_layer
+        }
+
+    @property
     def invocations_at_once(self) -> int:
         """Concurrent invocations of a function that calls the knowledge base, 2 to 10: just enough for the call rate.
 
@@ -362,16 +411,12 @@ def context_names() -> set[str]:
 def _check_engines(options: Options) -> None:
     if options.query.search_type == "HYBRID" and not options.uses_existing_knowledge_base:
         raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
-    if EVERY_COLLECTION in options.retriever_tool.retriever_tool_collections:
-        raise OptionError(
-            f"retriever_tool_collections={EVERY_COLLECTION} is invalid: it must name the collections, because the"
-            " function gets permissions for these"
-        )
+    _check_retriever_tool(options.retriever_tool, options.target)
     lacking = sorted({name for engine in options.engines for name in engine.lacking})
     if lacking and not options.dependencies_layer:
         raise OptionError(
-            f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
-            " its zip file as dependencies_layer"
+            f"{' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give its zip"
+            " file as dependencies_layer"
         )
     for name, model in {
         "answer_model": options.answers.answer_model,
@@ -387,12 +432,34 @@ def _check_engines(options: Options) -> None:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
 
 
+def _check_retriever_tool(tool: RetrieverToolSettings, target: Target) -> None:
+    is_milvus = tool.engine == MILVUS_ENGINE
+    if EVERY_COLLECTION in tool.retriever_tool_collections and not is_milvus:
+        raise OptionError(
+            f"retriever_tool_collections={EVERY_COLLECTION} is invalid: it must name the collections, because the"
+            " function gets permissions for these"
+        )
+    if is_milvus and not tool.retriever_tool_collections:
+        raise OptionError(
+            f"milvus_address needs retriever_tool_collections: name the collections, or write {EVERY_COLLECTION} for"
+            " all collections of the database"
+        )
+    if tool.milvus_address and target is Target.AWS and not _SERVER.match(tool.milvus_address):
+        raise OptionError(
+            f"milvus_address={tool.milvus_address} is invalid: a deployed function needs the address of a server, such"
+            " as milvus.example.com:19530"
+        )
+
+
 def _of_file(name: str) -> dict[str, str]:
     try:
         return {key: as_text(value) for key, value in read_settings(Path(name)).items()}
     except ValueError as error:
         raise OptionError(f"{SETTINGS}={name} is invalid: {error}") from error
 
+
+_SERVER: Final = re.compile(r"(https?|tcp)://.|[^/:]+:\d+$", re.IGNORECASE)
+"""An address of Milvus that other machines reach: no file, and no socket of this machine."""
 
 _OUR_NAME: Final = re.compile(r"[a-z][a-z_]*")
 """Names of the CDK's own context hold a colon, a hyphen, an at sign or an upper case letter."""

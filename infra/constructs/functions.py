@@ -68,6 +68,16 @@ WEB_ADAPTER_ENVIRONMENT: Final = {
 }
 """Source: Lambda Web Adapter, environment variables."""
 
+NETWORK_INTERFACE_ACTIONS: Final = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""Source: Lambda developer guide, required IAM permissions for functions in a VPC."""
+
 DOCUMENTS_TIMEOUT_SECONDS: Final = 29
 """As long as API Gateway waits."""
 
@@ -146,6 +156,7 @@ class PythonFunction(Construct):
         environment: Mapping[str, str] | None = None,
         handler: str = "handler.handler",
         layers: Sequence[lambda_.ILayerVersion] = (),
+        searches: bool = False,
     ) -> None:
         """Create the function.
 
@@ -162,6 +173,7 @@ class PythonFunction(Construct):
             environment: The variables that only the stacks know.
             handler: What Lambda calls, or starts.
             layers: Layers that only this function has.
+            searches: Whether it searches: it gets the layers of engines, and is in the VPC that the deployer chose.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
@@ -185,7 +197,7 @@ class PythonFunction(Construct):
                 **options.environment(*settings),
             },
             handler=handler,
-            layers=[*_shared_layers(Stack.of(self), options), *layers],
+            layers=[*_shared_layers(Stack.of(self), options, with_engines=searches), *layers],
             log_group=log_group,
             memory_size=memory_mb,
             role=role,
@@ -193,7 +205,18 @@ class PythonFunction(Construct):
             timeout=Duration.seconds(timeout_seconds),
             tracing=lambda_.Tracing.ACTIVE,
         )
+        if searches and options.vpc_subnet_ids and options.vpc_security_group_ids:
+            self._join(options.vpc_subnet_ids, options.vpc_security_group_ids)
         watch_function(self, self.function, name=folder, consequence=consequence)
+
+    def _join(self, subnet_ids: Sequence[str], security_group_ids: Sequence[str]) -> None:
+        """Attach the function to subnets of a VPC."""
+        resource = self.function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)
+        resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=[*subnet_ids], security_group_ids=[*security_group_ids]
+        )
+        self.function.add_to_role_policy(iam.PolicyStatement(actions=[*NETWORK_INTERFACE_ACTIONS], resources=["*"]))
 
 
 def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
@@ -207,6 +230,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options) -> l
         folder="query",
         memory_mb=API_MEMORY_MB,
         options=options,
+        searches=True,
         settings=[QuerySettings, RetrieverToolSettings],
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
@@ -233,6 +257,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         layers=_answer_layers(own, options),
         memory_mb=API_MEMORY_MB,
         options=options,
+        searches=True,
         settings=[QuerySettings, AnswerSettings, RetrieverToolSettings],
         timeout_seconds=min(MAX_TIMEOUT_SECONDS, math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS),
     ).function
@@ -289,6 +314,8 @@ def _let_search(function: lambda_.Function, path: IngestionPath, options: Option
     path.registry.grant(function, LIST, [CATALOGUE])
     for engine in options.engines:
         engine.grant(function, Stack.of(function))
+    if secret := options.retriever_tool.milvus_secret:
+        iam.Grant.add_to_principal(actions=["secretsmanager:GetSecretValue"], grantee=function, resource_arns=[secret])
 
 
 def documents_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
@@ -427,12 +454,14 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
     )
 
 
-def _shared_layers(stack: Stack, options: Options) -> list[lambda_.ILayerVersion]:
+def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.ILayerVersion]:
     """Return the layers of *stack*. A version that another stack imports could never be replaced."""
     assets = {
         "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
         "CommonLayer": common_layer(),
     }
+    if with_engines:
+        assets |= {f"{name.title()}Layer": path for name, path in options.extra_layers.items()}
     layers: list[lambda_.ILayerVersion] = []
     for construct_id, path in assets.items():
         existing = stack.node.try_find_child(construct_id)

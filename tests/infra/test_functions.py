@@ -49,6 +49,9 @@ RIGHTS = {
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "s3:ListBucket"},
 }
+MAX_LAYERS = 5
+"""Source: Lambda quotas, layers of a function."""
+
 RECEIVERS = {
     "documents": {"ChangesEvents", "JobsQueue"},
     "ingestion": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
@@ -218,6 +221,39 @@ def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_ev
     assert ":inference-profile/us.cohere.embed-v4:0" in invoked
     assert ":bedrock:*::foundation-model/cohere.embed-v4:0" in invoked
     assert ":s3vectors:us-west-2:" in assembly.rights("query")["s3vectors:QueryVectors"]
+    assert assembly.violations == []
+
+
+def test_a_milvus_server_brings_its_layer_its_secret_and_the_vpc_to_the_functions_that_search(
+    synthesize: Any, stand_in_layer: Path
+) -> None:
+    secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:milvus-AbCdEf"
+    network = {
+        "vpc_subnet_ids": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
+        "vpc_security_group_ids": "sg-0123456789abcdef0",
+    }
+    milvus = {
+        "milvus_address": "milvus.internal:19530",
+        "milvus_database": "shop",
+        "milvus_secret": secret,
+        "retriever_tool_collections": "xmidas,docs",
+    }
+
+    assembly = synthesize(**milvus, **network, milvus_layer=str(stand_in_layer))
+
+    for service in ("answers", "query"):
+        function = assembly.function(service)
+        assert "MilvusLayer" in json.dumps(function["Layers"])
+        assert len(function["Layers"]) <= MAX_LAYERS
+        assert function["VpcConfig"] == {
+            "SubnetIds": network["vpc_subnet_ids"].split(","),
+            "SecurityGroupIds": [network["vpc_security_group_ids"]],
+        }
+        assert assembly.environment(service).items() >= {(name.upper(), value) for name, value in milvus.items()}
+        assert secret in assembly.rights(service)["secretsmanager:GetSecretValue"]
+        assert "ec2:CreateNetworkInterface" in assembly.rights(service)
+    assert "VpcConfig" not in assembly.function("documents")
+    assert "MilvusLayer" not in json.dumps(assembly.function("documents")["Layers"])
     assert assembly.violations == []
 
 

@@ -34,9 +34,34 @@ def built(target: Target) -> Path:
     return layer
 
 
+def extra(name: str) -> Path:
+    pins = layers._pins(layers.EXTRA_REQUIREMENTS[name]) - layers._pins(REQUIREMENTS)
+    layer = BUILD / f"{name}-aws-{layers._fingerprint(Wheels.for_target(Target.AWS), pins)}.zip"
+    if not layer.is_file():
+        pytest.skip(f"the layer {name} has not been built (python -m infra.layers does it)")
+    return layer
+
+
 @pytest.mark.parametrize("target", Target)
 def test_the_layer_fits_into_lambda(target: Target) -> None:
     assert layers.unzipped_megabytes(built(target)) < 60 < layers.MAX_UNZIPPED_MB
+
+
+def test_the_function_with_every_layer_fits_into_lambda() -> None:
+    needed = [built(Target.AWS), *(extra(name) for name in layers.EXTRA_REQUIREMENTS)]
+
+    assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 170 < layers.MAX_UNZIPPED_MB
+
+
+def test_the_layer_of_milvus_has_no_tests_and_no_second_copy_of_what_is_shared() -> None:
+    packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
+    names = zipfile.ZipFile(extra("milvus")).namelist()
+
+    own = {name.split("/")[1] for name in names}
+    assert {"grpc", "numpy", "pymilvus"} <= own
+    assert not {"milvus_lite", "botocore", "urllib3"} & own
+    assert own & packages == set()
+    assert not [name for name in names if "/tests/" in name]
 
 
 def test_the_layer_for_aws_has_lambdas_interpreter_and_processor() -> None:

@@ -82,6 +82,9 @@ def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, te
         Options.from_context({"settings": str(file)})
 
 
+MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collections": "*"}
+
+
 @pytest.mark.parametrize(
     ("context", "says"),
     [
@@ -121,12 +124,29 @@ def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, te
             {"retrieval_engine": "federated", "retrieval_engine_config": '{"backends": [{"type": "s3_vectors"}]}'},
             "the engine s3_vectors needs packages that the layer lacks",
         ),
-        ({"retriever_tool_engine": "milvus"}, "the engine milvus needs packages that the layer lacks"),
+        ({"retriever_tool_engine": "milvus"}, "milvus_address needs retriever_tool_collections: name the collections"),
+        (
+            {**MILVUS, "milvus_address": "milvus.db"},
+            "milvus_address=milvus.db is invalid: a deployed function needs the address of a server",
+        ),
+        (
+            {**MILVUS, "retriever_tool_embedding": "onnx:/models/mini"},
+            "the embedding onnx needs packages that the layer lacks",
+        ),
+        (
+            {**MILVUS, "milvus_secret": "milvus"},
+            "milvus_secret=milvus is invalid: it must be the whole ARN of a secret",
+        ),
+        ({"vpc_subnet_ids": "subnet-1"}, "vpc_subnet_ids=subnet-1 is invalid: it must be ids of subnets"),
+        (
+            {"vpc_subnet_ids": "subnet-0123456789abcdef0"},
+            "vpc_subnet_ids and vpc_security_group_ids belong together: give both",
+        ),
         ({"retriever_tool_collections": "*"}, "retriever_tool_collections=* is invalid: it must name"),
         ({"retriever_tool_collections": '{"a": 7}'}, "retriever_tool_collections is invalid: each collection needs"),
         (
             reranked("acme"),
-            "the engine acme needs packages that the layer lacks",
+            "the reranker acme needs packages that the layer lacks",
         ),
         (
             reranked("bedrock:cohere.rerank-v3-5:0"),
