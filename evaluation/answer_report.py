@@ -123,7 +123,7 @@ def notes(measured: Sequence[MeasuredAnswers]) -> Iterator[str]:
         if judge is None:
             continue
         unread = (
-            f"of {judge.verdicts} verdicts of {judge.provider.model}, {judge.unparsable} could not be read and"
+            f"of {judge.verdicts} verdicts of {judge.model}, {judge.unparsable} could not be read and"
             f" {judge.failed} failed"
         )
         if not judge.controls:

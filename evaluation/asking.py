@@ -1,11 +1,10 @@
 """Answers to the questions of a data set, as the API gives them, and what is judged of them."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,11 +13,11 @@ from evaluation.answers import FAILED, JUDGED, MEASURES, Asked, Kind, Ratio
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.index import Index
 from evaluation.judge import Judge
+from evaluation.language_models import provided
 from evaluation.measuring import Progress, Servers
 from evaluation.metrics import documents_of
 from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
 from ragstack_common.answering.answer import Answer, Source
-from ragstack_common.answering.factory import provider_from
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.search import QueryService
@@ -37,9 +36,6 @@ from ragstack_common.errors import GenerationError, RagStackError
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.base import Wrapper
 from ragstack_common.retrieval.merge import best_relevance
-
-LLM_URL: Final = "RAGSTACK_LLM_URL"
-"""Variable of the local Bedrock: the OpenAI-compatible server that its models are on."""
 
 LONGEST_ANSWER_SECONDS: Final = 900.0
 """No answer is lost to the deadline while quality is measured."""
@@ -154,12 +150,10 @@ class AnswerPlan:
         questions = self._questions
         with Servers(self.data, self.cache, progress) as servers:
             for setup in self.setups:
-                index = servers.index(setup)
-                judge = None if self.judge is None else _judge(self.judge, index)
-                with progress.bar(setup.label, len(questions)) as advance:
-                    asked = self._asked(setup, index, questions, judge, advance)
-                if judge is not None and setup is self.setups[0]:
-                    judge.check(self.data.queries)
+                with progress.bar(setup.label, len(questions)) as advance, _judging(self.judge) as judge:
+                    asked = self._asked(setup, servers.index(setup), questions, judge, advance)
+                    if judge is not None and setup is self.setups[0]:
+                        judge.check(self.data.queries)
                 yield MeasuredAnswers(setup, asked, judge)
 
     @property
@@ -274,22 +268,21 @@ def _service(setup: AnswerSetup, index: Index, data: DataSet) -> Iterator[tuple[
             "RERANK": setup.rerank,
         }
     )
-    answers = AnswerSettings.from_env(
-        {
-            "ANSWER_CONTEXT_TOKENS": str(setup.context_tokens),
-            "ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS),
-            **({} if setup.answer_model is None else {"ANSWER_MODEL": setup.answer_model}),
-        }
-    )
-    with closing(QueryService(settings, without)) as searches:
-        yield AskService(answers, searches, provider_from(answers, _model_client(index))), without
+    answering = {
+        "ANSWER_CONTEXT_TOKENS": str(setup.context_tokens),
+        "ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS),
+    }
+    with (
+        provided(setup.answer_model, answering) as (answers, provider),
+        closing(QueryService(settings, without)) as searches,
+    ):
+        yield AskService(answers, searches, provider), without
 
 
-def _model_client(index: Index) -> Any:
-    """Return the client of models: the private local Bedrock's if it forwards to one; None is Amazon Bedrock's."""
-    return index.client("bedrock-runtime") if os.environ.get(LLM_URL) else None
-
-
-def _judge(model: str, index: Index) -> Judge:
-    settings = AnswerSettings.from_env({"ANSWER_MODEL": model, "ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS)})
-    return Judge(provider_from(settings, _model_client(index)))
+@contextmanager
+def _judging(model: str | None) -> Iterator[Judge | None]:
+    if model is None:
+        yield None
+        return
+    with provided(model, {"ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS)}) as (_, provider):
+        yield Judge(model, provider)

@@ -114,8 +114,8 @@ def evaluate(
     answer_model: Annotated[
         str | None,
         typer.Option(
-            help="With --answers: the model, on the server at RAGSTACK_LLM_URL, otherwise on Amazon Bedrock. By default"
-            " answers quote the documents."
+            help="With --answers: a model of the OpenAI-compatible server at RAGSTACK_LLM_URL, otherwise of Amazon"
+            " Bedrock. By default answers quote the documents."
         ),
     ] = None,
     judge: Annotated[

@@ -40,6 +40,9 @@ WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 FAILED: Final = ("FAILED", "it was not ingested")
 KNOWLEDGE_BASE: Final = "evaluation"
 
+NO_SERVICE: Final = "http://127.0.0.1:9"
+"""Nothing listens there."""
+
 SIDECAR_SUFFIX: Final = ".metadata.json"
 """Source: Amazon Bedrock User Guide, metadata files of documents."""
 
@@ -78,7 +81,12 @@ class Index:
 
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client."""
-        return local_client(service, self.url, Config(read_timeout=CALL_SECONDS, retries={"mode": "standard"}))
+        return client_of(self.url, service)
+
+
+def client_of(url: str, service: str) -> Any:
+    """Make an unmodified boto3 client of a private local Bedrock."""
+    return local_client(service, url, Config(read_timeout=CALL_SECONDS, retries={"mode": "standard"}))
 
 
 @contextmanager
@@ -100,13 +108,31 @@ def serving(
         StackError: The local Bedrock does not start, or ended.
     """
     folder = indexing.folder(cache, data)
-    folder.mkdir(parents=True, exist_ok=True)
-    with held_interrupts():
-        child = _start(indexing, folder, cosine_share)
-    try:
-        index = _opened(_announced_url(child), folder)
+    arguments = ["--embedding", _absolute(indexing.embedding)]
+    arguments += [] if cosine_share is None else ["--cosine-share", str(cosine_share)]
+    arguments += [] if indexing.contextual_headers else ["--no-contextual-headers"]
+    # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
+    uses_aws = indexing.embedding.startswith("bedrock:")
+    environment = dict(os.environ) if uses_aws else local_environment(NO_SERVICE)
+    with running(folder, arguments, environment) as (child, url):
+        index = _opened(url, folder)
         _fill(index, data, child, progress)
         yield index
+
+
+@contextmanager
+def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[tuple[Child, str]]:
+    """Start a private local Bedrock on a free port, yield its process and URL, and stop it.
+
+    Raises:
+        StackError: It does not start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder), *arguments]
+    with held_interrupts():
+        child = Child.start("The local Bedrock", command, environment, folder / "bedrock.log", ends_with_parent=True)
+    try:
+        yield child, _announced_url(child)
     finally:
         child.stop()
 
@@ -140,17 +166,6 @@ def inline_attributes(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the metadata as inline attributes: values of other types are left out, and long lists are cut."""
     typed = ((key, _typed(value)) for key, value in metadata.items())
     return [{"key": key, "value": value} for key, value in typed if value is not None]
-
-
-def _start(indexing: Indexing, folder: Path, cosine_share: float | None) -> Child:
-    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
-    command += ["--embedding", _absolute(indexing.embedding)]
-    command += [] if cosine_share is None else ["--cosine-share", str(cosine_share)]
-    command += [] if indexing.contextual_headers else ["--no-contextual-headers"]
-    # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
-    uses_aws = indexing.embedding.startswith("bedrock:")
-    environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
-    return Child.start("The local Bedrock", command, environment, folder / "bedrock.log", ends_with_parent=True)
 
 
 def _announced_url(child: Child) -> str:

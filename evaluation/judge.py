@@ -45,6 +45,7 @@ class Judge:
         controls_right: Control answers that were judged right.
     """
 
+    model: str
     provider: ModelProvider
     verdicts: int = 0
     unparsable: int = 0
@@ -84,7 +85,7 @@ class Judge:
     def as_json(self) -> dict[str, str | int]:
         """Return the model and the counts."""
         names = ("verdicts", "unparsable", "failed", "controls", "controls_right")
-        return {"model": self.provider.model} | {name: getattr(self, name) for name in names}
+        return {"model": self.model} | {name: getattr(self, name) for name in names}
 
     def _asked(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:
         shown = json.dumps({"question": question, "references": references, "answer": answer}, ensure_ascii=False)

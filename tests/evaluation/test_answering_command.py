@@ -78,27 +78,28 @@ def test_a_model_answers_and_another_judges(
     monkeypatch.setenv("RAGSTACK_DATA", str(home))
     with language_model() as model:
         monkeypatch.setenv("RAGSTACK_LLM_URL", model.url)
-        model.says(pieces=("It hovers [1] and hunts [99].\n", "VERDICT: correct"))
+        model.says(models=("qwen3:8b", "org/judge"), pieces=("It hovers [1] and hunts [99].\n", "VERDICT: correct"))
         run(
             "eval",
             data,
             "--answers",
             "--answer-model",
-            "amazon.nova-lite-v1:0",
+            "qwen3:8b",
             "--judge",
-            "amazon.nova-pro-v1:0",
+            "org/judge",
             "--output",
             tmp_path / "out",
         )
 
     (setup,) = document(tmp_path / "out")["setups"]
     measures = {name: figure["mean"] for name, figure in setup["measures"].items()}
-    assert setup["label"] == "amazon.nova-lite-v1:0, HYBRID, hashed"
+    assert setup["label"] == "qwen3:8b, HYBRID, hashed"
     assert measures["judged correct"] == 1
     assert measures["removed citations"] == 1
     assert measures["unsupported"] == 0.5
+    assert {asked["model"] for asked in model.asked} == {"qwen3:8b", "org/judge"}
     assert setup["judge"] == {
-        "model": "amazon.nova-pro-v1:0",
+        "model": "org/judge",
         "verdicts": 3,
         "unparsable": 0,
         "failed": 0,
