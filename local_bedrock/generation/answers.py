@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from ragstack_common.answering.markers import MARKERS, MarkerReader, numbers_in
 from ragstack_common.answering.models import CHARACTERS_IN_TOKEN, estimated_tokens
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "content_filtered"]
@@ -171,14 +172,12 @@ def with_parts(given: Iterable[Given]) -> Iterator[Text | Part | End]:
             yield piece
 
 
-_NUMBERS: Final = r"\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\]"
-_MARKED: Final = re.compile(rf"[ \t]*((?:{_NUMBERS}\s*)*{_NUMBERS})([.!?。]*)")
-_NEXT_PERHAPS_BEGUN: Final = re.compile(r"\s*(?:\[[\d\s,;]{0,60})?\Z")
-_PERHAPS_BEGUN: Final = re.compile(r"[ \t]*(?:\[[\d\s,;\[\]]{0,60})?\Z")
+_MARKED: Final = re.compile(rf"[ \t]*({MARKERS}(?:\s*{MARKERS})*)([.!?。]*)")
+_PERHAPS_MARKED: Final = re.compile(rf"[ \t]*(?:{MARKERS}(?:\s|{MARKERS})*[.!?。]*)?\Z")
 
 
 def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
-    """Replace each "[1]" by its sources; numbers without a passage are dropped.
+    """Replace each citation marker, such as [1], by its sources; numbers without a passage are dropped.
 
     A punctuation mark after a number belongs to the sentence before: "It is [1]." becomes "It is." with source 1.
 
@@ -186,29 +185,20 @@ def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
         given: The answer with numbers, in pieces of any size.
         passages: The number of passages.
     """
-    text = ""
+    reader, text = MarkerReader(range(1, passages + 1)), ""
     for piece in given:
-        if isinstance(piece, Text):
-            text += piece.text
-        divided, text = _divided(text, passages, last=not isinstance(piece, Text))
-        yield from (part for part in divided if part != Text(""))
-        if not isinstance(piece, Text):
+        last = not isinstance(piece, Text)
+        text += reader.feed(piece.text if isinstance(piece, Text) else "", last=last)
+        undecided = None if last else _PERHAPS_MARKED.search(text)
+        end = undecided.start() if undecided else len(text)
+        start = 0
+        for match in _MARKED.finditer(text, 0, end):
+            if said := text[start : match.start()] + match[2]:
+                yield Text(said)
+            yield Sources(tuple(number - 1 for number in numbers_in(match[1])))
+            start = match.end()
+        if start < end:
+            yield Text(text[start:end])
+        text = text[end:]
+        if last:
             yield piece
-
-
-def _divided(text: str, passages: int, *, last: bool) -> tuple[list[Given], str]:
-    """Split a text at its numbers; also return the end of the text that later pieces may continue."""
-    given: list[Given] = []
-    start = 0
-    for match in _MARKED.finditer(text):
-        goes_on = match.end() == len(text) or (not match[2] and _NEXT_PERHAPS_BEGUN.match(text, match.end()))
-        if goes_on and not last:
-            return given, text[start:]
-        given.append(Text(text[start : match.start()] + match[2]))
-        numbers = dict.fromkeys(int(number) - 1 for number in re.findall(r"\d+", match[1]))
-        known = tuple(index for index in numbers if 0 <= index < passages)
-        given += [Sources(known)] if known else []
-        start = match.end()
-    begun = None if last else _PERHAPS_BEGUN.search(text, start)
-    end = begun.start() if begun else len(text)
-    return [*given, Text(text[start:end])], text[end:]
