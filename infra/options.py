@@ -141,7 +141,7 @@ SecurityGroupIds = Annotated[
     Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
 ]
 
-SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a JSON file")]
+SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
 
 LayerArn = Annotated[
     str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
@@ -224,7 +224,7 @@ class ContextValues(Settings):
     )
     settings: SettingsFile | None = Field(
         None,
-        description="more context values, such as those of `ragstack tune --write`; the command line wins",
+        description="[a file of settings](#files-of-settings); the command line wins",
     )
     cosine_share: float | None = Field(
         None,

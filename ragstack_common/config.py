@@ -575,3 +575,18 @@ class KnowledgeSettings(Settings):
         validation_alias="EMBEDDING_MODEL",
         description="embedding, as `--embedding` takes it, or the folder of an ONNX model; by default the collection's",
     )
+    pooling: str | None = Field(
+        None, description="how an ONNX model pools the vectors of tokens; by default as the collection was built"
+    )
+    chunk_size: int | None = Field(
+        None, ge=100, le=100_000, description="maximum characters of a chunk; a search checks that it was built so"
+    )
+    chunk_overlap: int | None = Field(
+        None, ge=0, le=50_000, description="maximum characters that a chunk repeats; a search checks it too"
+    )
+
+    @property
+    def embedding_with_pooling(self) -> str | None:
+        """The embedding, as ``--embedding`` takes it; None for the collection's."""
+        is_plain_onnx = self.embedding is not None and self.embedding.startswith("onnx:") and "#" not in self.embedding
+        return f"{self.embedding}#{self.pooling}" if is_plain_onnx and self.pooling else self.embedding

@@ -41,17 +41,47 @@ COMMENT: Final = "//"
 """Name of a member of a settings file that programs ignore."""
 
 
+TARGETS: Final = Path("targets")
+"""The folder of files of settings that have a name: a target. Source: specification 002, ``targets/<target>.txt``."""
+
+LINES_SUFFIX: Final = ".txt"
+"""Of a file of settings with lines as in an environment, ``SEARCH_K=15``; others are JSON."""
+
+
+def target_file(name: str) -> Path:
+    """Return the file of a target."""
+    return TARGETS / f"{name}{LINES_SUFFIX}"
+
+
 def read_settings(file: Path) -> dict[str, Any]:
-    """Read a file of settings, such as ``ragstack tune --write`` makes: a JSON object of context values, by name.
+    """Read a file of settings by the names of context values, which are those of variables in lower case.
+
+    A file NAME.txt has a line ``SEARCH_K=15`` for each; blank lines and lines with a # are comments. Another file is a
+    JSON object, such as ``ragstack tune --write`` makes.
 
     Raises:
-        ValueError: The file cannot be read, or it is not a JSON object.
+        ValueError: The file cannot be read, or has another form.
     """
     try:
-        found = json_object(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        found = _of_lines(text) if file.suffix == LINES_SUFFIX else json_object(text)
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} is not a file of settings: {error}") from error
     return {name: value for name, value in found.items() if name != COMMENT}
+
+
+def _of_lines(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not (name and equals):
+            raise ValueError(f"line {number} is not NAME=VALUE, such as SEARCH_K=15")
+        if name.lower() in found:
+            raise ValueError(f"line {number} sets {name} again")
+        found[name.lower()] = value
+    return found
 
 
 def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None:
@@ -67,7 +97,12 @@ def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None
     """
     values = {**(read_settings(file) if file.exists() else {}), **changes}
     kept = {name: value for name, value in values.items() if value is not None}
-    file.write_text(json.dumps({COMMENT: comment, **kept}, indent=2) + "\n", encoding="utf-8")
+    if file.suffix == LINES_SUFFIX:
+        lines = [f"# {comment}", *(f"{name.upper()}={as_text(value)}" for name, value in kept.items())]
+        text = "\n".join(lines)
+    else:
+        text = json.dumps({COMMENT: comment, **kept}, indent=2)
+    file.write_text(f"{text}\n", encoding="utf-8")
 
 
 def as_text(value: Any) -> str:

@@ -1,13 +1,16 @@
 """The options of commands that search: which documents count, and how they are ranked."""
 
 import json
+import os
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ragstack_common.config import MAX_RESULTS
+from ragstack_common.settings import Settings, as_text, read_settings, target_file
 from ragstack_local.targets import not_blank
 
 
@@ -16,6 +19,55 @@ class FilterMode(StrEnum):
 
     PREFER = "prefer"
     STRICT = "strict"
+
+
+@dataclass(frozen=True)
+class SettingsOptions:
+    """A file of settings for one command or deployment, by its path or, as a target, by its name."""
+
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of settings: JSON, such as `ragstack tune --write` makes, or NAME=VALUE lines in a .txt file.",
+            show_default=False,
+        ),
+    ] = None
+    named_target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="NAME", help="The settings in targets/NAME.txt.", show_default=False),
+    ] = None
+
+    @property
+    def given(self) -> str | None:
+        """The option that names the file, if any."""
+        return "--settings" if self.settings else "--target" if self.named_target else None
+
+    def values(self) -> dict[str, str]:
+        """Return the settings by the names of context values; none without a file.
+
+        Raises:
+            BadParameter: Both options are given, or the file cannot be read.
+        """
+        if self.settings and self.named_target:
+            raise typer.BadParameter("names a file of settings: give it without --settings", param_hint="--target")
+        file = target_file(self.named_target) if self.named_target else self.settings
+        try:
+            return {} if file is None else {name: as_text(value) for name, value in read_settings(file).items()}
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint=self.given) from error
+
+    def environment(self, *models: type[Settings]) -> dict[str, str]:
+        """Return the environment variables, with the settings in their place.
+
+        Raises:
+            BadParameter: As above, or one of the settings belongs to none of *models*.
+        """
+        given = {name.upper(): value for name, value in self.values().items()}
+        known = {variable for model in models for variable in model.variables()}
+        if unknown := sorted(given.keys() - known):
+            raise typer.BadParameter(f"there is no setting {', '.join(unknown)} here", param_hint=self.given)
+        return {**os.environ, **given}
 
 
 @dataclass(frozen=True)

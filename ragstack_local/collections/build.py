@@ -14,12 +14,12 @@ from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import ConfigurationError
+from ragstack_common.retrieval.engines.chroma import manifest
 from ragstack_common.retrieval.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
+from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
 from ragstack_common.retrieval.engines.chroma.search import header_of
 from ragstack_common.retrieval.engines.chroma.store import close_client, quiet, translated_errors
-from ragstack_local.collections import manifest
 from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
-from ragstack_local.collections.manifest import Counts, Failure, Manifest
 from ragstack_local.uploads import LocalFile
 
 if TYPE_CHECKING:
@@ -203,6 +203,8 @@ def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report
     return Manifest(
         collection=collection.name,
         embedding=embedding.name,
+        embedding_choice=plan.embedding_choice,
+        pooling=embedding.name.partition("#")[2] or None,
         dimension=embedding.dimension,
         space=str(INDEX["space"]),
         chunk_size=plan.chunk_size,

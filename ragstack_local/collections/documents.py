@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ class Plan:
         version: Of every file; None takes it from the path, as in ``docs/v3/intro.md``.
         chunk_size: Maximum characters of a chunk.
         chunk_overlap: Maximum characters that a chunk repeats from the previous one.
+        embedding_choice: The embedding as ``--embedding`` takes it.
     """
 
     corpus: str
@@ -38,6 +39,7 @@ class Plan:
     version: str | None = None
     chunk_size: int = CHUNK_SIZE
     chunk_overlap: int = CHUNK_OVERLAP
+    embedding_choice: str = field(default="", repr=False)  # chunks do not depend on where the model is
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """``ragstack build``."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -9,16 +8,19 @@ import typer
 from rich.text import Text
 
 from local_bedrock.options import EMBEDDING_HELP
-from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.config import DEFAULT_EMBEDDING, KnowledgeSettings, QuerySettings
 from ragstack_common.errors import needs_extra
 from ragstack_local import display
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.ingestion import note_skipped
-from ragstack_local.targets import NOTHING_FOUND, not_blank
+from ragstack_local.search_options import SettingsOptions
+from ragstack_local.targets import NOTHING_FOUND, not_blank, with_target
 from ragstack_local.uploads import select, shown
 
 
+@with_target
 def build(
+    settings_options: SettingsOptions,
     folder: Annotated[Path, typer.Argument(help="Folder of documents, or one of them.", show_default=False)],
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", help="Default: ATLAS_COLLECTION_NAME or atlas_knowledge_base.")
@@ -38,10 +40,17 @@ def build(
     embedding: Annotated[
         str | None, typer.Option(help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL or {DEFAULT_EMBEDDING}.")
     ] = None,
-    chunk_size: Annotated[int, typer.Option(help="Maximum characters of a chunk.", min=100)] = CHUNK_SIZE,
+    chunk_size: Annotated[
+        int | None, typer.Option(help=f"Maximum characters of a chunk. Default: CHUNK_SIZE or {CHUNK_SIZE}.", min=100)
+    ] = None,
     chunk_overlap: Annotated[
-        int, typer.Option(help="Maximum characters that a chunk repeats from the previous one.", min=0)
-    ] = CHUNK_OVERLAP,
+        int | None,
+        typer.Option(
+            help="Maximum characters that a chunk repeats from the previous one. Default: CHUNK_OVERLAP or"
+            f" {CHUNK_OVERLAP}.",
+            min=0,
+        ),
+    ] = None,
 ) -> None:
     """Build a Chroma collection from files, or update it: add new files, replace changed ones, remove deleted ones.
 
@@ -50,11 +59,13 @@ def build(
     Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
     """
     # Slow to import, and chromadb is an extra.
-    from ragstack_common.config import KnowledgeSettings  # noqa: PLC0415
     from ragstack_common.embedding import load  # noqa: PLC0415
     from ragstack_local.collections.documents import Plan  # noqa: PLC0415
 
-    if 2 * chunk_overlap >= chunk_size:
+    settings = KnowledgeSettings.from_env(settings_options.environment(QuerySettings, KnowledgeSettings))
+    size = next(given for given in (chunk_size, settings.chunk_size, CHUNK_SIZE) if given is not None)
+    overlap = next(given for given in (chunk_overlap, settings.chunk_overlap, CHUNK_OVERLAP) if given is not None)
+    if 2 * overlap >= size:
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
     note_skipped(selection)
@@ -63,9 +74,9 @@ def build(
     if unread and not selection.files:
         _print_failures(unread)
         raise typer.Exit(NOTHING_FOUND)
-    settings = KnowledgeSettings.from_env(os.environ)
-    model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
-    plan = Plan(corpus or root.name, model.name, version, chunk_size, chunk_overlap)
+    choice = embedding or settings.embedding_with_pooling or DEFAULT_EMBEDDING
+    model = load(choice)
+    plan = Plan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
     store = Path(db_path or settings.db_path).expanduser()
     with needs_extra("local,chroma", "`ragstack build`"):
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
@@ -99,3 +110,13 @@ def _key(path: Path, root: Path) -> str:
 def _print_failures(failures: Mapping[str, str]) -> None:
     for source, reason in failures.items():
         display.console.print(Text.assemble(("failed", "red"), f" {source}: {reason}"), soft_wrap=True)
+
+
+def _elsewhere(choice: str, name: str) -> str:
+    """Return a choice of embedding that loads the same model from every folder, with the same pooling."""
+    kind, _, argument = choice.partition(":")
+    if kind != "onnx":
+        return choice
+    pooling = name.partition("#")[2]
+    folder = argument.removesuffix(f"#{pooling}") if pooling else argument
+    return f"onnx:{Path(folder).resolve()}" + (f"#{pooling}" if pooling else "")

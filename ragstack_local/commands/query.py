@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 import typer
 from rich.text import Text
 
-from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES, KnowledgeSettings, QuerySettings
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
 from ragstack_local.explanation import print_explanation
-from ragstack_local.search_options import SearchOptions
+from ragstack_local.search_options import SearchOptions, SettingsOptions
 from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 
 NO_RERANKER: Final = "none"
@@ -36,6 +36,7 @@ class DeduplicateBy(StrEnum):
 @with_target
 def query(
     options: SearchOptions,
+    settings: SettingsOptions,
     target: Target,
     text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
     question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
@@ -119,15 +120,14 @@ def query(
     }
     request = {name: value for name, value in body.items() if value is not None}
     if engine == BEDROCK_ENGINE:
-        for option, value in (("--collection", collection), ("--db-path", db_path)):
-            if value:
-                raise typer.BadParameter("is for --engine chroma", param_hint=option)
+        _check_for_api(settings, collection, db_path)
         answer = target.api().retrieve(request)
     else:
         from ragstack_local.engine_search import search  # noqa: PLC0415 - other searches start without the engines
 
         reranker = rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None
-        answer = search(engine, collection, db_path, request, reranker)
+        environment = settings.environment(QuerySettings, KnowledgeSettings)
+        answer = search(engine, collection, db_path, request, reranker, environment)
     if as_json:
         display.print_json(answer)
     else:
@@ -213,6 +213,16 @@ def facets(
 def _note_incomplete(answer: dict[str, Any]) -> None:
     if not answer["complete"]:
         console.print("There are more.", style="yellow")
+
+
+def _check_for_api(settings: SettingsOptions, collection: str | None, db_path: Path | None) -> None:
+    for option, value in (("--collection", collection), ("--db-path", db_path)):
+        if value:
+            raise typer.BadParameter("is for --engine chroma", param_hint=option)
+    if settings.given:
+        raise typer.BadParameter(
+            "is for a search in an engine here: an API has the settings of its deployment", param_hint=settings.given
+        )
 
 
 def _reranker(name: str | None, engine: str) -> str | bool | None:

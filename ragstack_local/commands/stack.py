@@ -14,11 +14,11 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_common.settings import as_text, read_settings
 from ragstack_local import display, running
 from ragstack_local.connection import Project
 from ragstack_local.demo import run_demo
 from ragstack_local.errors import StackError
+from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.targets import StackTarget, with_target
@@ -63,24 +63,16 @@ Context = Annotated[
     ),
 ]
 
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A JSON file of context values, such as `ragstack tune --write` makes. --context wins.",
-        show_default=False,
-    ),
-]
 
-
+@with_target
 def up(
+    settings: SettingsOptions,
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
-    settings: SettingsFile = None,
     allow_origin: bedrock.AllowOrigin = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
@@ -106,7 +98,9 @@ def up(
         _keep_up(stack)
 
 
+@with_target
 def demo(
+    settings: SettingsOptions,
     once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
@@ -114,7 +108,6 @@ def demo(
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
-    settings: SettingsFile = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
@@ -199,13 +192,13 @@ def _options(
     data_dir: Path | None,
     embedding: str,
     context: list[str] | None,
-    settings: Path | None,
+    settings: SettingsOptions,
     bedrock_arguments: list[str] | None,
     origins: list[str] | None = None,
 ) -> StackOptions:
     """Check everything, also the options for the local Bedrock, before a process starts."""
     project.require_checkout()
-    values = _settings(settings)
+    values = settings.values()
     share = values.pop(COSINE_SHARE, None)
     arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
     chosen = bedrock.check(arguments)
@@ -233,13 +226,6 @@ def _context_value(text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise typer.BadParameter(f"{text} is not a NAME=VALUE pair", param_hint="--context")
     return name, value
-
-
-def _settings(file: Path | None) -> dict[str, str]:
-    try:
-        return {} if file is None else {name: as_text(value) for name, value in read_settings(file).items()}
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--settings") from error
 
 
 def _keep_up(stack: RunningStack) -> None:

@@ -56,6 +56,16 @@ def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_p
     assert (options.query.filtered_score_boost, options.query.search_k) == (2.0, 7)
 
 
+def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:
+    file = tmp_path / "legal.txt"
+    file.write_text('MULTI_CORPUS_METADATA=legal_us, legal_uk\nSEARCH_K=15\nRANKING_PARAMETERS={"candidates": 60}\n')
+
+    options = Options.from_context({"settings": str(file)})
+
+    assert options.query.corpora == ("legal_us", "legal_uk")
+    assert (options.query.search_k, options.query.ranking_parameters.candidates) == (15, 60)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -1,7 +1,9 @@
 """The specification of the search pipeline, section by section: its example, its variables, its figures."""
 
 import asyncio
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import chromadb
 import pytest
 
 from ragstack_common import embedding
-from ragstack_common.errors import UnknownCorpusError
+from ragstack_common.embedding import EmbeddingError
+from ragstack_common.errors import ConfigurationError, UnknownCorpusError
+from ragstack_common.knowledge_base import KnowledgeBase
 from ragstack_common.reranking import (
     LexicalReranker,
     Passage,
@@ -30,10 +34,18 @@ from ragstack_common.retrieval.models import SearchOutcome
 from tests.contract.cases.chroma import COLLECTION, fill, quiet
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
+from tests.ragstack_local.support import ragstack
 from tests.support.embedding_models import WORDS, make_model_folder
 
 QUERY = "appeal to the land tribunal"
 SIZES = {"legal_us": 400, "legal_uk": 6, "legislation_nz": 4}
+CHEATSHEET = {
+    "CHROMA_PERSIST_DIRECTORY": "chroma_db",
+    "CHROMA_COLLECTION_NAME": "blert_1000",
+    "EMBEDDING_MODEL": "models/bert_1890_1900_st_ft",
+    "POOLING": "mean+max",
+}
+QUESTION = f"Where is a {WORDS[2]}?"
 VARIABLES = (
     "MULTI_CORPUS_METADATA",
     "LARGE_RETRIEVAL_SIZE_ALL_CORPUS",
@@ -67,6 +79,27 @@ def chroma(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with chromadb.PersistentClient(folder, settings=quiet()) as client:
         fill(client, _documents())
     return {"type": "chroma", "path": str(folder), "collection_name": COLLECTION}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `ragstack build` made a collection of three corpora, as the specification's cheatsheet says."""
+    folder = tmp_path_factory.mktemp("built")
+    model = make_model_folder(folder / "models" / "bert_1890_1900_st_ft")
+    for corpus, size in {"legal_us": 9, "legal_uk": 2, "legislation_nz": 1}.items():
+        for number in range(size):
+            file = folder / corpus / f"case-{number}.md"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"# Case {number}\n\nA {WORDS[2]} and a {WORDS[3]} in the {corpus} court, case {number}.")
+        done = ragstack("build", corpus, data=folder, **CHEATSHEET)
+        assert done.returncode == 0, done.stdout + done.stderr
+    (folder / "targets").mkdir()
+    (folder / "targets" / "legal.txt").write_text(
+        "# of the legal team\nMULTI_CORPUS_METADATA=legal_us,legal_uk,legislation_nz\n"
+        "LARGE_RETRIEVAL_SIZE_ALL_CORPUS=5\nLARGE_RETRIEVAL_SIZE_SINGLE_CORPUS=6\n\nSEARCH_K=4\n"
+    )
+    assert model.is_dir()
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -227,3 +260,92 @@ def test_section_8_the_examples_of_the_cheatsheet_are_read() -> None:
     settings = BalancedSettings.from_env(env)
 
     assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (300, 600, 15)
+
+
+def found(built: Path, *arguments: str, **env: str) -> dict[str, Any]:
+    done = ragstack(
+        "query", QUESTION, "--db-path", "chroma_db", "-c", "blert_1000", *arguments, "--json", data=built, **env
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_section_2_the_manifest_keeps_retriever_and_store_in_sync(built: Path) -> None:
+    manifest = (built / "chroma_db/manifests/blert_1000.txt").read_text()
+
+    assert "pooling = mean+max\n" in manifest
+    assert "chunk_size = 1000\nchunk_overlap = 100\n" in manifest
+    assert len(found(built)["results"]) == 5  # with the model and the pooling of the manifest, and no variable
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("POOLING", "mean", "POOLING=mean contradicts the collection blert_1000, which was built with mean+max"),
+        ("CHUNK_SIZE", "500", "CHUNK_SIZE=500 contradicts the collection blert_1000, which was built with 1000"),
+        ("CHUNK_OVERLAP", "50", "CHUNK_OVERLAP=50 contradicts the collection blert_1000, which was built with 100"),
+        ("EMBEDDING_MODEL", "hashed", "was made with the embedding onnx:"),
+    ],
+)
+def test_section_2_a_setting_that_contradicts_the_manifest_is_an_error(
+    built: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    done = ragstack("query", QUESTION, "--engine", "chroma", data=built, **{**CHEATSHEET, variable: value})
+
+    assert done.returncode == 3
+    assert words in done.stderr
+    monkeypatch.setenv(variable, value)
+    with pytest.raises((ConfigurationError, EmbeddingError), match=re.escape(words)):
+        KnowledgeBase("blert_1000", built / "chroma_db")
+
+
+def test_section_3_a_search_on_the_command_line_is_balanced(built: Path) -> None:
+    corpora = {"MULTI_CORPUS_METADATA": ",".join(SIZES), "LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "4", "SEARCH_K": "3"}
+
+    everything = found(built, "--corpus", "all", "--explain", **corpora)
+    one = found(built, "--corpus", "legal_us", LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS="7", **corpora)
+
+    assert {each["name"]: each["candidates"] for each in everything["corpora"]} == {
+        "legal_us": 4,
+        "legal_uk": 2,
+        "legislation_nz": 1,
+    }
+    assert len(everything["results"]) == 3
+    assert set(everything["results"][0]["ranking"]["contributions"]) >= {"phrase", "frequency", "proximity", "metadata"}
+    assert [(each["name"], each["candidates"]) for each in one["corpora"]] == [("legal_us", 7)]
+    assert {result["metadata"]["corpus"] for result in one["results"]} == {"legal_us"}
+
+
+def test_section_8_a_target_is_a_file_of_settings_by_name(built: Path) -> None:
+    by_name = found(built, "--target", "legal", SEARCH_K="2")
+    by_file = found(built, "--settings", "targets/legal.txt")
+
+    assert len(by_name["results"]) == len(by_file["results"]) == 4
+    assert max(each["candidates"] for each in by_name["corpora"]) == 5
+    assert len(found(built, "--target", "legal", "--top-k", "1")["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("SEARCHK=4", (), "there is no setting SEARCHK here"),
+        ("SEARCH_K=4\nsearch_k=5", (), "line 2 sets search_k again"),
+        ("SEARCH_K", (), "line 1 is not NAME=VALUE"),
+        (None, (), "targets/odd.txt is not a file of settings"),
+        ("SEARCH_K=4", ("--settings", "x.json"), "give it without --settings"),
+        ("SEARCH_K=4", ("--engine", "bedrock"), "an API has the settings of its deployment"),
+    ],
+)
+def test_section_8_a_target_that_cannot_be_used_is_wrong_usage(
+    tmp_path: Path, text: str | None, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "targets").mkdir()
+    if text is not None:
+        (tmp_path / "targets/odd.txt").write_text(text)
+
+    engine = () if arguments[:1] == ("--engine",) else ("--engine", "chroma")
+    done = ragstack("query", "x", "--target", "odd", *engine, *arguments, data=tmp_path)
+
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())

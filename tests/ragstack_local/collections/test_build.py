@@ -16,8 +16,8 @@ from ragstack_local.uploads import select
 
 chromadb = pytest.importorskip("chromadb")
 
+from ragstack_common.retrieval.engines.chroma.manifest import Manifest  # noqa: E402 - after the extra is known to be there
 from ragstack_local.collections.build import Report, build  # noqa: E402 - the same
-from ragstack_local.collections.manifest import Manifest  # noqa: E402 - after the extra is known to be there
 
 TEXT = "# Leave\n\nThirty days of annual leave.\n\n## Carrying over\n\n" + "Unused days are carried over. " * 60
 
@@ -194,6 +194,21 @@ def test_the_manifest_says_what_is_in_the_store(run: Callable[..., Report], fold
     assert "embedding = hashed (1024 dimensions, cosine)\n" in text
     assert "corpus company: 3 documents, 4 chunks\n" in text
     assert "failed: handbook/broken.pdf: The file's content is not that of a .pdf file" in text
+
+
+def test_a_manifest_of_another_collection_or_a_damaged_one_is_an_error(
+    run: Callable[..., Report], base: Callable[[], KnowledgeBase], tmp_path: Path
+) -> None:
+    run()
+    file = tmp_path / "store/manifests/handbook.json"
+    file.write_text(file.read_text().replace('"hashed"', '"onnx:other"'))
+
+    with base() as found, pytest.raises(EmbeddingError, match="run `ragstack build` again, or delete the manifest"):
+        found.search("days")
+
+    file.write_text("{")
+    with pytest.raises(ConfigurationError, match="cannot be read: run `ragstack build` again"):
+        base()
 
 
 def test_a_collection_of_others_is_not_built_into(tmp_path: Path, run: Callable[..., Report]) -> None:

@@ -92,9 +92,11 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
     shown = b""
 
     def reads(words: str) -> None:
+        """Read until these words come after those that were read before."""
         nonlocal shown
         while words.encode() not in shown:
             shown += os.read(terminal, 1000)
+        shown = shown.partition(words.encode())[2]
 
     try:
         reads("> ")
@@ -103,7 +105,6 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         chatting.send_signal(signal.SIGINT)
         reads("Stopped. This question is not part of the conversation.")
         eventually(api.closed.is_set)
-        shown = b""
         reads("> ")
         chatting.send_signal(signal.SIGINT)
 

@@ -7,6 +7,7 @@ import pytest
 from ragstack_common.embedding.kinds import FORMS
 from ragstack_local.commands.stack import MODELS, _options, advise_on_embedding
 from ragstack_local.connection import Project
+from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.local_stack import StackOptions
 
 
@@ -49,8 +50,8 @@ def test_a_model_of_the_local_bedrock_writes_the_answers_too(
 ) -> None:
     project = Project.find()
 
-    options = _options(project, (1, 2, 3), tmp_path, "hashed", None, None, arguments)
-    chosen = _options(project, (1, 2, 3), tmp_path, "hashed", ["answer_model=own"], None, arguments)
+    options = _options(project, (1, 2, 3), tmp_path, "hashed", None, SettingsOptions(), arguments)
+    chosen = _options(project, (1, 2, 3), tmp_path, "hashed", ["answer_model=own"], SettingsOptions(), arguments)
 
     assert options.context.get("answer_model") == model
     assert chosen.context["answer_model"] == "own"

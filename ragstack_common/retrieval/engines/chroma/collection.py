@@ -20,6 +20,8 @@ from ragstack_common.errors import (
     EmbeddingError,
 )
 from ragstack_common.filters.chroma import Where
+from ragstack_common.retrieval.engines.chroma import manifest
+from ragstack_common.retrieval.engines.chroma.manifest import Manifest
 from ragstack_common.retrieval.engines.chroma.store import Connection, OpenStore
 from ragstack_common.retrieval.indexing import IndexDocument
 from ragstack_common.retrieval.models import RetrievedChunk
@@ -189,7 +191,7 @@ class ChromaCollection:
         with self._connection.client(creates=True) as store:
             collection = get_or_create(store.client, self.name, None if self._given is None else self._given.model)
             with self._lock:
-                embedding = self._given or self._recorded_embedding(collection)
+                embedding = self._given or self._recorded_embedding(collection, self._manifest(collection))
             ids = [document.id for document in documents]
             present = {key: metadata for key, _, metadata in _rows(collection.get(ids=ids, include=["metadatas"]))}
             metadatas: list[Any] = [
@@ -231,19 +233,37 @@ class ChromaCollection:
             handle = self._handle
             if handle is None or handle.store is not store or handle.dimension is None:
                 collection = store.client.get_collection(self.name, embedding_function=None)
+                built = self._manifest(collection)
                 if self._given is not None:
                     check_embedding(collection, self._given.model.name)
-                embedding = self._given or self._recorded_embedding(collection)
+                embedding = self._given or self._recorded_embedding(collection, built)
                 handle = Handle(store, collection, _score_of(collection), embedding, _dimension_of(collection))
                 self._handle = handle
             return handle
 
-    def _recorded_embedding(self, collection: Collection) -> QueryEmbedding:
+    def _manifest(self, collection: Collection) -> Manifest | None:
+        """Read the manifest of the collection, if it was built from a folder.
+
+        Raises:
+            EmbeddingError: The manifest is that of another collection.
+        """
+        folder = self._connection.folder
+        built = None if folder is None else manifest.read(self.name, folder)
+        recorded = recorded_embedding(collection)
+        if folder is not None and built is not None and built.embedding != recorded:
+            raise EmbeddingError(
+                f"The manifest {manifest.path_of(self.name, folder)} says that the collection was built with the"
+                f" embedding {built.embedding}, and the collection records {recorded or 'none'}: run `ragstack build`"
+                " again, or delete the manifest if another program made the collection"
+            )
+        return built
+
+    def _recorded_embedding(self, collection: Collection, built: Manifest | None) -> QueryEmbedding:
         """Return the collection's own embedding, loaded again only if the collection was made again with another."""
         function = (collection.configuration_json.get("embedding_function") or {}).get("name")
         name = recorded_embedding(collection) or function
         if self._recorded is None or self._recorded[0] != name:
-            embedding = _load_recorded(collection)
+            embedding = _load_recorded(collection, built)
             if self._recorded is not None:
                 self._recorded[1].close()
             self._recorded = (name, embedding)
@@ -310,8 +330,8 @@ def _dimension_of(collection: Collection) -> int | None:
     return dimension
 
 
-def _load_recorded(collection: Collection) -> QueryEmbedding:
-    """Load the recorded embedding, else the function that Chroma stored with the collection.
+def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbedding:
+    """Load the recorded embedding, by the manifest if its name is not enough, else the function that Chroma stored.
 
     Raises:
         EmbeddingError: The model cannot be loaded.
@@ -321,6 +341,10 @@ def _load_recorded(collection: Collection) -> QueryEmbedding:
     if recorded is not None:
         if recorded.partition(":")[0] in _LOADED_BY_NAME:
             return QueryEmbedding(recorded)
+        if built is not None and built.embedding_choice:
+            embedding = QueryEmbedding(built.embedding_choice)
+            check_embedding(collection, embedding.model.name)
+            return embedding
         raise ConfigurationError(
             f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "
             f"({flag(recorded).removeprefix('--embedding ')})"

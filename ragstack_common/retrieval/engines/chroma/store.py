@@ -64,7 +64,13 @@ class OpenStore:
 
 
 class Connection(Protocol):
-    """A way to a store."""
+    """A way to a store.
+
+    Attributes:
+        folder: The folder, if it is one.
+    """
+
+    folder: Path | None
 
     def client(self, *, creates: bool = False) -> AbstractContextManager[OpenStore]:
         """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder.
@@ -86,6 +92,8 @@ class ClientConnection:
         place: The store, as messages name it.
         make: Opens the client.
     """
+
+    folder: Path | None = None
 
     def __init__(self, place: str, make: "Callable[[], ClientAPI]") -> None:
         self._place = place
@@ -121,7 +129,8 @@ class FolderConnection:
 
     def __init__(self, folder: Path) -> None:
         self._place = f"the folder {folder}"
-        self._folder = folder.expanduser()
+        self.folder: Path | None = folder.expanduser()
+        self._folder = self.folder
         self._file = self._folder / DATABASE_FILE
         self._current: OpenStore | None = None
         self._last_write: Any = None
