@@ -5,16 +5,18 @@ Text of documents is quoted: each of its lines begins with ``>``, so that no doc
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ragstack_common.answering.answer import Source
 from ragstack_common.api.ask_models import AskResponse
-from ragstack_common.api.catalogue import Corpora, Versions
+from ragstack_common.api.catalogue import VERSION_KEY, Corpora, Versions
 from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.search_models import PassageSummary, RetrievedResult, RetrieveResponse
+from ragstack_common.config import CORPUS_KEY
 from ragstack_common.positions import Position
 
-_INCOMPLETE = "Incomplete: a part of the search failed or timed out, and sources may be missing."
+_ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
+_INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."
 
 
 def of_search(response: RetrieveResponse) -> str:
@@ -33,7 +35,7 @@ def of_corpora(response: Corpora) -> str:
         return "No searchable document has a corpus."
     lines = []
     for corpus in response.corpora:
-        count = "" if corpus.documents is None else f": {corpus.documents} documents"
+        count = "" if corpus.documents is None else f": {_documents(corpus.documents)}"
         lines.append(f"- {corpus.name}{count if corpus.searchable else ': no searchable documents'}")
     return "\n".join(lines if response.complete else [*lines, "There are more."])
 
@@ -44,7 +46,7 @@ def of_versions(response: Versions) -> str:
         return "No searchable document has a version."
     counts: Sequence[int | None] = response.documents or [None] * len(response.versions)
     lines = [
-        f"- {json.dumps(version, ensure_ascii=False)}" + ("" if count is None else f": {count} documents")
+        f"- {json.dumps(version, ensure_ascii=False)}" + ("" if count is None else f": {_documents(count)}")
         for version, count in zip(response.versions, counts, strict=True)
     ]
     return "\n".join(lines if response.complete else [*lines, "There are more."])
@@ -81,7 +83,8 @@ def _search(response: RetrieveResponse) -> Iterator[str]:
     for number, result in enumerate(response.results, start=1):
         relevance = None if result.relevance is None else f"relevance {result.relevance:.2f}"
         title = (result.context or "").partition("\n")[0]
-        yield "\n".join([_head(number, result.source, title, relevance), *_passages(result)])
+        attributes = (f"{name} {result.metadata[name]}" for name in _ATTRIBUTES if name in result.metadata)
+        yield "\n".join([_head(number, result.source, title, *attributes, relevance), *_passages(result)])
     yield from response.notes
     if not response.complete:
         yield _INCOMPLETE
@@ -123,6 +126,10 @@ def _place(passage: Source | PassageSummary | RetrievedResult) -> str:
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}" for line in text.splitlines()) or "> "
+
+
+def _documents(count: int) -> str:
+    return f"{count} document" if count == 1 else f"{count} documents"
 
 
 def _one_line(text: str) -> str:

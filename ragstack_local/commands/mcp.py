@@ -1,6 +1,7 @@
 """``ragstack mcp``."""
 
 import logging
+import signal
 import sys
 from functools import cache
 
@@ -25,6 +26,7 @@ def mcp(target: Target) -> None:
     from ragstack_common.api.mcp import server_of  # noqa: PLC0415
     from ragstack_local.mcp_operations import ApiOperations  # noqa: PLC0415
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")
     is_fixed = target.is_api or target.aws
     api = cache(target.api) if is_fixed else target.api  # a local stack can move to other ports

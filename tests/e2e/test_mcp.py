@@ -1,4 +1,4 @@
-"""An assistant starts `ragstack mcp` and calls the tools of the stack."""
+"""Assistants call the tools of the stack: as a child process `ragstack mcp`, and over HTTP."""
 
 from pathlib import Path
 
@@ -11,13 +11,20 @@ from tests.ragstack_local.support import RAGSTACK
 pytestmark = pytest.mark.e2e
 
 QUESTION = "How many days of leave can I carry over?"
+TOOLS = ["search", "ask", "list_corpora", "list_versions", "get_document_status", "retriever"]
 
 
 @pytest.mark.asyncio
-async def test_an_assistant_searches_lists_and_looks_at_documents(stack: LocalStack, handbook: Path) -> None:
+async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalStack, handbook: Path) -> None:
     env = {**stack.env, "PYTHONPATH": str(ROOT)}
+    progress = []
+
+    async def note(_: float, __: float | None, message: str | None) -> None:
+        progress.append(message)
+
     async with Client(stdio_client(StdioServerParameters(command=str(RAGSTACK), args=["mcp"], env=env))) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
+        answer = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
         found = await client.call_tool("search", {"query": QUESTION, "top_k": 1})
         source = found.structured_content["results"][0]["source"]
         status = await client.call_tool("get_document_status", {"document": source})
@@ -26,11 +33,30 @@ async def test_an_assistant_searches_lists_and_looks_at_documents(stack: LocalSt
         retrieved = await client.call_tool("retriever", {"texts": [QUESTION], "top_k": 1})
         failed = await client.call_tool("search", {"query": QUESTION, "metadata_filter": {"a": {"$like": "b"}}})
 
-    assert tools == ["search", "ask", "list_corpora", "list_versions", "get_document_status", "retriever"]
+    assert tools == TOOLS
     assert Path(source).name == "leave-and-holidays-2026.md"
-    assert found.content[0].text.startswith(f"[1] {source} (")
+    assert source in answer.content[0].text.partition("Sources:")[2]
+    assert progress[0].endswith("passages")
+    assert found.content[0].text.startswith(f"[1] {source} (corpus people; version 2026; relevance ")
     assert status.content[0].text == f"{source}: INDEXED, searches find it."
     assert "- people: " in corpora.content[0].text
     assert '- "2026": ' in versions.content[0].text
     assert retrieved.structured_content["results"][0]["metadata"]["source"] == source
     assert (failed.is_error, failed.content[0].text.partition(":")[0]) == (True, "InvalidFilter")
+
+
+@pytest.mark.asyncio
+async def test_an_assistant_calls_the_same_tools_over_http(stack: LocalStack, handbook: Path) -> None:
+    for url in (stack.connection.api_url, stack.connection.answers_url):
+        async with Client(f"{url}/mcp") as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            answer = await client.call_tool("ask", {"question": QUESTION})
+            status = await client.call_tool(
+                "get_document_status", {"document": "samples/documents/people/leave-and-holidays-2026.md"}
+            )
+            retrieved = await client.call_tool("retriever", {"texts": [QUESTION], "top_k": 1})
+
+        assert tools == TOOLS
+        assert "leave-and-holidays-2026.md" in answer.content[0].text
+        assert "INDEXED" in status.content[0].text
+        assert retrieved.structured_content["count"] == 1

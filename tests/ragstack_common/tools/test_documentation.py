@@ -23,7 +23,7 @@ def test_exactly_the_members_of_the_input_are_documented() -> None:
     assert first_column("member | type") == set(INPUT_SCHEMA["properties"])
 
 
-@pytest.mark.parametrize("body", re.findall(r"-d '(.*?)'", PAGE, flags=re.DOTALL))
+@pytest.mark.parametrize("body", re.findall(r"/tools/retriever.*? -d '(.*?)'", PAGE, flags=re.DOTALL))
 def test_the_examples_of_requests_are_valid(body: str) -> None:
     assert RetrieverRequest.parse(json.loads(body)["input"], "handbook").texts
 
