@@ -1,7 +1,7 @@
 """From the outcome of a search to a verified answer: select passages, call the model, verify what it writes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -32,12 +32,13 @@ WITHHELD: Final = ("guardrail_intervened", "content_filtered")
 
 
 class Watch:
-    """The time since a request, and its deadline, on the clock of the running event loop."""
+    """The time since a request, and its deadline."""
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, timeout_seconds: float, clock: Callable[[], float]) -> None:
+        """Start."""
         self._timeout_seconds = timeout_seconds
-        self._clock = asyncio.get_running_loop().time
-        self._started = self._clock()
+        self._clock = clock
+        self._started = clock()
 
     @property
     def milliseconds(self) -> float:

@@ -10,14 +10,13 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from ragstack_common.answering.sentences import ABBREVIATION, LONGEST_ABBREVIATION
+
 LONGEST_LIST: Final = 700
 """Characters of a list that is quoted whole, together with the line that introduces it."""
 
 EARLY_END: Final = 0.6
 """A line shorter than this share of its paragraph's longest line was not broken for lack of space."""
-
-LONGEST_ABBREVIATION: Final = 12
-"""Characters before an end mark that may belong to an abbreviation."""
 
 LONGEST_TITLE: Final = 80
 """Characters of a line that counts as a heading in a text without Markdown."""
@@ -31,9 +30,6 @@ _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
 _SENTENCE_END: Final = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]*_]*+(?=\s+["'“‘(\[*_]*[A-Z0-9À-ÖØ-Þ])|[。！？]""")  # noqa: RUF001
-_ABBREVIATION: Final = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Inc|Ltd|Co|Jr|Sr|[A-Za-z]))\.$"
-)
 
 # Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
 _MARKDOWN: Final = (
@@ -228,7 +224,7 @@ def _is_title(lines: list[_Line]) -> bool:
 def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        if not _ABBREVIATION.search(text, max(start, match.end() - LONGEST_ABBREVIATION), match.end()):
+        if not ABBREVIATION.search(text, max(start, match.end() - LONGEST_ABBREVIATION), match.end()):
             yield start, match.end()
             start = match.end()
     if text[start:].strip():

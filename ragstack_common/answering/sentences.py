@@ -27,7 +27,7 @@ _END: Final = re.compile(
     rf"[.!?…؟।]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[。！？]++[{CLOSING_MARKS})]*+{_CITED}"  # noqa: RUF001 - full-width
 )
 _NEXT: Final = re.compile(r"""[\s"“„«»‹「『‘‚(\[*_]*+(.)""")  # noqa: RUF001
-_ABBREVIATION: Final = re.compile(
+ABBREVIATION: Final = re.compile(
     r"\b(?:e\.g|i\.e|etc|cf|vs|approx|pp|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Abs|Inc|Ltd|Co|Jr|Sr|bzw|ca|usw|vgl|Mio"
     r"|Mrd|[A-Za-z])\.$"
 )
@@ -219,4 +219,4 @@ def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:
         return True
     if line[mark.start() - 1 : mark.start()].isdigit() and _MONTH.match(line, following.start(1)):
         return False
-    return not _ABBREVIATION.search(line, max(0, last - LONGEST_ABBREVIATION), last)
+    return not ABBREVIATION.search(line, max(0, last - LONGEST_ABBREVIATION), last)

@@ -1,7 +1,8 @@
 """Questions over HTTP: the service that searches, and answers from what it finds."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from time import monotonic
 from typing import Any
 
 from ragstack_common.answering.answering import Answering, Question, Watch
@@ -23,11 +24,19 @@ class AskService:
         searches: Searches without answers; it shares the engine.
     """
 
-    def __init__(self, settings: AnswerSettings, searches: QueryService, provider: ModelProvider) -> None:
+    def __init__(
+        self,
+        settings: AnswerSettings,
+        searches: QueryService,
+        provider: ModelProvider,
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         """Bind a provider of answers to a service that searches."""
         self.searches = searches
         self._settings = settings
         self._provider = provider
+        self._clock = clock
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "AskService":
@@ -66,7 +75,7 @@ class AskService:
                     yield event
 
     async def _events(self, request: AskRequest, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
-        watch = Watch(self._settings.answer_timeout_seconds)
+        watch = Watch(self._settings.answer_timeout_seconds, self._clock)
         asked = self._retrieve_request(request)
         with span.parent(), inner_deadline(watch.seconds_left):
             outcome = await self.searches.search(asked)

@@ -115,7 +115,12 @@ def found(*chunks: RetrievedChunk, status: Any = "ok", best_relevance: float | N
 
 def service(engine: RetrievalBackend, model: Model, **variables: str) -> AskService:
     env = {"KNOWLEDGE_BASE_ID": "KB12345678", **variables}
-    return AskService(AnswerSettings.from_env(env), QueryService(QuerySettings.from_env(env), engine), model)
+    searches = QueryService(QuerySettings.from_env(env), engine)
+    return AskService(AnswerSettings.from_env(env), searches, model, clock=virtual_time)
+
+
+def virtual_time() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def question(text: str = "How long is parental leave?", **more: Any) -> AskRequest:
