@@ -65,12 +65,13 @@ def title_of(data: DataSet, measured: MeasuredAnswers) -> str:
 def figures(measured: Sequence[MeasuredAnswers]) -> tuple[list[str], list[list[str]]]:
     """Return headings and rows of the table: a row for each measure, and columns for each setup.
 
-    Differences are to the first setup, with a star beyond chance.
+    A further setup is called by what differs from the first, and differences are to it, with a star beyond chance.
     """
     baseline = measured[0]
     headings = ["measure", baseline.label, report.CONFIDENCE_HEADING]
     for one in measured[1:]:
-        headings += [one.label, "Δ"]
+        changed = [part for part in one.label.split(", ") if part not in baseline.label.split(", ")]
+        headings += [", ".join(changed) or one.label, "Δ"]
     rows = []
     for name in (name for name in MEASURES if any(name in one.figures for one in measured)):
         first = baseline.figures.get(name)

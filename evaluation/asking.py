@@ -74,13 +74,9 @@ class AnswerSetup(Setup):
         search = Setup(**{name: getattr(self, name) for name in Setup.model_fields} | {"infer": "no"})
         shown = [self.answer_model or "quotes", search.label]
         shown += ["nothing inferred"] if self.infer == "no" else []
-        for name, unit in (
-            ("top_k", "documents"),
-            ("context_tokens", "tokens"),
-            ("answerable_relevance", "answerable"),
-        ):
+        for name in ("top_k", "context_tokens", "answerable_relevance"):
             value = getattr(self, name)
-            shown += [] if value == type(self).model_fields[name].default else [f"{value:g} {unit}"]
+            shown += [] if value == type(self).model_fields[name].default else [f"{name}={value:g}"]
         return ", ".join(shown)
 
 

@@ -56,7 +56,7 @@ def test_answers_are_measured_and_every_figure_can_be_traced_to_its_answer(home:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "birds: 3 questions, 1 unanswerable, 3 removed, 6 documents" in ended.stdout
     first, second = document(output)["setups"]
-    assert [first["label"], second["label"]] == ["quotes, HYBRID, hashed", "quotes, HYBRID, hashed, 1 documents"]
+    assert [first["label"], second["label"]] == ["quotes, HYBRID, hashed", "quotes, HYBRID, hashed, top_k=1"]
     answers = lines(output / "0-answers.jsonl")
     assert list(answers)[:4] == ["answerable q1", "answerable q2", "answerable q3", "unanswerable unjudged"]
     hovers = answers["answerable q3"]
@@ -68,6 +68,7 @@ def test_answers_are_measured_and_every_figure_can_be_traced_to_its_answer(home:
     assert first["measures"]["token recall"]["mean"] == pytest.approx(sum(recall) / 3, abs=0.001)
     assert first["measures"]["abstained, removed"]["of"] == 3
     assert second["difference_to_first"]["answered"]["mean"] <= 0
+    assert "| measure | quotes, HYBRID, hashed | 95 % | top_k=1 | Δ |" in (output / "answers.md").read_text()
     assert "| token recall | " in (output / "answers.md").read_text()
     assert "citation precision" in (output / "answers.svg").read_text()
 
