@@ -27,10 +27,13 @@ _PHRASES: Final = re.compile(
 """Parts of a question that say nothing about its subject."""
 
 _NUMBER: Final = (
-    r"(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty"
-    r"|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|once|both|none|single|several"
+    r"(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|once|both|none|single|several"
     r"|unlimited|free)\b)"
 )
+NUMBER: Final = re.compile(_NUMBER, re.IGNORECASE)
+"""A digit, or a word for a number."""
+
 _MONEY: Final = (
     r"[$€£¥₹]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|cents?|francs?|yen|free|percent|price\w*)\b|\d[.,]\d\d\b"
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Final
 
-from ragstack_common.answering.questions import Question
+from ragstack_common.answering.questions import NUMBER, Question
 from ragstack_common.answering.quotable import Quote, quotes
 from ragstack_common.answering.words import stems
 
@@ -24,7 +24,7 @@ RELATED_WEIGHT: Final = 0.7
 RELATED_CHARACTERS: Final = 5
 """Words that begin alike, such as approve and approval, count as related."""
 
-RANK_WEIGHT: Final = 0.1
+RANK_WEIGHT: Final = 0.2
 FIT_WEIGHT: Final = 0.15
 """For a quote with what the question asks for, such as a number or a date."""
 
@@ -175,8 +175,8 @@ def _same(one: _Candidate, other: _Candidate) -> bool:
     if one.passage == other.passage and one.quote.start < other.quote.end and other.quote.start < one.quote.end:
         return True
     words, others = set(stems(one.quote.text)), set(stems(other.quote.text))
-    # Quotes with different figures contradict each other.
-    if any(word[0].isdigit() for word in words ^ others):
+    # Quotes with different numbers contradict each other.
+    if any(NUMBER.match(word) for word in words ^ others):
         return False
     return len(words & others) >= SAME_SHARE * min(len(words), len(others))
 

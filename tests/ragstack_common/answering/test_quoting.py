@@ -29,12 +29,13 @@ def test_a_sentence_that_two_passages_share_is_said_once_and_cites_both() -> Non
     assert sources == [(0, 1)]
 
 
-def test_sources_that_differ_in_a_figure_are_both_quoted() -> None:
+@pytest.mark.parametrize(("one", "other"), [("60", "600"), ("sixteen", "twenty")])
+def test_sources_that_differ_in_a_number_are_both_quoted(one: str, other: str) -> None:
     said, sources = answered(
-        "How many requests may a key make?", "A key may make 60 requests.", "A key may make 600 requests."
+        "How many requests may a key make?", f"A key may make {one} requests.", f"A key may make {other} requests."
     )
 
-    assert said == "A key may make 60 requests. A key may make 600 requests."
+    assert said == f"A key may make {one} requests. A key may make {other} requests."
     assert sources == [(0,), (1,)]
 
 
