@@ -61,8 +61,9 @@ $(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt
 	@$(BIN)/python -m infra.layers --target aws
+	@$(BIN)/python -m infra.layers --target local --extra tracing
 	@touch $@
 
 LOCAL := $(STAMPS)/demo $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
@@ -139,6 +140,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --extra answers --extra mcp --constraint requirements.txt --output-file requirements-answers.txt
 	$(BIN)/uv pip compile requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
 	  --python-version 3.11 --python-platform linux --quiet --no-header --output-file requirements-milvus.txt
+	$(BIN)/$(LOCK) --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt
 	for name in clients llama-index; do \
 	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
 	    --output-file requirements-$$name.txt || exit 1; \

@@ -24,15 +24,18 @@ REPOSITORY = Path(__file__).parent.parent
 REACH_RATIO = 1.6
 LEAST_STARTS = 15
 
+QUERY = """
+import os
+from lambdas.query.handler import service
+from ragstack_common.clients import retrieval_client
+from ragstack_common.config import QuerySettings
+service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
+"""
 PROGRAMS = {
     "python alone": "",
     "import boto3, client": "import boto3; boto3.client('bedrock-agent-runtime')",
-    "query handler, service, client": (
-        "import os\nfrom lambdas.query.handler import service\n"
-        "from ragstack_common.clients import retrieval_client\n"
-        "from ragstack_common.config import QuerySettings\n"
-        "service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)"
-    ),
+    "query handler, service, client": QUERY,
+    "the same, exporting spans": f"import os; os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] = 'http://127.0.0.1:9'\n{QUERY}",
 }
 ENVIRONMENT = {
     **CREDENTIALS,

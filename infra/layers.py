@@ -29,8 +29,9 @@ from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
+TRACING: Final = "tracing"
 EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
-    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus")
+    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus", TRACING)
 }
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
 
@@ -134,10 +135,13 @@ def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Pat
 def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
     """The zip file of the packages that an extra layer adds to those of :func:`dependencies_layer`.
 
+    Several names, joined by hyphens, are one layer: a function has at most five.
+
     Raises:
         LayerError: As for that layer.
     """
-    return _layer(f"{name}-{target}", target, _pins(EXTRA_REQUIREMENTS[name]) - _pins(REQUIREMENTS), build)
+    pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
+    return _layer(f"{name}-{target}", target, pins - _pins(REQUIREMENTS), build)
 
 
 def _pins(requirements: Path) -> frozenset[str]:
@@ -257,15 +261,17 @@ def _say(line: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Build the layers of one target or of all; 1 when one cannot be built.
 
-    The local stack runs the functions with extra layers itself, with the packages of this environment.
+    The local stack runs the function `answers` itself, with the packages of this environment, and builds other extra
+    layers when they are deployed.
     """
     parser = argparse.ArgumentParser(prog="python -m infra.layers", description=main.__doc__)
     parser.add_argument("--target", choices=[*Target, "all"], default="all", help="default: all")
-    chosen = parser.parse_args(arguments).target
+    parser.add_argument("--extra", choices=[*EXTRA_REQUIREMENTS], action="append", help="default: all for AWS")
+    options = parser.parse_args(arguments)
     try:
-        for target in Target if chosen == "all" else [Target(chosen)]:
+        for target in Target if options.target == "all" else [Target(options.target)]:
             _say(f"{dependencies_layer(target).relative_to(ROOT)} is ready")
-            for name in EXTRA_REQUIREMENTS if target is Target.AWS else ():
+            for name in options.extra or (EXTRA_REQUIREMENTS if target is Target.AWS else ()):
                 _say(f"{extra_layer(name, target).relative_to(ROOT)} is ready")
     except LayerError as error:
         _say(str(error))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from infra.engine import Engine, engines_of, is_answer_model
-from infra.layers import extra_layer
+from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
     EVERY_COLLECTION,
@@ -24,6 +24,7 @@ from ragstack_common.config import (
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
+    TraceSettings,
     VectorStore,
 )
 from ragstack_common.settings import Allowed, Settings, as_text, read_settings
@@ -37,6 +38,7 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     IngestionSettings,
     ReconcileSettings,
     DocumentApiSettings,
+    TraceSettings,
 )
 
 SET_BY_STACKS: Final = frozenset(
@@ -205,6 +207,9 @@ class ContextValues(Settings):
     milvus_layer: LayerFile | None = Field(
         None, description="the same for the packages of Milvus, which are deployed if a collection is in Milvus"
     )
+    tracing_layer: LayerFile | None = Field(
+        None, description="the same for OpenTelemetry, which is deployed with `otel_exporter_otlp_endpoint`"
+    )
     web_adapter_layer: LayerArn | None = Field(
         None,
         description="the Lambda Web Adapter for arm64, in partitions other than `aws`, or a copy of your own; by"
@@ -368,23 +373,36 @@ class Options(ContextValues):
         return self._read(RetrieverToolSettings)
 
     @cached_property
+    def tracing(self) -> TraceSettings:
+        """Where the functions that search and answer send spans."""
+        return self._read(TraceSettings)
+
+    @cached_property
     def engines(self) -> list[Engine]:
         """What the query function searches next to the knowledge base of the stacks."""
         return engines_of(self.query, self.retriever_tool)
 
     @property
     def extra_layers(self) -> dict[str, Path]:
-        """The layers that engines need next to the shared ones, by name.
+        """The layers that engines and the export of spans need next to the shared ones, by name.
 
         A layer of the deployer's own, instead of the shared one, has the packages of engines too.
         """
-        names = {name for engine in self.engines for name in engine.extra_layers}
-        own = {MILVUS_ENGINE: self.milvus_layer}
-        return {
-            name: own[name] or extra_layer(name, self.target)
-            for name in sorted(names)
-            if own[name] or not self.dependencies_layer
-        }
+        own = {path: name for name in self.extras if (path := self._own_layers[name])}
+        built = "-".join(name for name in self.extras if not self._own_layers[name])
+        layers = {name: path for path, name in own.items()}
+        return layers | ({built: extra_layer(built, self.target)} if built else {})
+
+    @property
+    def extras(self) -> list[str]:
+        """The names of what is in those layers."""
+        of_engines = {name for engine in self.engines for name in engine.extra_layers}
+        names = {name for name in of_engines if self._own_layers[name] or not self.dependencies_layer}
+        return sorted(names | ({TRACING} if self.tracing.otel_exporter_otlp_endpoint else set()))
+
+    @property
+    def _own_layers(self) -> dict[str, Path | None]:
+        return {MILVUS_ENGINE: self.milvus_layer, TRACING: self.tracing_layer}
 
     @property
     def invocations_at_once(self) -> int:
@@ -417,6 +435,11 @@ def _check_engines(options: Options) -> None:
         raise OptionError(
             f"{' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give its zip"
             " file as dependencies_layer"
+        )
+    if len(options.extras) > 1 and options.milvus_layer != options.tracing_layer:
+        raise OptionError(
+            "milvus_layer and tracing_layer must be the same zip file, with the packages of both: a function has at"
+            " most five layers, and answers needs four"
         )
     for name, model in {
         "answer_model": options.answers.answer_model,

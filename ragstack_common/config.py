@@ -211,6 +211,9 @@ SecretArn = Annotated[
 EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
 VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
 SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
+OtlpEndpoint = Annotated[
+    str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$"), Allowed("a URL, to which /v1/traces is added")
+]
 Merge = Annotated[Literal["trust", "boost"], BeforeValidator(_lower)]
 Reranker = Annotated[Literal["lexical", "none"], BeforeValidator(_lower)]
 ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
@@ -422,12 +425,27 @@ class RetrieverToolSettings(SearchSettings):
         return found
 
 
-class TraceSettings(Settings):
-    """What spans of searches contain, if OpenTelemetry is installed."""
+OTLP_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""The variable with which deployed functions export spans."""
 
-    ragstack_trace_content: bool = Field(False, description="spans contain queries, and texts and attributes of chunks")
-    openinference_hide_inputs: bool = Field(False, description="hides queries anyway")
-    openinference_hide_outputs: bool = Field(False, description="hides texts and attributes anyway")
+
+class TraceSettings(Settings):
+    """Where deployed functions send spans, and what spans contain."""
+
+    otel_exporter_otlp_endpoint: OtlpEndpoint | None = Field(
+        None,
+        validation_alias=OTLP_ENDPOINT,
+        description="collector to which the functions `query` and `answers` send spans, by OTLP over HTTP; by default"
+        " they send none",
+    )
+    otel_exporter_otlp_headers: str | None = Field(
+        None, repr=False, description="headers for that collector, such as `authorization=Bearer%20...`"
+    )
+    ragstack_trace_content: bool = Field(
+        False, description="spans contain queries, answers, and texts and attributes of chunks"
+    )
+    openinference_hide_inputs: bool = Field(False, description="hides queries and questions anyway")
+    openinference_hide_outputs: bool = Field(False, description="hides answers, texts and attributes anyway")
 
 
 class PathSettings(Settings):

@@ -8,14 +8,18 @@ gc.disable()
 
 import os
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.config import STACK, STACK_DIMENSION
+from ragstack_common.config import OTLP_ENDPOINT, STACK, STACK_DIMENSION
+from ragstack_common.errors import MissingPackageError
 from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from ragstack_common.span_export import FunctionSpans
 
 T = TypeVar("T")
 
@@ -32,7 +36,21 @@ if stack := os.environ.get(STACK):
 def entry_point(handler: Handler) -> Handler:
     """Add structured logs and metrics to a handler, which is the last that its module defines."""
     decorated: Handler = logger.inject_lambda_context(metrics.log_metrics(handler))
-    return with_imports_frozen(decorated)
+    spans = function_spans()
+    return with_imports_frozen(decorated if spans is None else spans.of_handler(decorated))
+
+
+def function_spans() -> "FunctionSpans | None":
+    """Return what exports the function's spans; None if the environment names no collector for them."""
+    if not os.environ.get(OTLP_ENDPOINT):
+        return None
+    from ragstack_common.span_export import FunctionSpans  # noqa: PLC0415 - takes as long as boto3
+
+    try:
+        return FunctionSpans(os.environ)
+    except MissingPackageError as error:
+        logger.error("No spans are exported: %s", error)  # noqa: TRY400 - the function works without
+        return None
 
 
 def with_imports_frozen(entry: T) -> T:

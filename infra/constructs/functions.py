@@ -34,6 +34,7 @@ from ragstack_common.config import (
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
+    TraceSettings,
 )
 from ragstack_common.registry.table import CATALOGUE, GATE, RATE
 from ragstack_common.settings import Settings
@@ -173,7 +174,8 @@ class PythonFunction(Construct):
             environment: The variables that only the stacks know.
             handler: What Lambda calls, or starts.
             layers: Layers that only this function has.
-            searches: Whether it searches: it gets the layers of engines, and is in the VPC that the deployer chose.
+            searches: Whether it searches: it gets the layers of engines and of the export of spans, and is in the VPC
+                that the deployer chose.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
@@ -231,7 +233,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options) -> l
         memory_mb=API_MEMORY_MB,
         options=options,
         searches=True,
-        settings=[QuerySettings, RetrieverToolSettings],
+        settings=[QuerySettings, RetrieverToolSettings, TraceSettings],
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
@@ -258,7 +260,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         memory_mb=API_MEMORY_MB,
         options=options,
         searches=True,
-        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings],
+        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings],
         timeout_seconds=min(MAX_TIMEOUT_SECONDS, math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS),
     ).function
     _let_search(function, path, options)
@@ -461,7 +463,7 @@ def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> lis
         "CommonLayer": common_layer(),
     }
     if with_engines:
-        assets |= {f"{name.title()}Layer": path for name, path in options.extra_layers.items()}
+        assets |= {f"{name.title().replace('-', '')}Layer": path for name, path in options.extra_layers.items()}
     layers: list[lambda_.ILayerVersion] = []
     for construct_id, path in assets.items():
         existing = stack.node.try_find_child(construct_id)

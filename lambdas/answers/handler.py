@@ -1,6 +1,6 @@
 """Answers questions over HTTP: an ASGI application, which ``run.sh`` serves behind the Lambda Web Adapter."""
 
-from ragstack_common.function import logger, metrics, with_imports_frozen
+from ragstack_common.function import function_spans, logger, metrics, with_imports_frozen
 
 import os
 from functools import cache
@@ -45,4 +45,6 @@ def mcp() -> "McpEndpoint":
     return McpEndpoint(ServiceOperations(service, documents, tools), is_local=not ON_LAMBDA)
 
 
-app = with_imports_frozen(create_app(service, mcp=mcp, logger=logger, metrics=metrics))
+application = create_app(service, mcp=mcp, logger=logger, metrics=metrics)
+spans = function_spans()
+app = with_imports_frozen(application if spans is None else spans.of_app(application))

@@ -263,7 +263,12 @@ def _tracer() -> Any:
 
 
 def export_spans(
-    settings: TracingSettings, endpoint: str | None = None, *, service_name: str = TRACER_NAME
+    settings: TracingSettings,
+    endpoint: str | None = None,
+    *,
+    service_name: str = TRACER_NAME,
+    project: str | None = None,
+    timeout_seconds: float | None = None,
 ) -> Callable[[], None]:
     """Create the process's tracer provider, which sends spans in batches from a background thread.
 
@@ -273,7 +278,9 @@ def export_spans(
         settings: What spans may include.
         endpoint: Such as ``http://localhost:6006/v1/traces``; by default what the standard variables say
             (OTEL_EXPORTER_OTLP_ENDPOINT and its like).
-        service_name: Name of the service and of the project in Phoenix.
+        service_name: Name of the service.
+        project: Name of the project in Phoenix; by default that of the service.
+        timeout_seconds: Deadline of sending a batch, over 0; by default OTEL_EXPORTER_OTLP_TIMEOUT, or 10.
 
     Returns:
         A function that sends the last spans and stops the thread.
@@ -287,9 +294,9 @@ def export_spans(
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-    resource = Resource.create({"service.name": service_name, PROJECT_ATTRIBUTE: service_name})
+    resource = Resource.create({"service.name": service_name, PROJECT_ATTRIBUTE: project or service_name})
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=timeout_seconds)))
     trace.set_tracer_provider(provider)
     configure_tracing(settings)
     return provider.shutdown

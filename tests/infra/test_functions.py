@@ -257,6 +257,31 @@ def test_a_milvus_server_brings_its_layer_its_secret_and_the_vpc_to_the_function
     assert assembly.violations == []
 
 
+TRACED = {"otel_exporter_otlp_endpoint": "https://collector.example.com:4318", "ragstack_trace_content": "true"}
+
+
+def test_functions_export_spans_only_if_a_collector_is_named(aws: Any, synthesize: Any, stand_in_layer: Path) -> None:
+    traced = synthesize(**TRACED, tracing_layer=str(stand_in_layer))
+
+    for service in ("answers", "query"):
+        assert "TracingLayer" in json.dumps(traced.function(service)["Layers"])
+        assert len(traced.function(service)["Layers"]) == len(aws.function(service)["Layers"]) + 1 <= MAX_LAYERS
+        assert traced.environment(service).items() >= {(name.upper(), value) for name, value in TRACED.items()}
+        assert "OTEL_EXPORTER_OTLP_ENDPOINT" not in aws.environment(service)
+    for service in ("documents", "ingestion", "ingestion_status", "reconcile"):
+        assert traced.function(service) == aws.function(service)
+    assert traced.violations == []
+
+
+def test_milvus_and_the_export_of_spans_share_a_layer(synthesize: Any, stand_in_layer: Path) -> None:
+    milvus = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collections": "docs"}
+    both = {"milvus_layer": str(stand_in_layer), "tracing_layer": str(stand_in_layer)}
+
+    assembly = synthesize(**TRACED, **milvus, **both)
+
+    assert len(assembly.function("answers")["Layers"]) == MAX_LAYERS
+
+
 def test_the_function_for_answers_is_a_web_server_behind_the_adapter(aws: Any, synthesize: Any) -> None:
     own = "arn:aws-cn:lambda:cn-north-1:123456789012:layer:Adapter:3"
     copied = synthesize(web_adapter_layer=own)

@@ -1,5 +1,6 @@
 """The layers: built once, from wheels that Lambda can load, small."""
 
+import json
 import re
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from infra.layers import (
     dependencies_layer,
 )
 from infra.target import Target
+from tests.support.aws_service import aws_service
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+from tests.support.otlp import collector
 
 from .conftest import ROOT
 
@@ -34,9 +38,9 @@ def built(target: Target) -> Path:
     return layer
 
 
-def extra(name: str) -> Path:
+def extra(name: str, target: Target = Target.AWS) -> Path:
     pins = layers._pins(layers.EXTRA_REQUIREMENTS[name]) - layers._pins(REQUIREMENTS)
-    layer = BUILD / f"{name}-aws-{layers._fingerprint(Wheels.for_target(Target.AWS), pins)}.zip"
+    layer = BUILD / f"{name}-{target}-{layers._fingerprint(Wheels.for_target(target), pins)}.zip"
     if not layer.is_file():
         pytest.skip(f"the layer {name} has not been built (python -m infra.layers does it)")
     return layer
@@ -62,6 +66,54 @@ def test_the_layer_of_milvus_has_no_tests_and_no_second_copy_of_what_is_shared()
     assert not {"milvus_lite", "botocore", "urllib3"} & own
     assert own & packages == set()
     assert not [name for name in names if "/tests/" in name]
+
+
+def test_the_layer_for_tracing_is_small_and_has_no_second_copy_of_what_is_shared() -> None:
+    packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
+    own = {name.split("/")[1] for name in zipfile.ZipFile(extra(layers.TRACING)).namelist()}
+
+    assert {"google", "opentelemetry", "requests"} <= own
+    assert own & packages == set()
+    assert layers.unzipped_megabytes(extra(layers.TRACING)) < 10
+
+
+def test_a_search_exports_spans_with_nothing_but_the_layers(tmp_path: Path) -> None:
+    for layer in (built(Target.LOCAL), extra(layers.TRACING, Target.LOCAL)):
+        with zipfile.ZipFile(layer) as archive:
+            archive.extractall(tmp_path)
+    event = json.loads((ROOT / "tests" / "events" / "api_gateway_retrieve.json").read_text())
+    script = """
+import json, sys
+from types import SimpleNamespace
+sys.path.append(sys.argv[1])
+from lambdas.query.handler import handler
+context = SimpleNamespace(function_name="q", memory_limit_in_mb=1, invoked_function_arn="arn", aws_request_id="r-1")
+handler(json.load(sys.stdin), context)
+"""
+    with collector() as collecting, aws_service("bedrock-agent-runtime") as searches:
+        searches.program("Retrieve", hits(hit()))
+
+        finished = subprocess.run(
+            [sys.executable, "-S", "-c", script, str(ROOT)],
+            capture_output=True,
+            check=False,
+            env={
+                "PYTHONPATH": f"{tmp_path / 'python'}:{common_layer() / 'python'}",
+                "AWS_REGION": "eu-west-1",
+                "AWS_ACCESS_KEY_ID": "test",
+                "AWS_SECRET_ACCESS_KEY": "test",
+                "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
+                "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
+                "OTEL_EXPORTER_OTLP_ENDPOINT": collecting.endpoint,
+                "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+                "POWERTOOLS_SERVICE_NAME": "query",
+            },
+            input=json.dumps(event),
+            text=True,
+        )
+
+        assert finished.returncode == 0, finished.stderr
+        assert {"function query", "retrieve bedrock"} <= collecting.spans.keys()
 
 
 def test_the_layer_for_aws_has_lambdas_interpreter_and_processor() -> None:

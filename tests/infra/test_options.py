@@ -144,6 +144,14 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             "the embedding onnx needs packages that the layer lacks",
         ),
         (
+            {**MILVUS, "otel_exporter_otlp_endpoint": "http://collector:4318", "milvus_layer": __file__},
+            "milvus_layer and tracing_layer must be the same zip file",
+        ),
+        (
+            {"otel_exporter_otlp_endpoint": "collector:4318"},
+            "otel_exporter_otlp_endpoint=collector:4318 is invalid: it must be a URL",
+        ),
+        (
             {**MILVUS, "milvus_secret": "milvus"},
             "milvus_secret=milvus is invalid: it must be the whole ARN of a secret",
         ),

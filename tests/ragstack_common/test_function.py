@@ -38,4 +38,5 @@ def test_every_handler_imports_the_shared_module_first_and_decorates_its_entry_p
 
     imports = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert imports[0].startswith("from ragstack_common.function import ")
-    assert "\n@entry_point\ndef handler(" in source
+    last = source.rstrip().rpartition("\n\n")[2]
+    assert last.startswith("@entry_point\ndef handler(") or "\napp = with_imports_frozen(" in last
