@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,12 @@ import chromadb
 import pytest
 
 from ragstack_common import embedding
+from ragstack_common.answering.extractive import ExtractiveProvider
+from ragstack_common.answering.models import ModelPiece, ModelRequest, estimated_tokens
+from ragstack_common.api.ask import AskService
+from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.search import QueryService
+from ragstack_common.config import AnswerSettings, QuerySettings
 from ragstack_common.embedding import EmbeddingError
 from ragstack_common.errors import ConfigurationError, UnknownCorpusError
 from ragstack_common.knowledge_base import KnowledgeBase
@@ -31,6 +37,7 @@ from ragstack_common.retrieval import (
 )
 from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
 from ragstack_common.retrieval.models import SearchOutcome
+from ragstack_common.retrieval.multislice import MultiSliceBackend
 from tests.contract.cases.chroma import COLLECTION, fill, quiet
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
@@ -195,6 +202,64 @@ def test_section_5_earlier_turns_change_nothing(store: dict[str, Any]) -> None:
     search(store, "Who spoke about gold?", corpus_filter="legal_us")
 
     assert search(store).chunks == first.chunks
+
+
+class Recorder(ExtractiveProvider):
+    """Quotes, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[ModelRequest] = []
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        self.asked.append(request)
+        return super().stream(request)
+
+
+def ask(store: dict[str, Any], model: Recorder, body: dict[str, Any], **variables: str) -> AskResponse:
+    """Answer the body of a request to /api/ask."""
+    env = {"RETRIEVAL_ENGINE": "in_memory_by_id", "MULTI_CORPUS_METADATA": ",".join(SIZES), **variables}
+    engine = MultiSliceBackend(create_retrieval_backend(store), timeout_seconds=60)
+    searches = QueryService(QuerySettings.from_env(env), engine)
+    service = AskService(AnswerSettings.from_env(env), searches, model)
+    return asyncio.run(service.ask(AskRequest.model_validate(body)))
+
+
+def test_section_1_the_answer_comes_from_the_reranked_passages_of_a_balanced_search(store: dict[str, Any]) -> None:
+    answer = ask(store, Recorder(), {"question": "Is the appeal to the Land Tribunal free?", "corpus_filter": "all"})
+
+    assert [(corpus.name, corpus.candidates) for corpus in answer.corpora] == [
+        ("legal_us", 200),
+        ("legal_uk", 6),
+        ("legislation_nz", 5),
+    ]
+    assert len(answer.sources) == 10
+    assert answer.answer == '"The appeal to the Land Tribunal is free." [1]'
+    assert [source.source for source in answer.sources if source.cited] == ["answer.txt"]
+
+
+def test_section_4_ask_passes_the_corpus_to_the_search(store: dict[str, Any]) -> None:
+    answer = ask(store, Recorder(), {"question": QUERY, "corpus_filter": "legal_uk"}, SEARCH_K="4")
+
+    assert {source.metadata["corpus"] for source in answer.sources} == {"legal_uk"}
+    assert len(answer.sources) == 4
+
+
+def test_section_5_the_last_3000_tokens_of_the_history_are_in_the_system_prompt(store: dict[str, Any]) -> None:
+    model = Recorder()
+    turns = [
+        {"role": role, "content": f"Turn {n}. " + "word " * 200} for n in range(12) for role in ("user", "assistant")
+    ]
+
+    first, last = (ask(store, model, {"question": QUERY, "chat_history": history}) for history in ([], turns))
+
+    assert last.sources == first.sources
+    prompt = model.asked[1].system_prompt
+    assert model.asked[1].messages == model.asked[0].messages
+    kept = [turn for turn in range(12) if f"Turn {turn}. " in prompt]
+    assert kept == list(range(12 - len(kept), 12))
+    conversation = prompt[prompt.index("<conversation-") : prompt.index("<passage-")]
+    assert 2500 < estimated_tokens(conversation) < 3100
 
 
 def test_section_6_the_weights_are_the_defaults_and_are_tuned_at_run_time() -> None:
