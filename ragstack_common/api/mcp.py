@@ -278,6 +278,7 @@ class _Tools:
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
+        self._registry: frozenset[str] = frozenset()
 
     async def list_tools(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[*(each.tool for each in _OPERATIONS.values()), *await self._registered()])
@@ -309,9 +310,10 @@ class _Tools:
             request = _read(operation.request, arguments)
             response = await operation.run(self._operations, request, progress)
             return _success(operation.text(response), response.model_dump(mode="json"))
-        tools = {tool["name"] for tool in await self._operations.tools()}
-        if name not in tools:
-            known = ", ".join([*_OPERATIONS, *sorted(tools - _OPERATIONS.keys())])
+        if name not in self._registry:
+            self._registry = frozenset(tool["name"] for tool in await self._operations.tools())
+        if name not in self._registry:
+            known = ", ".join([*_OPERATIONS, *sorted(self._registry - _OPERATIONS.keys())])
             raise MCPError(INVALID_PARAMS, f"There is no tool {name!r:.80}; the tools are {known}")
         output = dict(await self._operations.run_tool(name, arguments))
         return _success(mcp_texts.of_tool(output), output)
