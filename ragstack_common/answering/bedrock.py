@@ -30,7 +30,7 @@ from ragstack_common.answering.models import (
 )
 from ragstack_common.clients import model_client
 from ragstack_common.config import GENERATOR_HEADER, QUOTING_GENERATOR
-from ragstack_common.deadline import seconds_left
+from ragstack_common.deadline import seconds_left, wait_for
 from ragstack_common.errors import (
     ConfigurationError,
     GenerationError,
@@ -107,12 +107,12 @@ class BedrockProvider:
         Raises:
             GenerationError: No answer could be generated.
         """
-        written: list[str] = []
-        for piece in self._pieces(request, InterruptibleCall()):
-            if isinstance(piece, ModelEnd):
-                return ModelResponse("".join(written), piece)
-            written.append(piece.text)
-        raise AssertionError  # the last piece is an end
+        return wait_for(self._whole(request))
+
+    async def _whole(self, request: ModelRequest) -> ModelResponse:
+        *pieces, end = [piece async for piece in self.stream(request)]
+        assert isinstance(end, ModelEnd)
+        return ModelResponse("".join(piece.text for piece in pieces if isinstance(piece, ModelText)), end)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """Yield an answer piece by piece. Closing the iterator closes the connection to Bedrock.

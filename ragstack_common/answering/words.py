@@ -10,7 +10,10 @@ from ragstack_common.stopwords import STOP_WORDS
 LEAST_CHARACTERS: Final = 3
 """Characters of a stem."""
 
-_WORD: Final = re.compile(r"[^\W_]+")
+_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Characters of languages without spaces between words, or with endings: each counts as a word."""
+
+_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 _ENDINGS: Final = ("es", "s", "ed", "ing")
 """For 616 questions, these find the right passage as often as Snowball's stemmer for English: 388 and 385 times."""
 

@@ -71,6 +71,17 @@ def test_a_sentence_that_answers_is_preferred_to_one_with_more_of_the_words(
     assert said == answer
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("Wie viele Urlaubstage hat ein Mitarbeiter?", "Jeder Mitarbeiter hat 27 Urlaubstage.", "Das Büro ist offen."),
+        ("有給休暇は何日ですか", "社員には年に27日の有給休暇があります。", "食堂は正午に開きます。"),
+    ],
+)
+def test_questions_in_other_languages_are_answered(question: str, answer: str, other: str) -> None:
+    assert answered(question, other, answer) == (answer, [(1,)])
+
+
 def test_the_title_of_a_document_counts() -> None:
     (found,) = best_quotations("How long is parental leave?", ["It lasts twenty weeks."], ["Parental leave"])
 
