@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import ROOT, LocalStack, iterate
+from tests.support.otlp import Collector, attributes, collector
+from tests.support.spans import FIVE
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -17,10 +19,18 @@ QUESTION = "How many requests a minute may one API key make?"
 
 
 @pytest.fixture(scope="module")
-def balanced(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack with two corpora of the handbook, and one that has no document."""
+def collecting() -> Iterator[Collector]:
+    with collector() as collecting:
+        yield collecting
+
+
+@pytest.fixture(scope="module")
+def balanced(installed: None, tmp_path_factory: pytest.TempPathFactory, collecting: Collector) -> Iterator[LocalStack]:
+    """A stack with two corpora of the handbook, and one that has no document; its functions export spans."""
     folder = tmp_path_factory.mktemp("balanced")
-    for stack in iterate(LocalStack(folder, context=(f"multi_corpus_metadata={','.join(CORPORA)}", "search_k=6"))):
+    corpora = (f"multi_corpus_metadata={','.join(CORPORA)}", "search_k=6")
+    exported = f"otel_exporter_otlp_endpoint={collecting.endpoint}"
+    for stack in iterate(LocalStack(folder, context=(*corpora, exported))):
         done = stack.run("ingest", ROOT / "samples" / "documents", timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         yield stack
@@ -41,6 +51,25 @@ def test_a_search_draws_on_every_corpus_and_says_how_much_each_gave(balanced: Lo
     assert counts["law"] == (0, 0)
     assert sum(results for _, results in counts.values()) == len(answer["results"]) == 6
     assert {result["metadata"]["corpus"] for result in answer["results"]} == {"people", "product"}
+
+
+def test_the_spans_of_a_deployed_search_reach_a_collector(balanced: LocalStack, collecting: Collector) -> None:
+    balanced.search(QUESTION, corpus_filter="product")
+
+    def of_product() -> Any:
+        spans = collecting.named("retrieve balanced")
+        return next((span for span in spans if attributes(span)["corpus_filter"] == "product"), None)
+
+    search = eventually(of_product)
+    assert {name: attributes(search)[name] for name in FIVE} == {
+        "search_type": "balanced",
+        "search_k": 6,
+        "large_retrieval_size": 500,
+        "pooling": "unknown",
+        "corpus_filter": "product",
+    }
+    assert search.trace_id in {span.trace_id for span in collecting.named("function query")}
+    assert QUESTION not in str(collecting.requests)
 
 
 def test_a_version_is_a_wall_and_an_explanation_names_corpus_and_signals(balanced: LocalStack) -> None:

@@ -31,6 +31,10 @@ class Collector:
         """The spans, by name; the last of each."""
         return {span.name: span for span, _ in self._all()}
 
+    def named(self, name: str) -> list[Any]:
+        """All spans of a name."""
+        return [span for span, _ in self._all() if span.name == name]
+
     @property
     def resources(self) -> list[dict[str, Any]]:
         """The attributes of the processes that sent spans."""
