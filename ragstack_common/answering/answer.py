@@ -90,7 +90,9 @@ class Answer(_Form):
 
     question: str
     answer: str = Field(description="The text, with citation markers such as [1]")
-    answered: bool = Field(description="False if nothing relevant was found, or the answerer found no answer in it")
+    answered: bool = Field(
+        description="False if nothing relevant was found, the answerer found no answer in it, or no source is cited"
+    )
     sentences: list[Sentence]
     sources: list[Source] = Field(description="What the answerer received, in the order of the numbers")
     removed_citations: int = Field(default=0, description="Citation markers that named no source, and were removed")

@@ -27,6 +27,8 @@ from ragstack_common.retrieval.models import UNNAMED_SOURCE
 NOTHING_FOUND: Final = "Nothing in the documents answers this question."
 """The answer if nothing found is relevant enough."""
 
+NOTHING_CITED: Final = "The answer cites no source, so it counts as not answered"
+
 WITHHELD: Final = ("guardrail_intervened", "content_filtered")
 """Reasons to stop after which the text is not an answer."""
 
@@ -148,11 +150,14 @@ class Answering:
         """Return the fields of the finished ``Answer``."""
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
-        answered = not verifier.no_answer and bool(verifier.answer.strip())
+        answered = not verifier.no_answer and stop_reason not in WITHHELD
+        notes = list(outcome.notes)
+        if answered and not verifier.cited:
+            notes.append(NOTHING_CITED)
         return {
             "question": self._question.text,
             "answer": verifier.answer,
-            "answered": answered and stop_reason not in WITHHELD,
+            "answered": answered and bool(verifier.cited),
             "sentences": verifier.sentences,
             "sources": self.sources,
             "removed_citations": verifier.removed,
@@ -166,7 +171,7 @@ class Answering:
                 retrieval_ms=self._retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
             ),
             "complete": outcome.complete,
-            "notes": list(outcome.notes),
+            "notes": notes,
         }
 
     def _answerer(self) -> Answerer:

@@ -43,6 +43,9 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
 _BLOCK: Final = re.compile(r"[ \t]*(?:[#|>]|\*\*|__)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)|\s*(\*\*|__)(?:(?!\1).)+\1:?\s*$")
+_WRAPPED: Final = re.compile(r"\n[ \t]*+([^\W\d_])(?![.)])")
+_PERHAPS_WRAPPED: Final = re.compile(r"\n[ \t]*+[^\W\d_]?\Z")
+_COMPLETE: Final = re.compile(rf"[.!?…:;。！？：；|{CLOSING_MARKS}{MARKERS[1:-1]}]\s*\Z")  # noqa: RUF001 - full-width
 _ROW: Final = re.compile(r"\s*+\|")
 _TABLE_RULE: Final = re.compile(r"\s*\|[\s:|-]*$")
 _BLOCK_QUOTATION: Final = re.compile(r"[ \t]*(?:>[ \t]*)+")
@@ -70,8 +73,9 @@ class Span:
 class SentenceReader:
     """Divides a text with private markers. Pieces of any size give the same sentences.
 
-    The end of a line ends a sentence. Markers after its full stop belong to it, and so do markers that are alone on the
-    next line. A quotation is not divided, and a block of code is one sentence.
+    The end of a line ends a sentence, unless it has no full stop and the next line begins with a small letter. Markers
+    after the full stop belong to the sentence, and so do markers that are alone on the next line. A quotation is not
+    divided, and a block of code is one sentence.
     """
 
     def __init__(self) -> None:
@@ -133,6 +137,9 @@ class SentenceReader:
                     return None
                 if self._block(line):
                     return len(line) + (newline >= 0)
+        newline = self._end_of_wrapped(newline, last=last)
+        line = self._tail[self._at : newline if newline >= 0 else self._at + WINDOW]
+        ended = newline >= 0 or (last and len(line) < WINDOW)
         begin = 0 if self._in_line else _end_of(_BEFORE, line)
         end = _sentence_end(line, begin, ended=ended)
         if end is None:
@@ -140,6 +147,23 @@ class SentenceReader:
         self._add(begin, line[begin:end], "sentence")
         self._in_line = end < len(line) or newline < 0
         return end if self._in_line else end + 1
+
+    def _end_of_wrapped(self, newline: int, *, last: bool) -> int:
+        """Return the end of the last line of a sentence that is wrapped: the next line begins with a small letter.
+
+        Returns:
+            An offset; -1 if the line has not ended, as far as is known, or is too long.
+        """
+        while newline >= 0:
+            if _COMPLETE.search(self._tail, max(self._at, newline - LONGEST_ABBREVIATION), newline):
+                return newline
+            if not last and _PERHAPS_WRAPPED.match(self._tail, newline):
+                return -1
+            wrapped = _WRAPPED.match(self._tail, newline)
+            if wrapped is None or not wrapped[1].islower():
+                return newline
+            newline = self._tail.find("\n", newline + 1, self._at + WINDOW)
+        return newline
 
     def _block(self, line: str) -> bool:
         """Read a line that is a heading, a row or rule of a table, or a quotation."""

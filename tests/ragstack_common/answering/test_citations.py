@@ -57,6 +57,8 @@ FRAGMENTS = st.sampled_from(
         ],
         *[
             "\n- ",
+            "\nwrapped ",
+            "\na) ",
             "\n1. ",
             "\n| a | b |",
             "\n|---|---|",
@@ -200,6 +202,9 @@ def test_markers_have_one_form_and_unknown_ones_are_removed_and_counted(written:
         ]),
         ("# Leave\n**Weeks**\nSixteen [1].", [("# Leave", []), ("**Weeks**", []), ("Sixteen.", [1])]),
         ("| a | b |\n|---|---|\n| 1 | 2 [2] |", [("| a | b |", []), ("| 1 | 2 |", [2])]),
+        ("One is\nwrapped [1]. Two [2]\nis not.\nThree:\na) four", [
+            ("One is\nwrapped.", [1]), ("Two", [2]), ("is not.", []), ("Three:", []), ("a) four", []),
+        ]),
         ("[1] [2]", []),
         ("...", []),
     ],

@@ -12,7 +12,7 @@ from opentelemetry import trace
 from pydantic import BaseModel
 
 from ragstack_common.answering.answer import CitationEvent, TokenEvent
-from ragstack_common.answering.answering import NOTHING_FOUND
+from ragstack_common.answering.answering import NOTHING_CITED, NOTHING_FOUND
 from ragstack_common.answering.models import (
     ModelEnd,
     ModelMessage,
@@ -247,6 +247,13 @@ def test_an_empty_or_blocked_answer_is_not_answered(script: list[str], reason: S
     answer = asyncio.run(service(found(LEAVE), Model(script, stop_reason=reason)).ask(question()))
 
     assert not answer.answered
+
+
+def test_an_answer_that_cites_nothing_is_not_answered_and_says_so() -> None:
+    answer = asyncio.run(service(found(LEAVE), Model(["I believe that it is ten weeks."])).ask(question()))
+
+    assert (answer.answered, answer.notes) == (False, [NOTHING_CITED])
+    assert [sentence.unsupported for sentence in answer.sentences] == [True]
 
 
 @in_virtual_time
