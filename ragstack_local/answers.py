@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from rich.cells import cell_len
 from rich.padding import Padding
 from rich.text import Text
 
+from ragstack_common.positions import SEPARATOR
+from ragstack_common.sections import outline
 from ragstack_local import display
 from ragstack_local.api_client import DONE
 from ragstack_local.display import console, counted
@@ -21,8 +23,8 @@ MAX_QUOTED_CHARACTERS: Final = 300
 ADVICE_FILE: Final = "answer-advice-shown"
 
 MODELS: Final = (
-    ("Ollama", "ragstack up --llm-url http://127.0.0.1:11434/v1 --llm-model llama3.2"),
-    ("any OpenAI-compatible server", "ragstack up --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
+    ("Ollama", "ragstack up -- --llm-url http://127.0.0.1:11434/v1 --llm-model MODEL"),
+    ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
     ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_OR_INFERENCE_PROFILE_ID"),
 )
 """Ways to let a model write the answers: the model, and the command."""
@@ -99,12 +101,10 @@ def print_stream(events: Iterable[tuple[str, Mapping[str, Any]]]) -> Mapping[str
 def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
     """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
     for source in sources:
-        title, *headings = (source["context"] or source["source"] or "(no source)").splitlines()
-        number = f"[{source['number']}]"
+        number, title = f"[{source['number']}]", _title(source)
+        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), _place(source, title)
         console.print()
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
-        place = place_of(source) or " · ".join(headings)
-        location = " " * NUMBER_INDENT + (source["source"] or "(no source)")
         # A location is never wrapped: users copy it.
         console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
         content = source["content"]
@@ -114,6 +114,19 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
             console.print(Padding(Text(f"“{shown}”", "green"), (0, 0, 0, NUMBER_INDENT), expand=False))
         if not quoted:
             console.print(Padding(Text(excerpt(content, question), "dim"), (0, 0, 0, NUMBER_INDENT), expand=False))
+
+
+def _title(source: Mapping[str, Any]) -> str:
+    """Return the document's title, or the name of its file."""
+    title = (source["context"] or "").partition("\n")[0] or (source["section"] or "").partition(SEPARATOR)[0]
+    return title or PurePosixPath(source["source"] or "(no source)").name
+
+
+def _place(source: Mapping[str, Any], title: str) -> str:
+    """Return where in the document the quoted words are: the page, and the heading above them if the passage has it."""
+    above = outline(source["content"]).path_at(source["quoted"][0]["start"]) if source["quoted"] else ()
+    headings = above or (source["section"] or "").split(SEPARATOR)
+    return place_of({**source, "section": SEPARATOR.join(each for each in headings if each != title)})
 
 
 def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
@@ -155,13 +168,16 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
     print_incomplete(answer)
     uncited = sum(not source["cited"] for source in answer["sources"])
     parts = [
-        "quoted from the documents, without a model" if answerer["quotes"] else answerer["model"],
+        ("Quoted, without a model" if answerer["quotes"] else answerer["model"]) if answer["answered"] else None,
         counted(uncited, "more passage") + " read" if uncited else None,
         f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens" if answerer["provider"] == "bedrock" else None,
-        f"{timings['total_ms'] / 1000:.1f} s, of which search {timings['retrieval_ms'] / 1000:.1f} s",
+        f"{_time(timings['total_ms'])} (search {_time(timings['retrieval_ms'])})",
     ]
-    line = "; ".join(part for part in parts if part)
-    console.print(line[:1].upper() + line[1:], style="dim")
+    console.print("; ".join(part for part in parts if part), style="dim")
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004 - ms in s
 
 
 def _were(count: int) -> str:

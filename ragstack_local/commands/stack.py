@@ -124,7 +124,7 @@ def demo(
         display.console.print()
         display.print_urls(stack.connection, options.data)
         if not once:
-            display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Stop the stack: Ctrl-C")
+            display.console.print(f"\nAsk more:  {display.program()} chat   Stop the stack: Ctrl-C")
             _keep_up(stack)
     if once:
         display.console.print(f"\nThe stack has stopped. To start it again:  {display.program()} up")

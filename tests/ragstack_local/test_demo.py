@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import demo, display
 from ragstack_local.cli import app
-from ragstack_local.demo import QUESTIONS, Question
+from ragstack_local.demo import ASKED, QUESTIONS, Asked, Question
 from ragstack_local.errors import StackError
 from ragstack_local.ingestion import Round
+from tests.ragstack_local.answer_events import SOURCES, events, response
 from tests.ragstack_local.support import Api, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,22 @@ def uploaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return keys
 
 
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the demonstration asks; each answer is as expected."""
+    asked: list[str] = []
+
+    def print_stream(stream: Any) -> Any:
+        question = next(each for each in ASKED if each.body["question"] not in asked)
+        asked.append(question.body["question"])
+        cited = SOURCES[0].model_copy(update={"source": f"s3://b/{question.expected}"})
+        stream.close()
+        return response(answered=question.expected is not None, sources=[cited]).model_dump()
+
+    monkeypatch.setattr(demo, "print_stream", print_stream)
+    return asked
+
+
 @questions
 def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
     tmp_path: Path, api: Api, question: Question
@@ -62,6 +79,27 @@ def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
         CliRunner().invoke(app, ["query", *question.arguments], env={"RAGSTACK_DATA": str(tmp_path)})
 
     assert [request["body"] for request in api.requests] == [question.body]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda question: question.arguments[0])
+def test_the_command_that_is_shown_asks_what_the_demonstration_asks(tmp_path: Path, api: Api, question: Asked) -> None:
+    api.will_stream(*events(response()))
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        CliRunner().invoke(app, ["ask", *question.arguments], env={"RAGSTACK_DATA": str(tmp_path)})
+
+    assert [request["body"] for request in api.requests] == [question.body]
+    assert question.expected is None or [*DOCUMENTS.rglob(question.expected)]
+
+
+def test_an_answer_without_the_expected_source_or_to_what_nothing_answers_is_noticed() -> None:
+    first, *_, unanswerable = ASKED
+    source = SOURCES[0].model_copy(update={"source": f"s3://b/{first.expected}"})
+    cited, other = (response(sources=[each]).model_dump() for each in (source, SOURCES[0]))
+    silent = response(answered=False, sources=[]).model_dump()
+
+    assert [first.is_answered_by(answer) for answer in (cited, other, silent)] == [True, False, False]
+    assert [unanswerable.is_answered_by(answer) for answer in (cited, silent)] == [False, True]
 
 
 @questions
@@ -75,7 +113,7 @@ def test_an_expected_document_is_one_of_the_handbook_and_fits_the_filter(questio
 
 
 def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
-    api: Api, uploaded: list[str], capsys: pytest.CaptureFixture[str]
+    api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.first = [{"facets": [], "documents": len(HANDBOOK)}]
     api.first += [answer(*(f"samples/{name}" for name in question.expected)) for question in QUESTIONS]
@@ -87,6 +125,8 @@ def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
     assert all(key.startswith("samples/documents/") for key in uploaded)
     assert [request["body"] for request in api.requests[1:]] == [question.body for question in QUESTIONS]
     assert all(question.note in shown for question in QUESTIONS)
+    assert all(question.note in shown for question in ASKED)
+    assert answers == [question.body["question"] for question in ASKED]
     assert "How the results were ranked" in shown
 
 
@@ -105,7 +145,7 @@ def test_an_answer_that_is_not_as_the_note_says_is_noticed(question: Question, n
 
 @pytest.mark.parametrize("others", [0, 3])
 def test_a_wrong_answer_fails_unless_there_are_other_documents(
-    api: Api, uploaded: list[str], capsys: pytest.CaptureFixture[str], others: int
+    api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str], others: int
 ) -> None:
     api.first = [{"facets": [], "documents": len(HANDBOOK) + others}]
     api.will_answer(200, answer("of-the-user.md"))

@@ -35,7 +35,7 @@ def test_an_answer_is_shown_with_what_it_cites_and_what_it_does_not_support(stac
     assert lines[0].rstrip() == TEXT
     assert lines[2:4] == ["Not supported by a source:", "  - Ask for more."]
     assert lines[5:8] == ["[1]  Reach API", "     s3://b/limits.md  page 4 > Rate limits", f"     “{QUOTED}”"]
-    assert "Quoted from the documents, without a model; 1 more passage read; 0.2 s, of which search 0.1 s" in lines
+    assert "Quoted, without a model; 1 more passage read; 200 ms (search 100 ms)" in lines
     assert "prices.md" not in done.stdout
 
 
@@ -99,7 +99,7 @@ NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sente
                 "usage": Usage(input_tokens=1200, output_tokens=40),
             },
             0,
-            "Amazon.nova-lite-v1:0; 1 more passage read; 1,200 + 40 tokens; 0.2 s, of which search 0.1 s",
+            "amazon.nova-lite-v1:0; 1 more passage read; 1,200 + 40 tokens; 200 ms (search 100 ms)",
         ),
     ],
     ids=["not answered", "cut off", "removed", "guardrail", "note", "incomplete", "model"],

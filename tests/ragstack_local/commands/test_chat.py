@@ -65,7 +65,7 @@ def test_all_passages_of_the_last_answer_can_be_shown(stack: Path, api: Api) -> 
 
     assert "There are no sources yet." in done.stdout
     assert done.stdout.count("[1]  Reach API") == 2
-    assert done.stdout.count("[2]  s3://b/prices.md") == 1
+    assert done.stdout.count("[2]  prices.md") == 1
     assert "/corpus NAME" in done.stdout
     assert "There is no command /nonsense: write /help for a list." in done.stdout
 
