@@ -6,6 +6,7 @@ A comment directly above a block changes how it runs:
 - ``<!-- runs until Ctrl-C -->``: a server; it stays until the next one, or the end of the page.
 - ``<!-- continues -->``: Python that goes on where the last block of the page ended.
 - ``<!-- conftest -->`` and ``<!-- pytest -->``: a conftest.py, and tests that run with it.
+- ``<!-- prints -->``: a ``text`` block, whose lines the last block printed in this order, apart from times.
 - ``<!-- needs: FILE -->``: skipped, with the reason, where FILE is missing below the checkout.
 
 Blocks of one page run in order, in one folder, which has the ``samples/`` of the checkout. The local stack is up,
@@ -39,7 +40,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "samples/README.md
 BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "needs: ")
+MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "prints", "needs: ")
 PORT, BEDROCK_PORT, ANSWERS_PORT = "4566", "4567", "4568"
 SECONDS = 120.0
 TOP_LEVEL_AWAIT = """
@@ -74,6 +75,11 @@ def blocks_of(page: Path) -> list[Block]:
     ]
 
 
+def without_times(text: str) -> list[str]:
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return [re.sub(r"\b\d[\d.,]* (ms|s)\b", "TIME", line) for line in lines if line]
+
+
 @dataclass
 class Reader:
     """Someone who follows a page from its top, in a folder of their own."""
@@ -82,6 +88,7 @@ class Reader:
     env: dict[str, str]
     ports: dict[str, str]
     python: str = ""
+    printed: str = ""
     server: "subprocess.Popen[bytes] | None" = None
 
     def follow(self, block: Block) -> None:
@@ -90,16 +97,18 @@ class Reader:
             pytest.skip(f"{needed} is missing: run `make clients`")
         if block.mark == "runs until Ctrl-C":
             self.serve(block.code)
+        elif block.mark == "prints":
+            self.compare(code)
         elif block.mark in ("conftest", "pytest"):
             self.test(code, "conftest.py" if block.mark == "conftest" else "test_example.py")
         elif block.language in ("sh", "bash"):
-            self.run(["bash", "-euo", "pipefail", "-c", f"{code}\nenv -0 > .variables"])
+            self.printed = self.run(["bash", "-euo", "pipefail", "-c", f"{code}\nenv -0 > .variables"])
             variables = (self.folder / ".variables").read_text(encoding="utf-8").rstrip("\0").split("\0")
             self.env = dict(variable.split("=", 1) for variable in variables)
         elif block.language == "python":
             self.python = (self.python if block.mark == "continues" else "") + code
             interpreter = ROOT / block.mark.removeprefix("needs: ") if block.mark.startswith("needs: ") else None
-            self.run([str(interpreter or sys.executable), "-c", TOP_LEVEL_AWAIT, self.python])
+            self.printed = self.run([str(interpreter or sys.executable), "-c", TOP_LEVEL_AWAIT, self.python])
         elif block.language == "json":
             json.loads(code)
         elif block.language == "toml":
@@ -126,6 +135,14 @@ class Reader:
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
         return done.stdout
+
+    def compare(self, documented: str) -> None:
+        """Check that each documented line was printed, in this order; a wider terminal has longer lines."""
+        printed, end = " ".join(without_times(self.printed)), 0
+        for line in without_times(documented):
+            start = printed.find(line, end)
+            assert start >= 0, f"{line!r} is not in {printed[end:]!r}"
+            end = start + len(line)
 
     def serve(self, code: str) -> None:
         self.leave()
