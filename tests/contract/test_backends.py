@@ -20,6 +20,8 @@ from tests.ragstack_common.filters.strategies import clauses
 from tests.ragstack_common.filters.strategies import filters as any_filters
 from tests.support.soak import SOAK
 
+pytestmark = pytest.mark.integration
+
 Make = Callable[[], RetrievalBackend]
 
 LEAVE = "How many days of annual leave do employees have?"

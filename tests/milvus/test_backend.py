@@ -148,6 +148,20 @@ def test_documents_are_indexed_into_a_collection_made_elsewhere_with_whole_numbe
     assert still == found
 
 
+def test_documents_are_indexed_into_the_partition_that_is_searched(make: Make) -> None:
+    run(make(), lambda b: b.create(partition_names=["manuals", "contracts"]))
+    document = {"id": "pump", "content": PUMP.text}
+
+    _, of_manuals = run(
+        make(partition_names=["manuals"]), lambda b: b.index([document]), lambda b: b.retrieve("water pump")
+    )
+    (of_contracts,) = run(make(partition_names=["contracts"]), lambda b: b.retrieve("water pump"))
+
+    assert (ids(of_manuals), of_contracts) == (["pump"], [])
+    with pytest.raises(errors.InvalidRequestError, match="searches manuals, contracts: index with a backend of one"):
+        run(make(partition_names=["manuals", "contracts"]), lambda b: b.index([document]))
+
+
 def test_only_the_named_partitions_are_searched(make: Make) -> None:
     run(
         make(),

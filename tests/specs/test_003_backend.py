@@ -266,6 +266,33 @@ async def test_what_the_example_does_not_write_comes_with_the_interface(backend:
     assert await backend.health_check()
 
 
+class MockBackend(RetrievalBackend):
+    async def retrieve(self, *_arguments: Any, **_named: Any) -> list[RetrievedChunk]:
+        return [RetrievedChunk(content="test", score=0.5, source="test.txt")]
+
+
+@pytest.mark.asyncio
+async def test_retrieve() -> None:
+    backend = MockBackend()
+    results = await backend.retrieve("query")
+    assert len(results) > 0
+
+
+@pytest.mark.integration
+@pytest.mark.asyncio
+async def test_the_context_manager_of_the_example_takes_the_backend_of_this_package(
+    test_connection_string: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with OurVectorStoreBackend(test_connection_string, timeout_seconds=60) as backend:
+        await backend.index([{"content": "RAG is retrieval-augmented generation.", "id": "rag"}])
+        results = await backend.retrieve("What is RAG?", top_k=3)
+        for chunk in results:
+            print(f"{chunk.source}: {chunk.content}")  # noqa: T201 - the example's
+    # Backend automatically closed
+
+    assert capsys.readouterr().out == "rag: RAG is retrieval-augmented generation.\n"
+
+
 @pytest.mark.asyncio
 async def test_the_context_manager_closes_the_connection(
     connection_string: str, capsys: pytest.CaptureFixture[str]

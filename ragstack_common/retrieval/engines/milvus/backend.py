@@ -18,6 +18,7 @@ from ragstack_common.errors import (
     EmbeddingError,
     InvalidDocumentError,
     InvalidFilterError,
+    InvalidRequestError,
     PartitionNotFoundError,
     RetrievalError,
     RetrievalTimeoutError,
@@ -228,12 +229,19 @@ class MilvusBackend(BatchEngine):
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store documents, each as one entity. A missing collection is created, as :meth:`create` does by default.
 
-        A collection made elsewhere needs a place for every attribute: a field, a JSON field, or the dynamic field.
+        A collection made elsewhere needs a place for every attribute: a field, a JSON field, or the dynamic field. If
+        this backend searches one partition, the documents go there.
         """
         checked = documents_of(documents)
+        partitions = self.partition_names or [""]
+        if len(partitions) > 1:
+            raise InvalidRequestError(
+                f"Documents go into one partition, and this backend searches {', '.join(partitions)}: index with a "
+                "backend of one of them"
+            )
 
         def put(some: Sequence[IndexDocument]) -> None:
-            self._call(lambda client: self._upsert(client, self._own_form(client, some)))
+            self._call(lambda client: self._upsert(client, self._own_form(client, some), partitions[0]))
 
         def create_and_put() -> list[str]:
             self._call(self._create_missing, creates=True)
