@@ -24,6 +24,7 @@ _NUMBERED: Final = re.compile(
     r"|^[ \t]*(?:passage|document|source|result|chunk|excerpt)[ \t]+#?(\d{1,4})[ \t]*[:.)][ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
+# A line such as "Context:" or "Answer from the following documents." that does not announce instructions.
 _ANNOUNCED: Final = re.compile(
     r"^(?![^:\n]*\b(?:rules?|instructions?|guidelines?|steps|question|format)\b)[^:\n]{0,200}?"
     r"\b(?:contexts?(?: information)?|documents?|passages?|excerpts?|(?:search )?results?|sources?|information"
@@ -32,6 +33,7 @@ _ANNOUNCED: Final = re.compile(
     r"[ \t]*(?:\n[ \t]*(?:[-=_*#]{3,}|\"{3}|`{3}\w*)[ \t]*\n|$|(?<=:)(?=[ \t]*\S))",
     re.IGNORECASE | re.MULTILINE,
 )
+# What follows the passages: another label, or the second line of a pair of delimiters.
 _END: Final = re.compile(
     r"^[ \t]*(?:(?:user )?(?:question|query)|q|user|human|answer|helpful answer|instructions?|rules|guidelines|task"
     r"|(?:chat |conversation )?history|conversation|assistant)[ \t]*:|^[ \t]*(?:[-=_*]{3,}|\"{3}|`{3})[ \t]*$",
