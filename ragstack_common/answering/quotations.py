@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import Final, Self
 
 from ragstack_common.answering.answer import CitedText
 from ragstack_common.answering.models import Passage
@@ -15,7 +15,12 @@ LONGEST_QUOTATION: Final = 1000
 
 LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20
-"""A shorter text in quotation marks may be a term, a title or irony: it supports nothing, and is never missing."""
+LEAST_DENSE_CHARACTERS: Final = 10
+"""Of a script without spaces, such as Japanese. A shorter text in quotation marks may be a term, a title or irony: it
+supports nothing, and is never missing."""
+
+MOST_OCCURRENCES: Final = 50
+"""Occurrences within words that are tried, so that no source makes the search slow."""
 
 _STRAIGHT: Final = re.compile(r'(?<=\S)"(?!\w)')
 _CLOSING: Final = {
@@ -41,6 +46,15 @@ _IGNORED: Final = re.compile(
     r"""[\s*_\\\u00ad\u200b-\u200f\ufeff"'“”„«»‹›「」『』‘’‚`´′″]+"""  # noqa: RUF001
 )
 """White space, invisible characters, emphasis, and quotation marks, which change inside other ones."""
+
+_UNSPACED: Final = r"\u0e00-\u1aff\u3040-\uabff\uf900-\ufaff"
+_DENSE: Final = re.compile(f"[{_UNSPACED}]")
+_LETTER: Final = rf"[^\W_{_UNSPACED}]"
+"""A letter or digit of a script that separates words by spaces."""
+
+_HYPHEN: Final = "[-\u2010\u2011]"
+_WORD_BEFORE: Final = re.compile(rf"{_LETTER}{_HYPHEN}?{_LETTER}\Z")
+_WORD_AFTER: Final = re.compile(rf"{_LETTER}{_HYPHEN}?{_LETTER}")
 
 _EQUAL: Final = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"[": "(", "]": ")"})  # noqa: RUF001
 
@@ -73,19 +87,57 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[tuple[int, 
 
 def is_checked(quotation: str) -> bool:
     """Whether a text in quotation marks is long enough to be taken for a quotation."""
-    return len(quotation.split()) >= LEAST_WORDS or len(quotation) >= LEAST_CHARACTERS
+    words = quotation.split()
+    least = LEAST_DENSE_CHARACTERS if len(words) == 1 and _DENSE.search(quotation) else LEAST_CHARACTERS
+    return len(words) >= LEAST_WORDS or len(quotation) >= least
 
 
 @dataclass(frozen=True)
 class _Searchable:
-    """A text as it is compared: without white space, emphasis and quotation marks, with one kind of dashes.
+    """A text in which quotations are looked up.
 
     Attributes:
-        offsets: For each character, its offset in the original text.
+        original: The text.
+        text: As it is compared: without white space, emphasis and quotation marks, with one kind of dashes.
+        spans: For each character of *text*, where it begins and ends in the original.
     """
 
+    original: str
     text: str
-    offsets: Sequence[int]
+    spans: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, original: str) -> Self:
+        """Prepare a text."""
+        compared_to = [
+            (character, span) for span in _clusters(original) for character in _compared(original[slice(*span)])
+        ]
+        return cls(original, "".join(character for character, _ in compared_to), [span for _, span in compared_to])
+
+    def find(self, parts: Sequence[str]) -> list[CitedText] | None:
+        """Return where the parts occur, one after the other, as whole words; None if they don't."""
+        found, at = [], 0
+        for part in parts:
+            start = at - 1
+            for _ in range(MOST_OCCURRENCES):
+                start = self.text.find(part, start + 1)
+                if start < 0 or self._are_words(start, start + len(part)):
+                    break
+            else:
+                return None
+            if start < 0:
+                return None
+            at = start + len(part)
+            found.append(CitedText(start=self.spans[start][0], end=self.spans[at - 1][1]))
+        return found
+
+    def _are_words(self, start: int, end: int) -> bool:
+        """Whether no word continues before or after: "able to pay" is not in "unable to pay"."""
+        begin, stop = self.spans[start][0], self.spans[end - 1][1]
+        return not (
+            _WORD_BEFORE.search(self.original, max(0, begin - 2), begin + 1)
+            or _WORD_AFTER.match(self.original, stop - 1)
+        )
 
 
 class Haystack:
@@ -105,18 +157,21 @@ class Haystack:
         order = dict.fromkeys([*cited, *self._passages])
         for parts in _compared_parts(quotation):
             for number in order:
-                found = _occurrence(parts, self._contents[number])
+                found = self._contents[number].find(parts)
                 if found is not None:
                     return number, found
             for number in order:
-                context = self._passages[number].context
-                if context and _occurrence(parts, _searchable(context)) is not None:
+                if self._contexts[number].find(parts) is not None:
                     return number, []
         return None
 
     @cached_property
     def _contents(self) -> Mapping[int, _Searchable]:
-        return {number: _searchable(chunk.content) for number, chunk in self._passages.items()}
+        return {number: _Searchable.of(chunk.content) for number, chunk in self._passages.items()}
+
+    @cached_property
+    def _contexts(self) -> Mapping[int, _Searchable]:
+        return {number: _Searchable.of(chunk.context or "") for number, chunk in self._passages.items()}
 
 
 def _compared_parts(quotation: str) -> Iterator[list[str]]:
@@ -132,31 +187,14 @@ def compared(text: str) -> str:
     return _IGNORED.sub("", unicodedata.normalize("NFKC", text).translate(_EQUAL))
 
 
-def _occurrence(parts: Sequence[str], searched: _Searchable) -> list[CitedText] | None:
-    spans, at = [], 0
-    for part in parts:
-        start = searched.text.find(part, at)
-        if start < 0:
-            return None
-        at = start + len(part)
-        spans.append(CitedText(start=searched.offsets[start], end=searched.offsets[at - 1] + 1))
-    return spans
+_compared: Final = lru_cache(4096)(compared)
+"""For single characters, most of which come again."""
 
 
-def _searchable(text: str) -> _Searchable:
-    characters: list[str] = []
-    offsets: list[int] = []
-    for start, cluster in _clusters(text):
-        for character in compared(cluster):
-            characters.append(character)
-            offsets.append(start + len(cluster) - 1)
-    return _Searchable("".join(characters), offsets)
-
-
-def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each character with the combining characters after it, which are normalised together."""
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the span of each character with the combining characters after it, which are normalised together."""
     start = 0
     for end in range(1, len(text) + 1):
         if end == len(text) or not unicodedata.combining(text[end]):
-            yield start, text[start:end]
+            yield start, end
             start = end

@@ -283,6 +283,8 @@ def test_a_quotation_has_the_characters_of_its_source() -> None:
     [
         'It says "sixteen weeks at half pay" [1].',
         'It says "full pay … sixteen weeks at" [1].',
+        'It says "any over ten days no more" [1].',
+        'It says "book trains early, and second" [2].',
         'It says "at full pay. Book trains early" [1][2].',
         "> Sixteen weeks at full pay, of course [1]",
         "```\nfor each in range(4):\n    print(each[0])\n```",
@@ -293,6 +295,25 @@ def test_a_quotation_that_no_source_contains_is_unsupported_even_with_citations(
 
     assert [quotation.source for quotation in sentence.quotations] == [None]
     assert sentence.unsupported
+
+
+@pytest.mark.parametrize(
+    ("source", "quotation", "is_in"),
+    [
+        ("Tickets are non-refundable after the first week.", "refundable after the first week", False),
+        ("Employees are unable to work from home.", "able to work from home", False),
+        ("They are able-bodied, unable and able to work from home.", "able to work from home", True),
+        ("It is due in the first week of May.", "in the first week of Ma", False),
+        ("The fee—ten euros for each night—is due.", "ten euros for each night", True),
+        ("Cafe\u0301s and hotels are paid for.", "Cafés and hotels are paid", True),
+        ("年次休暇は十日です。翌年に繰り越せます。", "休暇は十日です。翌年に繰り越せます。年次", False),
+        ("年次休暇は十日です。翌年の三月末までに繰り越せます。", "休暇は十日です。翌年の三月末までに繰り越", True),
+    ],
+)
+def test_a_quotation_consists_of_whole_words_of_its_source(source: str, quotation: str, is_in: bool) -> None:
+    (sentence,) = sentences(f'"{quotation}" [1]', source)
+
+    assert [quoted.source for quoted in sentence.quotations] == [1 if is_in else None]
 
 
 def test_a_quotation_from_another_source_than_the_cited_one_is_a_citation_too() -> None:
