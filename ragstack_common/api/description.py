@@ -1,4 +1,4 @@
-"""The OpenAPI document of the whole interface: the routes of the query function and of the documents function.
+"""The OpenAPI document of the whole interface: the routes of the functions query, answers and documents.
 
 It corrects the framework's own description where that would be wrong.
 """
@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
+from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.error_models import Error
 from ragstack_common.api.routes import add_routes
 from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
@@ -61,6 +62,9 @@ class ToolFailure(BaseModel):
     error: str
 
 
+_STREAM: Final = "/api/ask/stream"
+_EVENT: Final = "AskEvent"
+
 _MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
 _SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
     IAM_AUTH: {
@@ -91,9 +95,10 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
         base_url: The base of every path, without a slash at the end.
         auth: iam or api_key; None if callers do not authenticate.
     """
-    documents = APIGatewayRestResolver(enable_validation=True)
-    add_routes(documents, _never)
-    described, more = _framework_description(app), _framework_description(documents)
+    others = APIGatewayRestResolver(enable_validation=True)
+    _add_answers(others)
+    add_routes(others, _never)
+    described, more = _framework_description(app), _framework_description(others)
     described["paths"] |= more["paths"]
     _schemas(described).update(_schemas(more))
     _correct(described)
@@ -122,8 +127,22 @@ def _never() -> NoReturn:
     raise AssertionError("these routes are only described here")
 
 
+def _add_answers(app: APIGatewayRestResolver) -> None:
+    """Add the routes of the function answers, whose framework describes none."""
+
+    @app.post("/api/ask", summary="Ask a question")
+    def ask(request: AskRequest) -> AskResponse:  # noqa: ARG001 - described only
+        """Answer a question from the documents, with verified citations."""
+        _never()
+
+    @app.post(_STREAM, summary="Ask a question, and stream the answer")
+    def ask_stream(request: AskRequest) -> AskResponse:  # noqa: ARG001 - the same
+        """Answer with server-sent events: sources, then token and citation, and done or error at the end."""
+        _never()
+
+
 def _framework_description(app: APIGatewayRestResolver) -> dict[str, Any]:
-    subject = "Search your documents, and manage their ingestion"
+    subject = "Search your documents, ask questions about them, and manage their ingestion"
     described: dict[str, Any] = json.loads(
         app.get_openapi_json_schema(title="RAGStack", version="1", description=subject)
     )
@@ -140,8 +159,12 @@ def _correct(described: dict[str, Any]) -> None:
     schemas = _schemas(described)
     for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
-    _, more = models_json_schema([(model, "validation") for model in _MODELS], ref_template=_REFERENCE)
-    schemas |= more["$defs"]
+    modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
+        *((model, "validation") for model in _MODELS),
+        *((model, "serialization") for model in EVENTS.values()),
+    ]
+    _, more = models_json_schema(modes, ref_template=_REFERENCE)
+    schemas |= more["$defs"] | {_EVENT: _event()}
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             # Generated clients name their functions after it: `retrieve`, without path and method.
@@ -157,10 +180,32 @@ def _correct(described: dict[str, Any]) -> None:
             if (method, path) == ("post", "/api/ingestion-jobs"):
                 responses["409"] = _response("A job of that kind is queued or running", failure)
             responses["default"] = _response("The request failed; the message says why", failure)
+            if path == _STREAM:
+                responses["200"] = _stream()
             if path.startswith("/tools"):
                 responses["200"] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
                 if method == "post":
                     operation["requestBody"] = {"required": True, "content": _content("ToolInput")}
+
+
+def _event() -> dict[str, Any]:
+    """Return the schema of an event: its name and its data."""
+    kinds = [
+        {
+            "type": "object",
+            "properties": {"event": {"const": name}, "data": {"$ref": _REFERENCE.format(model=model.__name__)}},
+            "required": ["event", "data"],
+        }
+        for name, model in EVENTS.items()
+    ]
+    return {"title": _EVENT, "description": "An event of a streamed answer; data is JSON.", "oneOf": kinds}
+
+
+def _stream() -> dict[str, Any]:
+    """Return the response of a stream, which is text for clients that read it whole."""
+    events = {"$ref": _REFERENCE.format(model=_EVENT)}
+    schema = {"type": "string", "contentMediaType": "text/event-stream", "contentSchema": events}
+    return {"description": "The events, as they come", "content": {"text/event-stream": {"schema": schema}}}
 
 
 def _response(description: str, schema: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
+from ragstack_common.api.ask_models import EVENTS
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
@@ -82,6 +83,20 @@ def test_the_description_says_how_callers_prove_who_they_are(
 def test_an_api_that_asks_nobody_has_no_security_scheme(described: Callable[..., Any]) -> None:
     assert "security" not in described()
     assert "securitySchemes" not in described()["components"]
+
+
+def test_the_description_has_the_events_of_a_stream_with_their_data(described: Callable[..., Any]) -> None:
+    description = described()
+
+    stream = description["paths"]["/api/ask/stream"]["post"]
+    schemas = description["components"]["schemas"]
+    schema = stream["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    events = schemas[schema["contentSchema"]["$ref"].rpartition("/")[2]]["oneOf"]
+    names = {each["properties"]["event"]["const"]: each["properties"]["data"]["$ref"] for each in events}
+    assert (stream["operationId"], schema["type"]) == ("ask_stream", "string")
+    assert names.keys() == EVENTS.keys()
+    assert {reference.rpartition("/")[2] for reference in names.values()} <= schemas.keys()
+    assert description["paths"]["/api/ask"]["post"]["operationId"] == "ask"
 
 
 @pytest.mark.skipif(GENERATOR is None, reason="openapi-python-client is missing: run `make clients`")
