@@ -217,8 +217,8 @@ def _options(
 
 
 def _model_id(model: str | None) -> str:
-    """Return a name for the local Bedrock's model, as Converse takes it; the local Bedrock forwards to its own."""
-    return re.sub(r"[^a-zA-Z0-9.:-]+", "-", model or "").strip("-") or "local-model"
+    """Return a model id for Converse; whatever it is, the local Bedrock uses the model of its own options."""
+    return f"local.{re.sub(r'[^a-zA-Z0-9.:-]+', '-', model or 'model')}"
 
 
 def _context_value(text: str) -> tuple[str, str]:

@@ -40,8 +40,11 @@ def test_every_advised_embedding_is_a_known_kind() -> None:
     ("arguments", "model"),
     [
         ([], None),
-        (["--llm-url", "http://127.0.0.1:11434/v1"], "local-model"),
-        (["--llm-url", "http://127.0.0.1:11434/v1", "--llm-model", "hf.co/some/llama3.2:3b"], "hf.co-some-llama3.2:3b"),
+        (["--llm-url", "http://127.0.0.1:11434/v1"], "local.model"),
+        (
+            ["--llm-url", "http://127.0.0.1:11434/v1", "--llm-model", "hf.co/some/llama3.2:3b"],
+            "local.hf.co-some-llama3.2:3b",
+        ),
     ],
     ids=["none", "the server's first", "named"],
 )
