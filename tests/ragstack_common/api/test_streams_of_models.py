@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -111,7 +112,7 @@ def test_a_failing_model_ends_in_an_error(
 def test_a_disconnected_client_ends_the_call_of_the_model(
     url: str, model: LanguageModel, released: threading.Event
 ) -> None:
-    model.says(pieces=("Press Cancel [1]. ", *("Then wait. " * 2000).split(" ")), held=released)
+    model.says(pieces=chain(["Press Cancel [1]. "], repeat("Then wait. ")), held=released)
     model.abandoned.clear()
 
     with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0)) as client:
