@@ -79,7 +79,7 @@ class Answering:
         self._provider = provider
         self._settings = settings
         self._watch = watch
-        self._retrieval_ms = watch.milliseconds
+        self.retrieval_ms = watch.milliseconds
         self._first_token_ms: float | None = None
         self._end: ModelEnd | None = None
         best = question.outcome.best_relevance
@@ -168,7 +168,7 @@ class Answering:
             if end is None
             else Usage(input_tokens=end.input_tokens, output_tokens=end.output_tokens, estimated=end.estimated),
             "timings": Timings(
-                retrieval_ms=self._retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
+                retrieval_ms=self.retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
             ),
             "complete": outcome.complete,
             "notes": notes,

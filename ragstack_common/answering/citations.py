@@ -4,7 +4,6 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ragstack_common.answering.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
@@ -17,23 +16,13 @@ _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
 _OUTER_MARKS: Final = '"“”„«»‹›「」『』‘’‚ \t'  # noqa: RUF001
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """A sentence; whether it is supported may depend on its neighbours.
-
-    Attributes:
-        claims: False for a heading.
-    """
-
-    sentence: Sentence
-    claims: bool
-
-
 class Verifier:
     """Checks an answer that is fed piece by piece against the passages that the answerer received.
 
     Attributes:
         answer: What was passed on so far; markers have the form [1].
+        cited: Numbers of the sources that finished sentences cite or quote.
+        quoted: Of each of them, the characters that are quoted.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
@@ -43,7 +32,7 @@ class Verifier:
         self._markers = MarkerReader({passage.number for passage in passages})
         self._reader = SentenceReader()
         self._haystack = Haystack(passages)
-        self._checked: list[_Checked] = []
+        self._sentences: list[tuple[Sentence, bool]] = []
         self._length = 0
         self._marker_at: list[int] = []
         self._longer_by = [0]
@@ -71,20 +60,17 @@ class Verifier:
 
     @property
     def sentences(self) -> list[Sentence]:
-        """The finished sentences."""
+        """The finished sentences. Whether one is supported may depend on the one after it."""
         found: list[Sentence] = []
-        next_unsupported = True
-        for position, checked in reversed(list(enumerate(self._checked))):
-            sentence = checked.sentence
-            unsupported = sentence.unsupported and checked.claims
-            if sentence.citations or sentence.quotations:
-                pass
-            elif sentence.text.endswith((":", "：")):  # noqa: RUF001 - full-width
-                unsupported = unsupported and next_unsupported
-            elif position == 0 and self.no_answer:
-                unsupported = False
-            if checked.claims:
-                next_unsupported = unsupported
+        next_is_supported = False
+        for position in reversed(range(len(self._sentences))):
+            sentence, is_heading = self._sentences[position]
+            is_bare = not (sentence.citations or sentence.quotations)
+            introduces = is_bare and sentence.text.endswith((":", "：")) and next_is_supported  # noqa: RUF001 - full-width
+            refuses = is_bare and position == 0 and self.no_answer
+            unsupported = sentence.unsupported and not (is_heading or introduces or refuses)
+            if not is_heading:
+                next_is_supported = not unsupported
             found.append(sentence.model_copy(update={"unsupported": unsupported}))
         return found[::-1]
 
@@ -97,12 +83,12 @@ class Verifier:
             self._note_markers(text)
         for span in self._reader.feed(text, last=last):
             sentence = self._sentence(span)
-            self._checked.append(_Checked(sentence, claims=span.kind != "heading"))
+            self._sentences.append((sentence, span.kind == "heading"))
             self.cited.update(sentence.citations)
             if sentence.citations:
                 events.append(
                     CitationEvent(
-                        sentence=len(self._checked) - 1,
+                        sentence=len(self._sentences) - 1,
                         start=sentence.start,
                         end=sentence.end,
                         citations=sentence.citations,

@@ -16,7 +16,7 @@ WINDOW: Final = 2 * LONGEST_SENTENCE
 GROWTH: Final = 1 / 16
 """A sentence is read again when it has grown by this share: an answer of 100 kB without an end takes 0.3 s, not 30."""
 
-MOST_SENTENCES: Final = 400
+USUAL_SENTENCE: Final = 400
 """Characters that are tried first, as few sentences are longer."""
 
 LONGEST_ABBREVIATION: Final = 12
@@ -42,7 +42,7 @@ _WORD: Final = re.compile(r"\w")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
 _BLOCK: Final = re.compile(r"[ \t]*(?:[#|>]|\*\*|__)")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)|\s*(\*\*|__)(?:(?!\1).)+\1:?\s*$")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)|\s*(\*\*|__)(?:(?!\1).)+(?<![.!?])\1:?\s*$")
 _WRAPPED: Final = re.compile(r"\n[ \t]*+([^\W\d_])(?![.)])")
 _PERHAPS_WRAPPED: Final = re.compile(r"\n[ \t]*+[^\W\d_]?\Z")
 _COMPLETE: Final = re.compile(rf"[.!?…:;。！？：；|{CLOSING_MARKS}{MARKERS[1:-1]}]\s*\Z")  # noqa: RUF001 - full-width
@@ -214,7 +214,7 @@ def _end_of(pattern: re.Pattern[str], text: str) -> int:
 
 def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
     """Return where the first sentence of a line ends; None if that depends on what follows."""
-    if len(line) > MOST_SENTENCES and (end := _sentence_end(line[:MOST_SENTENCES], begin, ended=False)) is not None:
+    if len(line) > USUAL_SENTENCE and (end := _sentence_end(line[:USUAL_SENTENCE], begin, ended=False)) is not None:
         return end
     too_long = len(line) == WINDOW
     known = ended or too_long

@@ -94,7 +94,7 @@ class AskService:
             question=request.question,
             sources=answering.sources,
             complete=outcome.complete,
-            retrieval_ms=watch.milliseconds,
+            retrieval_ms=answering.retrieval_ms,
             **search,
         )
         async with aclosing(answering.events()) as events:

@@ -230,6 +230,7 @@ def test_offsets_of_sentences_are_those_of_the_answer() -> None:
         ("# Title\nLeave is long [1].", [False, False]),
         ("You may:\n- go [1]\n- stay", [False, False, True]),
         ("You may:\n- stay", [True, True]),
+        ("**Leave**\n**Leave is long.**", [False, True]),
         ("It costs 5 euros [1]: nothing.", [False]),
         ("[no answer] The documents don't say. It is Paris.", [False, True]),
         ("| a | b |\n|---|---|\n| 1 | 2 |", [False, True]),
