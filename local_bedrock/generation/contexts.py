@@ -88,16 +88,29 @@ def undelimited_passages(text: str) -> list[GivenPassage]:
 
 
 def _tagged(text: str) -> Iterator[GivenPassage]:
-    for attributes, element in list(_elements(text, _PASSAGES)) or list(_elements(text, _COLLECTIONS)):
-        body = next(_elements(element, _BODIES), None)
-        content = body[1] if body else element
-        inner = [] if body else delimited_passages(content)
-        if inner:
-            yield from inner
-            continue
-        number, head = _NUMBER.search(attributes), _HEAD.match(content)
-        heading, content = (head[0].strip(), content[head.end() :]) if head else ("", content)
-        yield GivenPassage(content.strip("\n"), int(number[1]) if number else None, heading)
+    passages = list(_elements(text, _PASSAGES))
+    for attributes, content in passages:
+        number, body = _NUMBER.search(attributes), _body(content)
+        if number or body:
+            yield _passage(body or content, int(number[1]) if number else None)
+        else:
+            yield from list(_tagged(content)) or [_passage(content)]
+    if not passages:
+        for _attributes, content in _elements(text, _COLLECTIONS):
+            yield from delimited_passages(content) or [_passage(content)]
+
+
+def _body(content: str) -> str | None:
+    """Return the text of a passage that consists of elements, such as its source and its content."""
+    if not content.lstrip().startswith("<"):
+        return None
+    return next((body for _attributes, body in _elements(content, _BODIES)), None)
+
+
+def _passage(content: str, number: int | None = None) -> GivenPassage:
+    head = _HEAD.match(content)
+    heading, content = (head[0].strip(), content[head.end() :]) if head else ("", content)
+    return GivenPassage(content.strip("\n"), number, heading)
 
 
 def _elements(text: str, tags: re.Pattern[str]) -> Iterator[tuple[str, str]]:

@@ -109,7 +109,8 @@ def test_an_answer_of_the_model_is_no_source(runtime: Any) -> None:
 
 
 def test_numbered_passages_are_quoted_with_citation_markers(runtime: Any) -> None:
-    passages = f"<passage number=1>Trains leave hourly.</passage>\n<passage number=2>{LEAVE}</passage>"
+    other = "<document>Days of annual leave.</document>\n\nContext:\n\n[1] Every employee may leave."
+    passages = f"<passage number=1>{other}</passage>\n<passage number=2>{LEAVE}</passage>"
     prompt = f"Cite passages by number.\n{passages}"
 
     assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == f'"{ANSWER}" [2]'
