@@ -3,8 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Final
+
+MOST_LEVELS: Final = 4
+"""Of tags in tags."""
 
 _PASSAGE: Final = r"passage|document|doc|chunk|excerpt|snippet|source|search_?result|result|item|article|page|quote"
 _COLLECTION: Final = (
@@ -72,9 +76,9 @@ def given_passages(texts: Sequence[str]) -> list[GivenPassage]:
     return delimited or [given for text in texts for given in undelimited_passages(text)]
 
 
-def delimited_passages(text: str) -> list[GivenPassage]:
+def delimited_passages(text: str, levels: int = MOST_LEVELS) -> list[GivenPassage]:
     """Return what is in tags such as <document>, is numbered, or follows a line such as "Context:"."""
-    for find in (_tagged, _numbered, _announced):
+    for find in (partial(_tagged, levels=levels), _numbered, _announced):
         found = [given for given in find(text) if given.text.strip()]
         if found:
             return found
@@ -87,17 +91,19 @@ def undelimited_passages(text: str) -> list[GivenPassage]:
     return [GivenPassage("\n\n".join(kept))] if kept else []
 
 
-def _tagged(text: str) -> Iterator[GivenPassage]:
+def _tagged(text: str, levels: int) -> Iterator[GivenPassage]:
+    if not levels:
+        return
     passages = list(_elements(text, _PASSAGES))
     for attributes, content in passages:
         number, body = _NUMBER.search(attributes), _body(content)
         if number or body:
             yield _passage(body or content, int(number[1]) if number else None)
         else:
-            yield from list(_tagged(content)) or [_passage(content)]
+            yield from list(_tagged(content, levels - 1)) or [_passage(content)]
     if not passages:
         for _attributes, content in _elements(text, _COLLECTIONS):
-            yield from delimited_passages(content) or [_passage(content)]
+            yield from delimited_passages(content, levels - 1) or [_passage(content)]
 
 
 def _body(content: str) -> str | None:
