@@ -1,18 +1,57 @@
 """Documents that are put into an index: their form, and putting them in batches."""
 
+import math
+import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ragstack_common.errors import IndexingError, InvalidDocumentError, InvalidRequestError, RagStackError
 
-Value = str | bool | int | Annotated[float, Field(allow_inf_nan=False)] | list[str]
+Value: TypeAlias = str | bool | int | float | list[str]
+
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""Half of a UTF-16 pair, which no store can keep."""
+
+LARGEST_INTEGER: Final = 2**63
+"""Chroma turns it into a float, and Milvus refuses it."""
 
 
 def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the text is blank")
+    return text
+
+
+def _attributes(attributes: dict[str, Any]) -> dict[str, Value]:
+    for name, value in attributes.items():
+        texts = [text for text in (name, *(value if isinstance(value, list) else [value])) if isinstance(text, str)]
+        if not name or any(map(SURROGATE.search, texts)):
+            raise ValueError(f"the attribute {name!r:.100} has no name, or is not valid Unicode")
+        if not _is_value(value):
+            raise ValueError(
+                f"the attribute {name!r:.100} must be a string, a number of 64 bits, a boolean or a list of strings"
+            )
+    return attributes
+
+
+def _is_value(value: object) -> bool:
+    match value:
+        case str() | bool():
+            return True
+        case int():
+            return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(isinstance(text, str) for text in value)
+    return False
 
 
 class IndexDocument(BaseModel):
@@ -22,15 +61,21 @@ class IndexDocument(BaseModel):
         id: Identifies the document in the index; a whole number becomes a string.
         content: The text, which is not blank.
         source: What chunks of the document name as their source; by default the attribute ``source``, or the id.
-        metadata: Attributes: strings, numbers, booleans and lists of strings.
+        metadata: Attributes: strings, numbers, booleans and lists of strings. An empty list counts as absent, as in
+            filters.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     id: Annotated[str, BeforeValidator(_as_text)] = Field(min_length=1)
-    content: str = Field(pattern=r"\S")
+    content: Annotated[str, AfterValidator(_not_blank)] = Field(min_length=1)
     source: str | None = Field(None, min_length=1)
-    metadata: dict[str, Value] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], AfterValidator(_attributes)] = Field(default_factory=dict)
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """The metadata to store."""
+        return {name: value for name, value in self.metadata.items() if value != []}
 
     @property
     def named_source(self) -> str:
@@ -51,7 +96,8 @@ def documents_of(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
         except ValidationError as error:
             fault = error.errors(include_url=False, include_context=False)[0]
             place = ".".join(map(str, fault["loc"])) or "it"
-            raise InvalidDocumentError(f"documents[{number}]: {place}: {fault['msg']}") from None
+            told = fault["msg"].removeprefix("Value error, ")
+            raise InvalidDocumentError(f"documents[{number}]: {place}: {told}") from None
         if made.id in checked:
             raise InvalidDocumentError(f"documents[{number}]: the id {made.id!r:.100} is given twice")
         checked[made.id] = made

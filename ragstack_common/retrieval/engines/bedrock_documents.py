@@ -104,7 +104,7 @@ def index_documents(
 
 
 def _attributes(document: IndexDocument, vector_store: str) -> dict[str, Any]:
-    attributes = {**document.metadata, **({} if document.source is None else {"source": document.source})}
+    attributes = {**document.attributes, **({} if document.source is None else {"source": document.source})}
     try:
         check_attributes(attributes, vector_store)
     except InvalidDocumentError as error:

@@ -188,7 +188,7 @@ class S3VectorsBackend(Engine):
         checked = documents_of(documents)
 
         def put(some: Sequence[IndexDocument]) -> None:
-            rows = [(each.id, each.content, each.named_source, each.metadata) for each in some]
+            rows = [(each.id, each.content, each.named_source, each.attributes) for each in some]
             self._put(rows, self._embedding.model.embed([each.content for each in some]))
 
         return await self.in_thread(lambda: put_in_batches(checked, VECTORS_IN_PUT, put))

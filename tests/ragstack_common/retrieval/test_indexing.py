@@ -61,6 +61,46 @@ def test_every_document_is_indexed_or_failed_and_none_is_put_after_the_store_has
         assert {*failed} == {str(n) for n in rejected if n < count}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"content": "No id."}, "id: Field required"),
+        ({"id": "", "content": "x"}, "id: String should have at least 1 character"),
+        ({"id": "\ud800", "content": "x"}, "id"),
+        ({"id": "3"}, "content: Field required"),
+        ({"id": "3", "content": " \n"}, "content: the text is blank"),
+        ({"id": "3", "content": "x", "source": "\udfff"}, "source"),
+        ({"id": "3", "content": "x", "metadata": {"a": {"b": 1}}}, "metadata: the attribute 'a' must be a string"),
+        ({"id": "3", "content": "x", "metadata": {"a": float("nan")}}, "metadata: the attribute 'a' must be a string"),
+        ({"id": "3", "content": "x", "metadata": {"a": 2**63}}, "metadata: the attribute 'a' must be a string"),
+        (
+            {"id": "3", "content": "x", "metadata": {"a": ["b", "\udfff"]}},
+            "metadata: the attribute 'a' has no name",
+        ),
+        ({"id": "3", "content": "x", "metadata": {"\udfff": "b"}}, "metadata: the attribute"),
+        ({"id": "3", "content": "x", "metadata": {"": "b"}}, "metadata: the attribute '' has no name"),
+        ({"id": "3", "content": "x", "meta": {}}, "meta: Extra inputs are not permitted"),
+        ({"id": 1, "content": "Another with the id."}, "the id '1' is given twice"),
+        ("text", "it: Input should be a valid dictionary"),
+    ],
+)
+def test_a_malformed_document_is_named_by_its_place_and_its_member(wrong: Any, told: str) -> None:
+    with pytest.raises(InvalidDocumentError, match=rf"^documents\[1\]: {told}"):
+        documents_of([DOCUMENTS[0], wrong])
+
+
+def test_an_attribute_that_chroma_reserves_fails_only_its_document(tmp_path: Path) -> None:
+    reserved = {"id": "3", "content": "x", "metadata": {"chroma:document": "y"}}
+
+    async def index() -> IndexingError:
+        async with ChromaBackend(tmp_path, "library") as backend:
+            with pytest.raises(IndexingError, match="3: Chroma rejects a document") as caught:
+                await backend.index([*DOCUMENTS, reserved])
+            return caught.value
+
+    assert asyncio.run(index()).indexed == ("1", "2")
+
+
 def test_an_indexing_error_tells_some_failures_keeps_all_and_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(IndexingError(["0"], {str(n): "too long" for n in range(1, 9)})))
 

@@ -18,6 +18,7 @@ from ragstack_common.errors import (
     ConfigurationError,
     DimensionMismatchError,
     EmbeddingError,
+    InvalidDocumentError,
 )
 from ragstack_common.filters.chroma import Where
 from ragstack_common.retrieval.engines.chroma import manifest
@@ -197,17 +198,17 @@ class ChromaCollection:
             metadatas: list[Any] = [
                 {
                     **dict.fromkeys(present.get(document.id, ())),  # an upsert keeps attributes that it does not name
-                    **{name: value for name, value in document.metadata.items() if value != []},
+                    **document.attributes,
                     self.source_keys[0]: document.named_source,
                 }
                 for document in documents
             ]
-            collection.upsert(
-                ids=ids,
-                documents=[document.content for document in documents],
-                metadatas=metadatas,
-                embeddings=embedding.model.embed([document.content for document in documents]),
-            )
+            texts = [document.content for document in documents]
+            vectors = embedding.model.embed(texts)
+            try:
+                collection.upsert(ids=ids, documents=texts, metadatas=metadatas, embeddings=vectors)
+            except ValueError as error:  # for example, a key that Chroma reserves
+                raise InvalidDocumentError(f"Chroma rejects a document: {error}") from error
 
     def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, text and metadata of every chunk."""

@@ -293,7 +293,7 @@ class MilvusBackend(BatchEngine):
                 raise InvalidDocumentError(
                     f"The ids of {self.collection_name} are whole numbers, not {document.id!r:.100}"
                 )
-            converted.append(MilvusDocument(identity, document.content, document.named_source, document.metadata))
+            converted.append(MilvusDocument(identity, document.content, document.named_source, document.attributes))
         return converted
 
     def _upsert(
