@@ -68,6 +68,21 @@ def without_markers(text: str) -> str:
     return re.sub(rf"[ \t]*{MARKERS}+", "", text)
 
 
+def in_parentheses(text: str) -> str:
+    """Replace the brackets around what would be read as a marker, such as [12], by parentheses."""
+    return _BRACKETS.sub(_in_parentheses, text)
+
+
+def _in_parentheses(found: re.Match[str]) -> str:
+    inside = found[1] or found[2]
+    brackets = (len(found[0]) - len(inside)) // 2
+    return "(" * brackets + inside + ")" * brackets if _is_marker(inside) else found[0]
+
+
+def _is_marker(inside: str) -> bool:
+    return bool(_NUMBERS.fullmatch(inside)) and not _YEARS.fullmatch(inside)
+
+
 class MarkerReader:
     """Replaces the markers in a text that arrives piece by piece. Pieces of any size give the same text.
 
@@ -188,7 +203,7 @@ class MarkerReader:
         if f"[{' '.join(inside.casefold().split())}]" == NO_ANSWER_MARK:
             self.no_answer = True
             return []
-        if _YEARS.fullmatch(inside) or not _NUMBERS.fullmatch(inside):
+        if not _is_marker(inside):
             return None
         sources: list[int] = []
         for sign, first, end in _PART.findall(inside.partition("†")[0]):
