@@ -66,11 +66,12 @@ IAM_AUTH: Final = "iam"
 API_KEY_AUTH: Final = "api_key"
 
 BEDROCK_ENGINE: Final = "bedrock"
+CHROMA_ENGINE: Final = "chroma"
 MILVUS_ENGINE: Final = "milvus"
 
 COLLECTION_OPTION: Final[Mapping[str, str]] = {
     BEDROCK_ENGINE: "knowledge_base_id",
-    "chroma": "collection_name",
+    CHROMA_ENGINE: "collection_name",
     MILVUS_ENGINE: "collection_name",
     "s3_vectors": "index_name",
 }

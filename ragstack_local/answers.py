@@ -74,13 +74,13 @@ class Typewriter:
         console.print(text, end="", no_wrap=True, overflow="ignore", crop=False)
 
 
-def print_stream(events: Iterable[tuple[str, Mapping[str, Any]]]) -> Mapping[str, Any]:
+def print_stream(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     """Print an answer as it arrives, then its sources; return the response of ``POST /api/ask``.
 
     Errors of *events* pass through, after the line of the answer has ended.
     """
     typewriter = Typewriter()
-    answer: Mapping[str, Any] = {}
+    answer: dict[str, Any] = {}
     with ExitStack() as cleanup:
         cleanup.callback(typewriter.end)
         status = cleanup.enter_context(console.status("Searching ..."))
@@ -117,9 +117,10 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """Return the document's title, or the name of its file."""
-    title = (source["context"] or "").partition("\n")[0] or (source["section"] or "").partition(SEPARATOR)[0]
-    return title or PurePosixPath(source["source"] or "(no source)").name
+    """Return the document's title if it is known, else the name of its file."""
+    title, separator, _ = (source["section"] or "").partition(SEPARATOR)
+    known = (source["context"] or "").partition("\n")[0] or (title if separator else "")
+    return known or PurePosixPath(source["source"] or "(no source)").name
 
 
 def _place(source: Mapping[str, Any], title: str) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -102,10 +102,7 @@ class ApiClient:
 
         It reads the stream, whose heartbeats keep the connection open, however long the answer takes.
         """
-        for name, data in self.ask_stream(body):
-            if name == DONE:
-                return data
-        raise AssertionError("ask_stream ends with the event done")  # pragma: no cover
+        return last_of(self.ask_stream(body))
 
     def ask_stream(self, body: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
         """POST /api/ask/stream: yield the name and the data of each event, ``done`` last.
@@ -195,6 +192,12 @@ class ApiClient:
         request = AWSRequest(method, url, data=payload, headers=headers)
         SigV4Auth(credentials, "execute-api", region).add_auth(request)
         return dict(request.headers)
+
+
+def last_of(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Return the response of ``POST /api/ask`` from the events of an answer."""
+    *_, (_, answer) = events
+    return answer
 
 
 def _answer(url: str, events: "httpx2.EventSource") -> Iterator[tuple[str, dict[str, Any]]]:

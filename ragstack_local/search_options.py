@@ -2,16 +2,30 @@
 
 import json
 import os
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragstack_common.config import MAX_RESULTS
+from ragstack_common.config import (
+    BEDROCK_ENGINE,
+    CHROMA_ENGINE,
+    MAX_RESULTS,
+    AnswerSettings,
+    KnowledgeSettings,
+    QuerySettings,
+)
 from ragstack_common.settings import Settings, as_text, read_settings, target_file
-from ragstack_local.targets import not_blank
+from ragstack_local.targets import Target, not_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragstack_local.api_client import ApiClient
+    from ragstack_local.engine_search import EngineClient
 
 
 class FilterMode(StrEnum):
@@ -68,6 +82,68 @@ class SettingsOptions:
         if unknown := sorted(given.keys() - known):
             raise typer.BadParameter(f"there is no setting {', '.join(unknown)} here", param_hint=self.given)
         return {**os.environ, **given}
+
+
+@dataclass(frozen=True)
+class EngineOptions(SettingsOptions):
+    """What to search: the API of the stack, or an engine in this process, with its settings."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="bedrock|chroma|FILE.json",
+            help="What to search: the API of the stack, a Chroma collection, or the engine that a JSON file describes."
+            " Default: chroma with --collection or --db-path, otherwise bedrock.",
+        ),
+    ] = None
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            help="Search this Chroma collection. Default: ATLAS_COLLECTION_NAME, else atlas_knowledge_base.",
+        ),
+    ] = None
+    db_path: Annotated[
+        Path | None, typer.Option(help="Folder of the Chroma collection. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
+    ] = None
+
+    @property
+    def is_api(self) -> bool:
+        """Whether the API of a stack searches."""
+        return (self.engine or (CHROMA_ENGINE if self.collection or self.db_path else BEDROCK_ENGINE)) == BEDROCK_ENGINE
+
+    @contextmanager
+    def client(self, target: Target, reranker: str | None = None) -> "Iterator[ApiClient | EngineClient]":
+        """Open what searches and answers; *reranker* is for an engine in this process.
+
+        Raises:
+            BadParameter: Options contradict each other.
+            ConfigurationError: There is no such engine, or its configuration is unusable.
+            StackError: There is no stack.
+        """
+        if self.is_api:
+            self._check_for_api()
+            yield target.api()
+            return
+        if target.aws:
+            engine = self.engine or CHROMA_ENGINE
+            raise typer.BadParameter(f"is for the stack on AWS, and --engine {engine} is here", param_hint="--aws")
+        environment = self.environment(QuerySettings, AnswerSettings, KnowledgeSettings)
+        from ragstack_local.engine_search import EngineClient  # noqa: PLC0415 - the API needs no engines
+
+        engine_client = EngineClient(self.engine or CHROMA_ENGINE, self.collection, self.db_path, environment, reranker)
+        with closing(engine_client):
+            yield engine_client
+
+    def _check_for_api(self) -> None:
+        for option, value in (("--collection", self.collection), ("--db-path", self.db_path)):
+            if value:
+                raise typer.BadParameter(f"is for --engine {CHROMA_ENGINE}", param_hint=option)
+        if self.given:
+            raise typer.BadParameter(
+                "is for a search in an engine here: an API has the settings of its deployment", param_hint=self.given
+            )
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ import typer
 from ragstack_local import display
 from ragstack_local.answers import advise_on_models, print_stream
 from ragstack_local.connection import Project
-from ragstack_local.search_options import AskOptions
+from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, with_target
 
 
 @with_target
 def ask(
     options: AskOptions,
+    engine: EngineOptions,
     target: Target,
     question: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
     as_json: AsJson = False,
@@ -25,17 +26,20 @@ def ask(
 
     Example:  ragstack ask "How many days of leave do I have?"
 
+    From a Chroma collection:  ragstack ask "How many days of leave do I have?" -c handbook --db-path chroma
+
     From one corpus, in another language:  ragstack ask "When is parental leave paid?" --corpus people --language German
     """
-    api, body = target.api(), {"question": question, **options.body()}
+    body = {"question": question, **options.body()}
     try:
-        if as_json:
-            answer = api.ask(body)
-            display.print_json(answer)
-        else:
-            with closing(api.ask_stream(body)) as events:
-                answer = dict(print_stream(events))
-            advise_on_models(answer, Project.find().data)
+        with engine.client(target) as client:
+            if as_json:
+                answer = client.ask(body)
+                display.print_json(answer)
+            else:
+                with closing(client.ask_stream(body)) as events:
+                    answer = print_stream(events)
+                advise_on_models(answer, Project.find().data)
     except KeyboardInterrupt:
         display.errors.print("Stopped.")
         raise typer.Exit(INTERRUPTED) from None

@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.text import Text
 
 from ragstack_common.config import ALL_CORPORA, MAX_TURNS
+from ragstack_common.errors import RagStackError
 from ragstack_local import display
 from ragstack_local.answers import advise_on_models, print_sources, print_stream
-from ragstack_local.api_client import ApiClient
 from ragstack_local.connection import Project
 from ragstack_local.display import console
-from ragstack_local.errors import ApiError
-from ragstack_local.search_options import AskOptions
+from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.targets import FAILED, INTERRUPTED, AsJson, Target, with_target
+
+if TYPE_CHECKING:
+    from ragstack_local.api_client import ApiClient
+    from ragstack_local.engine_search import EngineClient
 
 PROMPT: Final = "> "
 
@@ -33,7 +36,7 @@ COMMANDS: Final = {
 
 
 @with_target
-def chat(options: AskOptions, target: Target, as_json: AsJson = False) -> None:
+def chat(options: AskOptions, engine: EngineOptions, target: Target, as_json: AsJson = False) -> None:
     """Ask questions in a conversation. The model sees the earlier turns; each search uses only the current question.
 
     /sources, /corpus NAME, /new, /help and /quit are commands. Ctrl-C stops the current answer, and at the prompt
@@ -44,8 +47,17 @@ def chat(options: AskOptions, target: Target, as_json: AsJson = False) -> None:
 
     From a file:  ragstack chat --json < notes/questions.txt
     """
-    conversation = Conversation(target.api(), options, Project.find().data, as_json=as_json)
-    is_interactive = sys.stdin.isatty()
+    with engine.client(target) as client:
+        conversation = Conversation(client, options, Project.find().data, as_json=as_json)
+        _hold(conversation, is_interactive=sys.stdin.isatty())
+
+
+def _hold(conversation: "Conversation", *, is_interactive: bool) -> None:
+    """Read and enter lines until the end.
+
+    Raises:
+        Exit: The user interrupted, or a question of a file failed.
+    """
     if is_interactive:
         with suppress(ImportError):
             import readline  # noqa: F401, PLC0415 - input() then edits lines and remembers them
@@ -84,7 +96,7 @@ class Conversation:
     """The questions and answers so far.
 
     Attributes:
-        api: Answers.
+        api: The API, or an engine here.
         options: What to answer from.
         data: Remembers what was explained once.
         as_json: Whether answers are printed as lines of JSON.
@@ -93,7 +105,7 @@ class Conversation:
         failed: Whether a question failed.
     """
 
-    api: ApiClient
+    api: "ApiClient | EngineClient"
     options: AskOptions
     data: Path
     as_json: bool = False
@@ -128,7 +140,7 @@ class Conversation:
                     self.console.print(f"There is no command {command}: write /help for a list.", style="yellow")
                 case _:
                     self._ask(line)
-        except ApiError as error:
+        except RagStackError as error:
             self.failed = True
             if self.as_json:
                 display.print_json({"question": line, "error": str(error)}, in_one_line=True)

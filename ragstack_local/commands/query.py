@@ -2,23 +2,21 @@
 
 import json
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import typer
 from rich.text import Text
 
-from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES, KnowledgeSettings, QuerySettings
+from ragstack_common.config import LEXICAL, MAX_PASSAGES
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
 from ragstack_local.explanation import print_explanation
-from ragstack_local.search_options import SearchOptions, SettingsOptions
+from ragstack_local.search_options import EngineOptions, SearchOptions
 from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
-CHROMA: Final = "chroma"
 
 _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
@@ -36,7 +34,7 @@ class DeduplicateBy(StrEnum):
 @with_target
 def query(
     options: SearchOptions,
-    settings: SettingsOptions,
+    engine: EngineOptions,
     target: Target,
     text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
     question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
@@ -70,25 +68,6 @@ def query(
         typer.Option(help="Maximum passages of each document. Default: 1; with --json, 3.", min=1, max=MAX_PASSAGES),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each result was ranked.")] = False,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="bedrock|chroma|FILE.json",
-            help="What to search: the API of the stack, a Chroma collection, or the engine that a JSON file describes."
-            " Default: chroma with --collection or --db-path, otherwise bedrock.",
-        ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            help="Search this Chroma collection. Default: ATLAS_COLLECTION_NAME, else atlas_knowledge_base.",
-        ),
-    ] = None,
-    db_path: Annotated[
-        Path | None, typer.Option(help="Folder of the Chroma collection. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search through the HTTP API, or in an engine of your own, and show the ranked results.
@@ -104,30 +83,20 @@ def query(
     if (text is None) == (question is None):
         raise typer.BadParameter("give the question once, as an argument or as --query", param_hint="TEXT")
     words = str(text or question)
-    engine = engine or (CHROMA if collection or db_path else BEDROCK_ENGINE)
-    if target.aws and engine != BEDROCK_ENGINE:
-        raise typer.BadParameter(f"searches the stack on AWS, and --engine {engine} an engine here", param_hint="--aws")
     body: dict[str, Any] = {
         "query": words,
         **options.body(),
         "filter_trust": trust,
         "min_relevance": min_relevance,
         "min_score": min_score,
-        "rerank": _reranker(rerank, engine),
+        "rerank": _reranker(rerank, is_api=engine.is_api),
         "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,
         "passages": passages,
         "explain": explain or None,
     }
     request = {name: value for name, value in body.items() if value is not None}
-    if engine == BEDROCK_ENGINE:
-        _check_for_api(settings, collection, db_path)
-        answer = target.api().retrieve(request)
-    else:
-        from ragstack_local.engine_search import search  # noqa: PLC0415 - other searches start without the engines
-
-        reranker = rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None
-        environment = settings.environment(QuerySettings, KnowledgeSettings)
-        answer = search(engine, collection, db_path, request, reranker, environment)
+    with engine.client(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as client:
+        answer = client.retrieve(request)
     if as_json:
         display.print_json(answer)
     else:
@@ -215,20 +184,10 @@ def _note_incomplete(answer: dict[str, Any]) -> None:
         console.print("There are more.", style="yellow")
 
 
-def _check_for_api(settings: SettingsOptions, collection: str | None, db_path: Path | None) -> None:
-    for option, value in (("--collection", collection), ("--db-path", db_path)):
-        if value:
-            raise typer.BadParameter("is for --engine chroma", param_hint=option)
-    if settings.given:
-        raise typer.BadParameter(
-            "is for a search in an engine here: an API has the settings of its deployment", param_hint=settings.given
-        )
-
-
-def _reranker(name: str | None, engine: str) -> str | bool | None:
+def _reranker(name: str | None, *, is_api: bool) -> str | bool | None:
     """Return the request's ``rerank``; False for Bedrock's models, which are wrapped around an engine instead."""
     is_bedrock = name is not None and name.partition(":")[0] == BEDROCK_RERANKER
-    if is_bedrock and engine == BEDROCK_ENGINE:
+    if is_bedrock and is_api:
         raise typer.BadParameter(
             "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
             " or search with --engine and a file that describes an engine",

@@ -382,6 +382,23 @@ def test_section_3_a_search_on_the_command_line_is_balanced(built: Path) -> None
     assert {result["metadata"]["corpus"] for result in one["results"]} == {"legal_us"}
 
 
+def test_section_1_a_question_is_answered_from_the_reranked_passages_of_a_chroma_collection(built: Path) -> None:
+    options = ("--db-path", "chroma_db", "-c", "blert_1000", "--target", "legal", "--json")
+    question = f"Where is a {WORDS[2]} in the legal_uk court?"
+
+    done = ragstack("ask", question, *options, data=built)
+    turns = ragstack("chat", *options, data=built, typed=f"{question}\n{question}\n/corpus legal_us\n{question}\n")
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert {each["name"] for each in answer["corpora"]} == set(SIZES)
+    assert len(answer["sources"]) == 4
+    assert {source["metadata"]["corpus"] for source in answer["sources"] if source["cited"]} == {"legal_uk"}
+    first, second, third = map(json.loads, turns.stdout.splitlines())
+    assert first["sources"] == second["sources"] == answer["sources"]  # earlier turns change nothing
+    assert {source["metadata"]["corpus"] for source in third["sources"]} == {"legal_us"}
+
+
 def test_section_8_a_target_is_a_file_of_settings_by_name(built: Path) -> None:
     by_name = found(built, "--target", "legal", SEARCH_K="2")
     by_file = found(built, "--settings", "targets/legal.txt")
