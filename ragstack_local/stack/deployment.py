@@ -47,6 +47,8 @@ SOURCES: Final = (
     "cdk.json",
     "cdk.context.json",
     "requirements-layer.txt",
+    "requirements-milvus.txt",
+    "requirements-tracing.txt",
     "package-lock.json",
     "infra",
     "lambdas",
@@ -62,7 +64,8 @@ PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
 OUTPUTS: Final = "outputs.json"
 
 _ERROR_MARKS: Final = ("rror", "ailed", "❌")
-_LAYER: Final = "dependencies_layer"
+_LAYER: Final = "_layer"
+"""End of the names of context values that are layers of the deployer's own."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,7 @@ def _digest(project: Project, context: Mapping[str, str]) -> str:
 
 def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
     sources = [USER_CONTEXT.expanduser(), *(project.root / name for name in SOURCES)]
-    if layer := context.get(_LAYER):
-        sources.append(project.root / layer)
+    sources += [project.root / value for name, value in context.items() if name.endswith(_LAYER)]
     for source in sources:
         if source.is_dir():
             yield from sorted(f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts)
