@@ -19,6 +19,7 @@ from ragstack_common.answering.models import NO_ANSWER_MARK, ModelEnd, ModelMess
 from ragstack_common.answering.prompt import last_turns, model_request, selected_passages
 from ragstack_common.config import AnswerSettings
 from ragstack_common.deadline import inner_deadline, seconds_left
+from ragstack_common.error_responses import redacted
 from ragstack_common.errors import GenerationTimeoutError
 from ragstack_common.positions import Position
 from ragstack_common.retrieval import SearchOutcome
@@ -151,7 +152,7 @@ class Answering:
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
         answered = not verifier.no_answer and stop_reason not in WITHHELD
-        notes = list(outcome.notes)
+        notes = [redacted(note) for note in outcome.notes]
         if answered and not verifier.cited:
             notes.append(NOTHING_CITED)
         return {

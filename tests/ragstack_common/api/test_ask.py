@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -172,6 +172,7 @@ async def test_a_source_names_its_place_and_the_characters_that_the_answer_quote
 async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing() -> None:
     engine = found(LEAVE, status="failed")
     engine.seconds = 0.25
+    engine.outcome = replace(engine.outcome, notes=("Not allowed: arn:aws:iam::123456789012:role/search",))
     model = Model([0.5, "Sixteen weeks [1][2][3]", 0.25, ", I th"], stop_reason="max_tokens")
 
     answer = await service(engine, model).ask(question())
@@ -181,6 +182,8 @@ async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing(
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 10)
     assert (answer.removed_citations, answer.cut_off, answer.complete) == (2, True, False)
     assert answer.slices[0].status == "failed"
+    assert len(answer.notes) == 1
+    assert "123456789012" not in answer.notes[0]
 
 
 @in_virtual_time
