@@ -1,7 +1,8 @@
 """Measure a cold start of the query function, compared with boto3 alone, each in new processes that take turns.
 
-Both end with a client of bedrock-agent-runtime that is ready for its first call. Before that, the function imports its
-handler, with routing, validation and structured logs, and builds its service from the environment.
+All end with a client of bedrock-agent-runtime that is ready for its first call. Before that, the function imports its
+handler, with routing, validation and structured logs, and builds its service from the environment. The function answers
+is measured too, with its web server and its answers that quote.
 
 Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time, which other
 load on the machine affects less than elapsed time.
@@ -31,11 +32,20 @@ from ragstack_common.clients import retrieval_client
 from ragstack_common.config import QuerySettings
 service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
 """
+ANSWERS = """
+import os
+import uvicorn
+from lambdas.answers.handler import service
+from ragstack_common.clients import retrieval_client
+from ragstack_common.config import QuerySettings
+service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
+"""
 PROGRAMS = {
     "python alone": "",
     "import boto3, client": "import boto3; boto3.client('bedrock-agent-runtime')",
     "query handler, service, client": QUERY,
     "the same, exporting spans": f"import os; os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] = 'http://127.0.0.1:9'\n{QUERY}",
+    "answers server, service, client": ANSWERS,
 }
 ENVIRONMENT = {
     **CREDENTIALS,
