@@ -19,6 +19,8 @@ from ragstack_local.results import excerpt, place_of, print_incomplete
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
+UNSUPPORTED_SHOWN: Final = 5
+UNSUPPORTED_CHARACTERS: Final = 120
 
 ADVICE_FILE: Final = "answer-advice-shown"
 
@@ -144,13 +146,20 @@ def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
 
 
 def _print_unsupported(answer: Mapping[str, Any]) -> None:
-    unsupported = [sentence["text"] for sentence in answer["sentences"] if sentence["unsupported"]]
+    """List the sentences that no source supports, in few lines."""
+    sentences = answer["sentences"]
+    unsupported = [" ".join(sentence["text"].split()) for sentence in sentences if sentence["unsupported"]]
     if not (unsupported and answer["answered"]):
         return
+    if len(unsupported) == len(sentences):
+        console.print("\nNo source supports this answer.", style="yellow")
+        return
     console.print("\nNot supported by a source:", style="yellow")
-    for text in unsupported:
-        shown = " ".join(text.split())
+    for text in unsupported[:UNSUPPORTED_SHOWN]:
+        shown = text if len(text) <= UNSUPPORTED_CHARACTERS else f"{text[:UNSUPPORTED_CHARACTERS].rstrip()} …"
         console.print(Padding(Text(f"- {shown}", "yellow"), (0, 0, 0, 2), expand=False))
+    if more := unsupported[UNSUPPORTED_SHOWN:]:
+        console.print(f"  and {counted(len(more), 'more sentence')}", style="yellow")
 
 
 def _print_remarks(answer: Mapping[str, Any]) -> None:

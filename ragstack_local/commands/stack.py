@@ -94,7 +94,8 @@ def up(
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
         advise_on_embedding(options)
-        display.console.print(f"\nUpload documents:  {display.program()} ingest PATH   Stop the stack: Ctrl-C")
+        program = display.program()
+        display.console.print(f"\nUpload documents:  {program} ingest PATH   Ask:  {program} chat   Stop: Ctrl-C")
         _keep_up(stack)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.demo import QUESTIONS
+from ragstack_local.demo import ASKED, QUESTIONS
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
 from tests.support.waiting import eventually
 
@@ -152,6 +152,8 @@ def test_the_demonstration_ends_with_success_and_leaves_nothing_running(folder_o
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(shlex.join(question.arguments) in done.stdout for question in QUESTIONS)
     assert done.stdout.count("ms through API Gateway") == len(QUESTIONS)
+    assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ASKED)
+    assert done.stdout.count("Nothing in the documents answers this question.") == 1
     assert "16 INDEXED" in done.stdout
     assert demonstration.processes() == set()
 

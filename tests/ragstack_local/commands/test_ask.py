@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answering.answer import Answerer, Usage
+from ragstack_common.answering.answer import Answerer, Sentence, Usage
 from ragstack_common.api.search_models import SliceSummary
 from ragstack_local import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
@@ -74,6 +74,12 @@ def test_json_is_one_object_and_nothing_else(stack: Path, api: Api) -> None:
     assert done.stderr == ""
 
 
+def _sentence(text: str, *, is_supported: bool) -> Sentence:
+    citations = [1] if is_supported else []
+    return Sentence(start=0, end=len(text), text=text, citations=citations, unsupported=not is_supported)
+
+
+UNSUPPORTED = [_sentence(f"Sentence {number}.", is_supported=False) for number in range(7)]
 NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sentences": [], "sources": []}
 
 
@@ -82,6 +88,8 @@ NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sente
     [
         (NOT_ANSWERED, 1, "The documents do not say."),
         ({"cut_off": True}, 0, "The answer is cut off: it reached the maximum number of tokens (ANSWER_MAX_TOKENS)."),
+        ({"sentences": UNSUPPORTED}, 0, "No source supports this answer."),
+        ({"sentences": [_sentence("One.", is_supported=True), *UNSUPPORTED]}, 0, "and 2 more sentences"),
         ({"removed_citations": 2}, 0, "2 citations named no source and were removed."),
         ({"stop_reason": "guardrail_intervened"}, 0, "A guardrail intervened in the answer."),
         ({"notes": ["The fallback model answered."]}, 0, "The fallback model answered."),
@@ -102,7 +110,17 @@ NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sente
             "amazon.nova-lite-v1:0; 1 more passage read; 1,200 + 40 tokens; 200 ms (search 100 ms)",
         ),
     ],
-    ids=["not answered", "cut off", "removed", "guardrail", "note", "incomplete", "model"],
+    ids=[
+        "not answered",
+        "cut off",
+        "unsupported",
+        "mostly unsupported",
+        "removed",
+        "guardrail",
+        "note",
+        "incomplete",
+        "model",
+    ],
 )
 def test_what_there_is_to_know_about_an_answer_is_said(
     stack: Path, api: Api, fields: dict[str, Any], code: int, remark: str
