@@ -44,6 +44,7 @@ ROUTES: Final = (
     (QUERY, "GET", "/tools"),
     (QUERY, "POST", "/tools/{name}"),
     (ANSWERS, "POST", "/mcp"),
+    (ANSWERS, "GET", "/mcp"),  # answers 405, as the protocol has it
     (QUERY, "GET", "/health"),
     (QUERY, "GET", "/openapi.json"),
 )

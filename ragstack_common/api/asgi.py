@@ -89,9 +89,9 @@ def create_app(
         heartbeat_seconds: A stream that is silent for so long gets a comment.
     """
     answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
-    endpoints: dict[str, ASGIApp] = {path: _Endpoint(answer, logger, metrics) for path, answer in answers.items()}
+    routes = [Route(path, _Endpoint(answer, logger, metrics), methods=["POST"]) for path, answer in answers.items()]
     if mcp is not None:
-        endpoints["/mcp"] = _Mcp(mcp, logger, metrics)
+        routes.append(Route("/mcp", _Mcp(mcp, logger, metrics)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -102,10 +102,7 @@ def create_app(
         yield
 
     return Starlette(
-        routes=[
-            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
-            Route("/health", _health),
-        ],
+        routes=[*routes, Route("/health", _health)],
         exception_handlers={HTTPException: _explain_route},
         lifespan=lifespan,
     )

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
@@ -26,6 +27,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import Response
 
 from ragstack_common import __version__
 from ragstack_common.answering.answer import CitationEvent
@@ -224,6 +226,10 @@ class McpEndpoint:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request."""
+        if scope["method"] != "POST":
+            # Clients ask with GET for a stream of the server's own messages, which there are none of.
+            await Response(status_code=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})(scope, receive, send)
+            return
         manager = StreamableHTTPSessionManager(
             self._server,
             json_response=True,

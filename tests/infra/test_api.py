@@ -25,6 +25,7 @@ ROUTES = {
     ("GET", "/tools"): "query",
     ("POST", "/tools/{name}"): "query",
     ("POST", "/mcp"): "answers",
+    ("GET", "/mcp"): "answers",
     ("GET", "/health"): "query",
     ("GET", "/openapi.json"): "query",
 }

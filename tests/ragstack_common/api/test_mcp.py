@@ -11,11 +11,10 @@ import httpx
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from ragstack_common.answering.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.api import mcp_texts
+from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.documents import Documents, DocumentsBucket
@@ -94,14 +93,15 @@ def operations(answers: AskService) -> ServiceOperations:
 
 
 @contextmanager
-def serving(endpoint: McpEndpoint) -> Iterator[str]:
-    with asgi_server(Starlette(routes=[Route("/mcp", endpoint, methods=["POST"])])) as url:
+def serving(operations: ServiceOperations, *, is_local: bool) -> Iterator[str]:
+    endpoint = McpEndpoint(operations, is_local=is_local)
+    with asgi_server(create_app(operations.answers, mcp=lambda: endpoint)) as url:
         yield f"{url}/mcp"
 
 
 @pytest.fixture
 def url(operations: ServiceOperations) -> Iterator[str]:
-    with serving(McpEndpoint(operations, is_local=True)) as served:
+    with serving(operations, is_local=True) as served:
         yield served
 
 
@@ -275,8 +275,14 @@ def test_a_local_server_rejects_pages_of_other_sites(url: str, headers: Mapping[
     assert list_tools(url, headers).status_code == status
 
 
+def test_a_client_that_asks_for_a_stream_of_messages_learns_that_there_is_none(url: str) -> None:
+    response = httpx.get(url, headers={"Accept": "text/event-stream"})
+
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
 def test_behind_api_gateway_any_host_is_accepted(operations: ServiceOperations) -> None:
-    with serving(McpEndpoint(operations, is_local=False)) as url:
+    with serving(operations, is_local=False) as url:
         response = list_tools(url, {"Host": "abc.execute-api.eu-west-1.amazonaws.com", "Origin": "https://claude.ai"})
 
     assert response.status_code == 200
