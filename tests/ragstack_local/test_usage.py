@@ -398,6 +398,7 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
         "aws_cdk",
         "chromadb",
         "watchfiles",
+        "httpx2",
         "ragstack_common.retrieval",
     )
     code = f"import ragstack_local.cli, sys; print([name for name in {heavy} if name in sys.modules])"

@@ -89,6 +89,7 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
     terminal, own = pty.openpty()
     command = [RAGSTACK, "chat", "--api-url", api.url]
     chatting = subprocess.Popen(command, stdin=own, stdout=own, stderr=own, start_new_session=True)
+    os.close(own)  # so that reading ends with the process
     shown = b""
 
     def reads(words: str) -> None:
@@ -112,5 +113,4 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
     finally:
         chatting.kill()
         chatting.wait()
-        os.close(own)
         os.close(terminal)
