@@ -43,6 +43,8 @@ def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
         if "ResponseTransferMode" in method["Properties"]["Integration"]:
             for member in ("ResponseTransferMode", "TimeoutInMillis", "Type", "Uri"):
                 yield f"{name}/Properties/Integration/{member}"
+            if method["Properties"]["HttpMethod"] != "POST":  # with which every function is invoked
+                yield f"{name}/Properties/Integration/IntegrationHttpMethod"
     # Named after a digest of the methods.
     yield from (*on_aws.resources("AWS::ApiGateway::Deployment"), *here.resources("AWS::ApiGateway::Deployment"))
     for name in on_aws.resources("AWS::ApiGateway::Stage"):
