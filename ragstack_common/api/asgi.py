@@ -5,8 +5,8 @@ Behind the Lambda Web Adapter on AWS, and next to the local API Gateway, which c
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -45,7 +45,7 @@ from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from ragstack_common.api.ask import AskService
 
@@ -61,6 +61,9 @@ MAX_UTF8_BYTES: Final = 4
 """Of a character."""
 
 MAX_ID_CHARACTERS: Final = 128
+
+_REQUEST_ID: Final = "ragstack.request_id"
+"""Member of a request's scope."""
 
 _STREAM_HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -83,15 +86,19 @@ def create_app(
 
     Args:
         service: Called with each request; the first call may build the service.
-        mcp: The same for the Model Context Protocol; None for no such route.
+        mcp: Makes the application of the Model Context Protocol with its first request, because its packages take
+            long to import; None for no such route.
         logger: Gets the request's id for its lines.
-        metrics: Written out after each request.
+        metrics: Written out with each request.
         heartbeat_seconds: A stream that is silent for so long gets a comment.
     """
     answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
-    routes = [Route(path, _Endpoint(answer, logger, metrics), methods=["POST"]) for path, answer in answers.items()]
+    routes = [
+        Route(path, _Recorded(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
+        for path, answer in answers.items()
+    ]
     if mcp is not None:
-        routes.append(Route("/mcp", _Mcp(mcp, logger, metrics)))
+        routes.append(Route("/mcp", _Recorded(_Made(mcp), logger, metrics)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -141,63 +148,71 @@ class _Endpoint:
     """An ASGI application that answers each request, and stops when the client disconnects."""
 
     answer: "Callable[[_Exchange], Coroutine[Any, Any, None]]"
-    logger: "Logger | None"
     metrics: "Metrics | None"
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        exchange = _Exchange(Request(scope, receive), send)
-        with _recorded(exchange.request_id, self.logger, self.metrics):
-            try:
-                await exchange.read()
-                await _while_connected(receive, self.answer(exchange))
-            except ClientDisconnect:
-                LOGGER.info("the client disconnected before the end of the answer")
-            failed = exchange.failure is not None and exchange.failure >= HTTPStatus.INTERNAL_SERVER_ERROR
-            if failed and self.metrics is not None:
-                self.metrics.add_metric(ANSWERS_FAILED, "Count", 1)
+        exchange = _Exchange(Request(scope, receive), send, self.metrics)
+        try:
+            await exchange.read()
+            await _while_connected(receive, self.answer(exchange))
+        except ClientDisconnect:
+            LOGGER.info("the client disconnected before the end of the answer")
 
 
 @dataclass(frozen=True)
-class _Mcp:
-    """Passes requests on to an application that is made with the first one: its packages take long to import."""
+class _Made:
+    """Passes requests on to an application that is made with the first one."""
 
-    application: "Callable[[], ASGIApp]"
+    make: "Callable[[], ASGIApp]"
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        application = await in_thread(self.make)
+        await application(scope, receive, send)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """Counts requests, and gives the lines of their log their ids."""
+
+    application: "ASGIApp"
     logger: "Logger | None"
     metrics: "Metrics | None"
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        with _recorded(_request_id(Request(scope)), self.logger, self.metrics):
-            application = await in_thread(self.application)
-            await application(scope, receive, send)
+        scope[_REQUEST_ID] = _request_id(Request(scope))
+        if self.logger is not None:
+            self.logger.thread_safe_append_keys(correlation_id=scope[_REQUEST_ID])
+        if self.metrics is None:
+            await self.application(scope, receive, send)
+            return
+        metrics = self.metrics
+        metrics.add_metric("Requests", "Count", 1)
+        is_written = False
 
+        def write() -> None:
+            nonlocal is_written
+            if not is_written:
+                is_written = True
+                metrics.flush_metrics()
 
-@contextmanager
-def _recorded(request_id: str, logger: "Logger | None", metrics: "Metrics | None") -> Iterator[None]:
-    """Count a request, and give the lines of its log the request's id."""
-    if logger is not None:
-        logger.thread_safe_append_keys(correlation_id=request_id)
-    if metrics is None:
-        yield
-        return
-    metrics.add_metric("Requests", "Count", 1)
-    try:
-        yield
-    finally:
-        metrics.flush_metrics()
+        async def watched(message: "Message") -> None:
+            # Before the last part: Lambda may stop the process after it.
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                write()
+            await send(message)
+
+        try:
+            await self.application(scope, receive, watched)
+        finally:
+            write()
 
 
 class _Exchange:
-    """A request, and as much of its response as was sent.
+    """A request, and as much of its response as was sent."""
 
-    Attributes:
-        request_id: The request's id in the log.
-        failure: The status of the error that ended it, which a stream cannot send; None if there was none.
-    """
-
-    def __init__(self, request: Request, send: "Send") -> None:
-        self.request_id = _request_id(request)
-        self.failure: HTTPStatus | None = None
+    def __init__(self, request: Request, send: "Send", metrics: "Metrics | None") -> None:
         self._request = request
+        self._metrics = metrics
         self._body = b""
         self._send = send
         self._sending = asyncio.Lock()  # heartbeats come from another task
@@ -268,13 +283,15 @@ class _Exchange:
 
     async def fail(self, error: Exception) -> None:
         """Send an error: as an event if the stream has started, otherwise as a response."""
-        self.failure, body = _explained(error, self.request_id)
+        status, body = _explained(error, _request_id(self._request))
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and self._metrics is not None:
+            self._metrics.add_metric(ANSWERS_FAILED, "Count", 1)
         if self._has_started:
             await self.send_event(ErrorEvent.model_validate(body))
             await self.end()
         else:
-            headers = {"Retry-After": RETRY_AFTER_SECONDS} if self.failure == HTTPStatus.TOO_MANY_REQUESTS else None
-            await self.respond(self.failure, json.dumps(body).encode(), headers)
+            headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.TOO_MANY_REQUESTS else None
+            await self.respond(status, json.dumps(body).encode(), headers)
 
     async def end(self) -> None:
         """End the stream."""
@@ -327,10 +344,12 @@ def _explained(error: Exception, request_id: str) -> tuple[HTTPStatus, dict[str,
 
 
 def _request_id(request: Request) -> str:
-    """Return the id under which API Gateway or Lambda knows the request.
+    """Return the id under which API Gateway or Lambda knows the request, or another one.
 
     Source: Lambda Web Adapter, request context and Lambda context.
     """
+    if _REQUEST_ID in request.scope:
+        return str(request.scope[_REQUEST_ID])
     for header, member in (("x-amzn-request-context", "requestId"), ("x-amzn-lambda-context", "request_id")):
         with suppress(KeyError, TypeError, ValueError):
             return str(json.loads(request.headers[header])[member])[:MAX_ID_CHARACTERS]

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import urllib3
+from starlette.responses import Response
 
 from ragstack_common.answering.answer import Answerer, CitationEvent, Source, Timings, TokenEvent, Usage
 from ragstack_common.api.asgi import HEARTBEAT, create_app
@@ -223,6 +224,67 @@ def test_the_request_has_the_id_of_api_gateway(url: str, service: Service) -> No
     ids = [answer.json()["error"]["requestId"] for answer in (gateway, function, strange)]
     assert ids[:2] == ["of-the-gateway", "of-the-function"]
     assert len(ids[2]) == 36
+
+
+@dataclass
+class Recorder:
+    """Keeps metrics, and what was written when."""
+
+    added: list[str] = field(default_factory=list)
+    written: list[list[str]] = field(default_factory=list)
+
+    def add_metric(self, name: str, *_: Any) -> None:
+        self.added.append(name)
+
+    def flush_metrics(self) -> None:
+        self.written.append(self.added)
+        self.added = []
+
+
+def test_metrics_are_written_before_the_last_part_of_a_response(service: Service) -> None:
+    metrics = Recorder()
+    written_at_the_end = []
+
+    async def ask(application: Any, path: str) -> None:
+        body = json.dumps({"question": QUESTION}).encode()
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+        messages = [{"type": "http.request", "body": body}]
+
+        async def receive() -> Any:
+            return messages.pop() if messages else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                written_at_the_end.append(len(metrics.written))
+
+        await application(scope, receive, send)
+
+    async def twice() -> None:
+        application = create_app(lambda: service, metrics=metrics)
+        await ask(application, "/api/ask")
+        service.script = (SOURCES, GenerationTimeoutError("late"))
+        await ask(application, "/api/ask/stream")
+
+    asyncio.run(twice())
+
+    assert metrics.written == [["Requests"], ["Requests", "AnswersFailed"]]
+    assert written_at_the_end == [1, 2]
+
+
+def test_the_protocol_of_assistants_is_served_if_there_is_one() -> None:
+    made = []
+
+    def mcp() -> Any:
+        made.append("mcp")
+        return Response("served")
+
+    with asgi_server(create_app(Service, mcp=mcp)) as url:
+        before = len(made)
+        served = urllib3.request("POST", f"{url}/mcp", body=b"{}").data
+    with asgi_server(create_app(Service)) as url:
+        missing = urllib3.request("POST", f"{url}/mcp", body=b"{}").status
+
+    assert (before, served, missing) == (0, b"served", 404)
 
 
 def test_a_silent_stream_has_heartbeats_before_and_between_events(url: str, service: Service) -> None:
