@@ -63,7 +63,7 @@ $(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
 
 $(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt
 	@$(BIN)/python -m infra.layers --target aws
-	@$(BIN)/python -m infra.layers --target local --extra tracing
+	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
 
 LOCAL := $(STAMPS)/demo $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer

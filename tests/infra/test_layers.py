@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+import urllib3
 
 from infra import layers
 from infra.layers import (
@@ -26,6 +27,8 @@ from infra.target import Target
 from tests.support.aws_service import aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 from tests.support.otlp import collector
+from tests.support.ports import free_ports
+from tests.support.waiting import eventually
 
 from .conftest import ROOT
 
@@ -114,6 +117,49 @@ handler(json.load(sys.stdin), context)
 
         assert finished.returncode == 0, finished.stderr
         assert {"function query", "retrieve bedrock"} <= collecting.spans.keys()
+
+
+def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path) -> None:
+    for layer in (built(Target.LOCAL), extra("answers", Target.LOCAL)):
+        with zipfile.ZipFile(layer) as archive:
+            archive.extractall(tmp_path)
+    (port,) = free_ports(1)
+    path = f"{tmp_path / 'python'}:{common_layer() / 'python'}"
+    started = (ROOT / "lambdas" / "answers" / "run.sh").read_text()
+    # Where the layers are, and without the packages of this environment.
+    script = started.replace("/opt/python", path).replace("python -m", f"{sys.executable} -S -m")
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    with aws_service("bedrock-agent-runtime") as searches:
+        searches.program("Retrieve", hits(hit(text="Trains are booked four weeks early.")))
+        env = {
+            "AWS_LWA_PORT": str(port),
+            "AWS_REGION": "eu-west-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
+            "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
+            "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+            "POWERTOOLS_SERVICE_NAME": "answers",
+        }
+        with subprocess.Popen(["sh", "-c", script], cwd=ROOT / "lambdas" / "answers", env=env) as server:
+            try:
+                url = f"http://127.0.0.1:{port}"
+                eventually(lambda: server.poll() is not None or answers(f"{url}/health"))
+                answer = urllib3.request("POST", f"{url}/api/ask", json={"question": "When are trains booked?"}).json()
+                headers = {"Accept": "application/json, text/event-stream"}
+                tools = urllib3.request("POST", f"{url}/mcp", json=listing, headers=headers).json()
+            finally:
+                server.terminate()
+
+    assert "Trains are booked four weeks early." in answer["answer"]
+    assert {"ask", "search"} <= {tool["name"] for tool in tools["result"]["tools"]}
+
+
+def answers(url: str) -> bool:
+    try:
+        return urllib3.request("GET", url, retries=False).status == 200
+    except urllib3.exceptions.HTTPError:
+        return False
 
 
 def test_the_layer_for_aws_has_lambdas_interpreter_and_processor() -> None:
