@@ -27,7 +27,7 @@ ADVICE_FILE: Final = "answer-advice-shown"
 MODELS: Final = (
     ("Ollama", "ragstack up -- --llm-url http://127.0.0.1:11434/v1 --llm-model MODEL"),
     ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
-    ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_OR_INFERENCE_PROFILE_ID"),
+    ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_ID   (with --collection: ANSWER_MODEL=MODEL_ID)"),
 )
 """Ways to let a model write the answers: the model, and the command."""
 
