@@ -57,7 +57,9 @@ def client(service: str, url: str, *, validate: bool = True, **settings: Any) ->
             **settings,
         }
     )
-    return _session().client(service, endpoint_url=url, region_name=REGION, config=config)
+    # Of its own: fixtures of modules are made before those that set the environment of a test.
+    credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    return _session().client(service, endpoint_url=url, region_name=REGION, config=config, **credentials)
 
 
 @cache

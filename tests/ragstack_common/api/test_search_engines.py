@@ -289,6 +289,8 @@ def test_the_description_names_the_errors_that_are_answered_and_no_others(ask: C
     }
     assert statuses == {
         ("post", "/api/retrieve"): {"200", "400", "default"},
+        ("post", "/api/ask"): {"200", "400", "default"},
+        ("post", "/api/ask/stream"): {"200", "400", "default"},
         ("get", "/api/corpora"): {"200", "default"},
         ("get", "/api/versions"): {"200", "default"},
         ("get", "/tools"): {"200", "default"},
