@@ -39,6 +39,7 @@ def test_a_web_page_reaches_no_service_and_wipes_nothing(stack: LocalStack, page
         send(endpoint(stack), "PUT", f"/{connection.bucket}/planted.md", b"x", **page),
         send(endpoint(stack), "POST", f"{api}/api/retrieve", search, **page),
         send(str(connection.bedrock_endpoint), "POST", "/knowledgebases/", b"{}", **page),
+        send(str(connection.answers_url), "POST", "/api/ask", b'{"question": "heron"}', **page),
     ]
 
     assert [answer.status for answer in answers] == [403] * len(answers)
