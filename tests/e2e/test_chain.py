@@ -178,6 +178,8 @@ def test_the_interface_describes_itself(stack: LocalStack) -> None:
     assert schema["servers"] == [{"url": stack.connection.api_url}]
     assert set(schema["paths"]) == {
         "/api/retrieve",
+        "/api/ask",
+        "/api/ask/stream",
         "/api/corpora",
         "/api/versions",
         "/api/documents",
