@@ -77,11 +77,19 @@ def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> st
     lines = []
     for quotation in quotations:
         markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
-        if quotation.text.startswith(_FENCE):
-            lines += [quotation.text, markers]
+        if quotation.text.lstrip().startswith(_FENCE):
+            lines += [_code_block(quotation.text), markers]
         else:
             lines.append(f"{_in_quotation_marks(_one_line(quotation))} {markers}")
     return "\n".join(lines) or NO_ANSWER
+
+
+def _code_block(text: str) -> str:
+    """Return a block of code of any indentation; if the passage ends within it, add the line that closes it."""
+    text = textwrap.dedent(text).strip()
+    fence = text[: len(text) - len(text.lstrip(text[0]))]
+    _, line_break, last = text.rpartition("\n")
+    return text if line_break and last.lstrip().startswith(fence) else f"{text}\n{fence}"
 
 
 def _one_line(quotation: Quotation) -> str:
@@ -90,7 +98,8 @@ def _one_line(quotation: Quotation) -> str:
     text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
     if len(text) <= LONGEST_QUOTATION:
         return text
-    return textwrap.shorten(text, LONGEST_QUOTATION, placeholder=OMISSION.rstrip())
+    cut = text[:LONGEST_QUOTATION]
+    return (cut.rpartition(" ")[0] or cut) + OMISSION.rstrip()
 
 
 def _in_quotation_marks(text: str) -> str:

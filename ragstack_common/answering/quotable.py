@@ -191,9 +191,12 @@ class _Reader:
 
 
 def _without_end_of_code(text: str) -> str:
-    """Blank the end of a block of code whose begin is in another chunk: it would begin one that never ends."""
+    """Blank the end of a block of code that begins in another chunk: Markdown would take it for the begin of one.
+
+    Only the begin of a block can name a language.
+    """
     fences = list(_FENCE.finditer(text))
-    if len(fences) % 2 and not fences[0][2]:
+    if next((index for index, fence in enumerate(fences) if fence[2]), len(fences)) % 2:
         return text[: fences[0].start(1)] + " " * len(fences[0][1]) + text[fences[0].end(1) :]
     return text
 

@@ -53,6 +53,16 @@ def test_a_list_is_quoted_in_one_line_and_code_as_it_is() -> None:
     assert answer("make gateway image", "```sh\nmake gateway-image\n```") == "```sh\nmake gateway-image\n```\n[1]"
 
 
+def test_code_that_ends_in_another_passage_is_closed_and_does_not_hide_its_citation() -> None:
+    passage = "makes it.\n```\nTo build the image of a gateway:\n  ```sh\n  make gateway-image"
+
+    assert answer("make gateway image", passage) == "```sh\nmake gateway-image\n```\n[1]"
+
+
+def test_a_long_sentence_without_spaces_is_cut() -> None:
+    assert answer("年次休暇?", "年次休暇は十日" * 300) == f'"{("年次休暇は十日" * 300)[:800]} ..." [1]'
+
+
 def test_without_an_answer_it_says_so() -> None:
     assert answer("Who discovered penicillin?", LEAVE) == NO_ANSWER
 
