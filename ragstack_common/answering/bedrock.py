@@ -165,11 +165,11 @@ class BedrockProvider:
                     begun = True
                     yield piece
             except _FAILURES as error:
-                if begun or attempt + 1 == len(self._models) or call.ended.is_set() or not _may_succeed_later(error):
+                if begun or attempt + 1 == len(self._models) or not _may_succeed_later(error):
                     raise _explained(error, model) from error
-                if self._models[attempt + 1] == model:
-                    longest = LONGEST_FIRST_DELAY_SECONDS * 2**attempt
-                    call.ended.wait(random.uniform(longest / 2, longest))  # noqa: S311
+                longest = LONGEST_FIRST_DELAY_SECONDS * 2**attempt if self._models[attempt + 1] == model else 0
+                if call.ended.wait(random.uniform(longest / 2, longest)):  # noqa: S311
+                    return
             else:
                 return
 

@@ -260,6 +260,21 @@ async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models:
 
 
 @pytest.mark.asyncio
+async def test_a_throttled_model_is_not_called_again_for_a_caller_that_has_left(
+    models: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstack_common.answering.bedrock.LONGEST_FIRST_DELAY_SECONDS", 3600.0)
+    models.program("ConverseStream", THROTTLED)
+    reading = asyncio.ensure_future(pieces(provider(models)))
+    await in_thread(lambda: eventually(lambda: models.requests))
+
+    reading.cancel()
+
+    await in_thread(lambda: eventually(lambda: not model_threads()))
+    assert len(models.requests) == 1
+
+
+@pytest.mark.asyncio
 async def test_a_connection_is_used_again_after_a_whole_answer(models: AwsService) -> None:
     shared = provider(models)
 
