@@ -13,7 +13,7 @@ from ragstack_common.answering.quotations import Haystack, is_checked, quotation
 from ragstack_common.answering.sentences import SentenceReader, Span
 
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
-_OUTER_MARKS: Final = '"“”„«»‹›「」『』‘’‚ \t'  # noqa: RUF001
+_OUTER_MARKS: Final = "\"'“”„«»‹›「」『』‘’‚ \t"  # noqa: RUF001
 
 
 class Verifier:

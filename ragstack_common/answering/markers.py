@@ -22,6 +22,9 @@ LONGEST_CODE: Final = 200
 """Characters after which an opening bracket, parenthesis or backtick means itself."""
 
 _PRIVATE: Final = re.compile(MARKERS)
+_REMOVED: Final = re.compile(f"{MARKERS}|[\ud800-\udfff]")
+"""Private characters of the model's own, and halves of surrogate pairs, which JSON in UTF-8 cannot have."""
+
 _SPECIAL: Final = re.compile(r"\n|`|[ \t]?[\[［【]|[ \t]\Z")  # noqa: RUF001
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
@@ -31,12 +34,14 @@ _INSIDE: Final = rf"([^\[\]［］【】\n]{{1,{LONGEST_MARKER}}})"  # noqa: RUF0
 _BRACKETS: Final = re.compile(rf"[\[［【]{{2}}{_INSIDE}[\]］】]{{2}}|[\[［【]{_INSIDE}[\]］】]")  # noqa: RUF001
 _PERHAPS_BRACKETS: Final = re.compile(rf"[\[［【]{{1,2}}(?:{_INSIDE}[\]］】]?)?\Z")  # noqa: RUF001
 _LAST_BRACKET: Final = re.compile(r".*([\[\]［］【】\n])", re.DOTALL)  # noqa: RUF001
-_LABEL: Final = r"(?:sources?|passages?|documents?|docs?|refs?|references?|citations?|quellen?|dokumente?)"
+_LABEL: Final = r"(?:sources?|passages?|documents?|docs?|refs?|references?|citations?|cite|quellen?|dokumente?)"
 _JOIN: Final = r"(?:[,;&、，\s]|\band\b|\bund\b|\bet\b)++"  # noqa: RUF001 - full-width punctuation
-_NUMBER: Final = rf"(?:{_LABEL}\s*:?\s*)?[#^]?[-−]?\d+"  # noqa: RUF001 - a minus
-_RANGE: Final = rf"{_NUMBER}(?:\s*[-–—]\s*\d+)?"  # noqa: RUF001 - dashes
+_NUMBER: Final = rf"(?:{_LABEL}\.?\s*(?:number|no\.|nr\.)?\s*:?\s*)?[#^]?[-−]?\d+"  # noqa: RUF001 - a minus
+_PAGE: Final = r"(?:,?\s*\b(?:pp?\.|pages?\b|seiten?\b|S\.)\s*\d+(?:\s*[-–—]\s*\d+)?)"  # noqa: RUF001 - dashes
+_RANGE: Final = rf"{_NUMBER}(?:\s*[-–—]\s*\d+)?{_PAGE}?"  # noqa: RUF001 - dashes
 _NUMBERS: Final = re.compile(rf"\s*(?>{_RANGE})(?:{_JOIN}(?>{_RANGE}))*+\s*(?:†.*)?", re.IGNORECASE)
 _YEARS: Final = re.compile(r"\s*[12]\d{3}(?:\s*[-–—]\s*\d{2,4})?\s*")  # noqa: RUF001 - dashes
+_PAGES: Final = re.compile(_PAGE, re.IGNORECASE)
 _PART: Final = re.compile(r"([-−]?)(\d+)(?:\s*[-–—]\s*(\d+))?")  # noqa: RUF001 - dashes
 _LINK: Final = re.compile(rf"\((?:\w+:|www\.|[#/.])[^()\s]{{0,{LONGEST_LINK}}}\)")
 _PERHAPS_LINK: Final = re.compile(rf"\([^()\s]{{0,{LONGEST_LINK}}}\Z")
@@ -69,14 +74,19 @@ def without_markers(text: str) -> str:
 
 
 def in_parentheses(text: str) -> str:
-    """Replace the brackets around what would be read as a marker, such as [12], by parentheses."""
+    """Replace the brackets around what would be read as a marker, such as [12] or [no answer], by parentheses."""
     return _BRACKETS.sub(_in_parentheses, text)
 
 
 def _in_parentheses(found: re.Match[str]) -> str:
     inside = found[1] or found[2]
     brackets = (len(found[0]) - len(inside)) // 2
-    return "(" * brackets + inside + ")" * brackets if _is_marker(inside) else found[0]
+    is_read = _is_marker(inside) or _is_no_answer(inside)
+    return "(" * brackets + inside + ")" * brackets if is_read else found[0]
+
+
+def _is_no_answer(inside: str) -> bool:
+    return f"[{' '.join(inside.casefold().split())}]" == NO_ANSWER_MARK
 
 
 def _is_marker(inside: str) -> bool:
@@ -86,8 +96,8 @@ def _is_marker(inside: str) -> bool:
 class MarkerReader:
     """Replaces the markers in a text that arrives piece by piece. Pieces of any size give the same text.
 
-    Markers are [1], [1, 2], [1-3], [Source 1], [^1], 【1】 and such, with or without a link. Code is left alone, and so
-    are years in brackets. Numbers without a source are removed and counted.
+    Markers are [1], [1, 2], [1-3], [Source 1], [1, p. 3], [^1], 【1】 and such, with or without a link. Code is left
+    alone, and so are years in brackets. Numbers without a source are removed and counted.
 
     Attributes:
         removed: How many numbers were removed.
@@ -108,7 +118,7 @@ class MarkerReader:
 
     def feed(self, text: str, *, last: bool = False) -> str:
         """Take the next piece, and return what is certain by now, without white space before the answer."""
-        text = self._held + _PRIVATE.sub("", text)
+        text = self._held + _REMOVED.sub("", text)
         if self._blank:
             text = text.lstrip()
         read: list[str] = []
@@ -200,13 +210,13 @@ class MarkerReader:
 
     def _sources(self, inside: str) -> list[int] | None:
         """Return the known numbers in brackets; None if this is no marker. Counts the others."""
-        if f"[{' '.join(inside.casefold().split())}]" == NO_ANSWER_MARK:
+        if _is_no_answer(inside):
             self.no_answer = True
             return []
         if not _is_marker(inside):
             return None
         sources: list[int] = []
-        for sign, first, end in _PART.findall(inside.partition("†")[0]):
+        for sign, first, end in _PART.findall(_PAGES.sub("", inside.partition("†")[0])):
             low, high = int(first), int(end or first)
             named = [number for number in sorted(self._known) if low <= number <= high and not sign]
             sources += named

@@ -43,8 +43,7 @@ whoever they claim to be from."""
 
 _CODE: Final = re.compile(r"^ {0,3}(```+|~~~+)[^\n]*\n.*?^ {0,3}\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _CONTROL: Final = re.compile(
-    r"<(?=\|)|(?<=\|)>|<(?=/?s>)|<(?=(?:start|end)_of_turn>)|<(?=</?SYS>>)|\[(?=/?INST\])"
-    rf"|\[(?={re.escape(NO_ANSWER_MARK[1:])})",
+    r"<(?=\|)|(?<=\|)>|<(?=/?s>)|<(?=(?:start|end)_of_turn>)|<(?=</?SYS>>)|\[(?=/?INST\])",
     re.IGNORECASE,
 )
 _LOOKALIKES: Final = {"<": "‹", ">": "›", "[": "("}  # noqa: RUF001

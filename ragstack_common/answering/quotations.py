@@ -25,6 +25,7 @@ MOST_OCCURRENCES: Final = 50
 _STRAIGHT: Final = re.compile(r'(?<=\S)"(?!\w)')
 _CLOSING: Final = {
     '"': _STRAIGHT,
+    "'": re.compile(r"(?<=\S)'(?!\w)"),
     "“": re.compile("”"),
     "”": re.compile("”"),
     "„": re.compile("[“”]"),
@@ -36,8 +37,8 @@ _CLOSING: Final = {
     "‘": re.compile(r"’(?!\w)"),  # noqa: RUF001
     "‚": re.compile("[‘’]"),  # noqa: RUF001
 }
-_OPENING: Final = re.compile(r'(?<!\w)"(?=\S)|[“„«»‹「『]|(?<!\w)[”‘‚](?=\w)')  # noqa: RUF001
-CLOSING_MARKS: Final = '"”“’‘»«›」』'  # noqa: RUF001
+_OPENING: Final = re.compile(r'(?<!\w)"(?=\S)|[“„«»‹「『]|(?<!\w)[”‘‚\'](?=\w)')  # noqa: RUF001
+CLOSING_MARKS: Final = "\"'”“’‘»«›」』"  # noqa: RUF001
 """Marks that may follow the end of a sentence."""
 
 _OMISSION: Final = re.compile(r"\s*(?:\[\s*(?:\.{3}|…)\s*\]|\(\s*(?:\.{3}|…)\s*\)|\.{3,}|…)\s*")
@@ -53,8 +54,9 @@ _LETTER: Final = rf"[^\W_{_UNSPACED}]"
 """A letter or digit of a script that separates words by spaces."""
 
 _HYPHEN: Final = "[-\u2010\u2011]"
-_WORD_BEFORE: Final = re.compile(rf"{_LETTER}{_HYPHEN}?{_LETTER}\Z")
-_WORD_AFTER: Final = re.compile(rf"{_LETTER}{_HYPHEN}?{_LETTER}")
+_IN_NUMBER: Final = r"\d[.,:]\d"
+_WORD_BEFORE: Final = re.compile(rf"(?:{_LETTER}{_HYPHEN}?{_LETTER}|{_IN_NUMBER})\Z")
+_WORD_AFTER: Final = re.compile(rf"{_LETTER}(?:{_HYPHEN}|['’])?{_LETTER}|{_IN_NUMBER}")  # noqa: RUF001
 
 _EQUAL: Final = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"[": "(", "]": ")"})  # noqa: RUF001
 
@@ -132,7 +134,7 @@ class _Searchable:
         return found
 
     def _are_words(self, start: int, end: int) -> bool:
-        """Whether no word continues before or after: "able to pay" is not in "unable to pay"."""
+        """Whether no word or number continues: "we can" is not in "we can't", nor "at most 1" in "at most 1,500"."""
         begin, stop = self.spans[start][0], self.spans[end - 1][1]
         return not (
             _WORD_BEFORE.search(self.original, max(0, begin - 2), begin + 1)

@@ -26,7 +26,7 @@ _CITED: Final = rf"(?:[ \t]*{MARKERS})*+"
 _END: Final = re.compile(
     rf"[.!?…؟।]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[。！？]++[{CLOSING_MARKS})]*+{_CITED}"  # noqa: RUF001 - full-width
 )
-_NEXT: Final = re.compile(r"""[\s"“„«»‹「『‘‚(\[*_]*+(.)""")  # noqa: RUF001
+_NEXT: Final = re.compile(r"""[\s"'“„«»‹「『‘‚(\[*_]*+(.)""")  # noqa: RUF001
 ABBREVIATION: Final = re.compile(
     r"\b(?:e\.g|i\.e|etc|cf|vs|approx|pp|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Abs|Inc|Ltd|Co|Jr|Sr|bzw|ca|usw|vgl|Mio"
     r"|Mrd|[A-Za-z])\.$"
@@ -42,7 +42,7 @@ _WORD: Final = re.compile(r"\w")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
 _BLOCK: Final = re.compile(r"[ \t]*(?:[#|>]|\*\*|__)")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)|\s*(\*\*|__)(?:(?!\1).)+(?<![.!?])\1:?\s*$")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s++(?:.*[^.!\s])?\s*)?$|\s*(\*\*|__)(?:(?!\1).)+(?<![.!?])\1:?\s*$")
 _WRAPPED: Final = re.compile(r"\n[ \t]*+([^\W\d_])(?![.)])")
 _PERHAPS_WRAPPED: Final = re.compile(r"\n[ \t]*+[^\W\d_]?\Z")
 _COMPLETE: Final = re.compile(rf"[.!?…:;。！？：；|{CLOSING_MARKS}{MARKERS[1:-1]}]\s*\Z")  # noqa: RUF001 - full-width
