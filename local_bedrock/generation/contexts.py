@@ -1,6 +1,7 @@
 """Find the passages in the prompts of clients: by their structure, so that instructions are not taken for passages."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,10 @@ _COLLECTION: Final = (
     rf"(?:{_PASSAGE})s|contexts?|retrieved_?\w*|search_?results?|knowledge(?:_?base)?|references?|background|information|data|text"
     r"|content"
 )
+_HISTORY: Final = r"conversation|(?:(?:chat|conversation)_?)?history"
 _TAG: Final = r"<(/?)((?:{names})(?:-\w+)?)((?:\s[^<>]*)?)>"
-_PASSAGES: Final = re.compile(_TAG.format(names=_PASSAGE), re.IGNORECASE)
+_PASSAGES: Final = re.compile(_TAG.format(names=f"{_PASSAGE}|{_HISTORY}"), re.IGNORECASE)
+_IS_HISTORY: Final = re.compile(rf"(?:{_HISTORY})\b", re.IGNORECASE)
 _COLLECTIONS: Final = re.compile(_TAG.format(names=_COLLECTION), re.IGNORECASE)
 _BODIES: Final = re.compile(_TAG.format(names=r"document_contents?|contents?|text|body"), re.IGNORECASE)
 _NUMBER: Final = re.compile(r"""\s(?:number|index|id|n)\s*=\s*["']?(\d{1,4})\b""", re.IGNORECASE)
@@ -71,9 +74,10 @@ class GivenPassage:
 
 
 def given_passages(texts: Sequence[str]) -> list[GivenPassage]:
-    """Return the passages in some texts: the delimited ones if there are any."""
+    """Return the passages in some texts: the delimited ones if there are any, and of these the numbered ones."""
     delimited = [given for text in texts for given in delimited_passages(text)]
-    return delimited or [given for text in texts for given in undelimited_passages(text)]
+    numbered = [given for given in delimited if given.number is not None]
+    return numbered or delimited or [given for text in texts for given in undelimited_passages(text)]
 
 
 def delimited_passages(text: str, levels: int = MOST_LEVELS) -> list[GivenPassage]:
@@ -94,15 +98,15 @@ def undelimited_passages(text: str) -> list[GivenPassage]:
 def _tagged(text: str, levels: int) -> Iterator[GivenPassage]:
     if not levels:
         return
-    passages = list(_elements(text, _PASSAGES))
-    for attributes, content in passages:
-        number, body = _NUMBER.search(attributes), _body(content)
+    passages = [(tag, content) for tag, content in _elements(text, _PASSAGES) if not _IS_HISTORY.match(tag[2])]
+    for tag, content in passages:
+        number, body = _NUMBER.search(tag[3]), _body(content)
         if number or body:
             yield _passage(body or content, int(number[1]) if number else None)
         else:
             yield from list(_tagged(content, levels - 1)) or [_passage(content)]
     if not passages:
-        for _attributes, content in _elements(text, _COLLECTIONS):
+        for _tag, content in _elements(text, _COLLECTIONS):
             yield from delimited_passages(content, levels - 1) or [_passage(content)]
 
 
@@ -110,7 +114,7 @@ def _body(content: str) -> str | None:
     """Return the text of a passage that consists of elements, such as its source and its content."""
     if not content.lstrip().startswith("<"):
         return None
-    return next((body for _attributes, body in _elements(content, _BODIES)), None)
+    return next((body for _tag, body in _elements(content, _BODIES)), None)
 
 
 def _passage(content: str, number: int | None = None) -> GivenPassage:
@@ -119,22 +123,27 @@ def _passage(content: str, number: int | None = None) -> GivenPassage:
     return GivenPassage(content.strip("\n"), number, heading)
 
 
-def _elements(text: str, tags: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield the attributes and the content of each outermost element, in linear time."""
-    opened: re.Match[str] | None = None
-    depth = 0
+def _elements(text: str, tags: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
+    """Return the opening tag and the content of each outermost element, in linear time.
+
+    A tag that is not closed is ignored: instructions mention tags.
+    """
+    found: list[tuple[re.Match[str], str]] = []
+    opened: list[re.Match[str]] = []
+    depths: Counter[str] = Counter()
     for tag in tags.finditer(text):
-        if opened is None:
-            opened = None if tag[1] else tag
-        elif tag[2] != opened[2]:
-            continue
-        elif not tag[1]:
-            depth += 1
-        elif depth:
-            depth -= 1
+        depths[tag[2]] += -1 if tag[1] else 1
+        if not tag[1]:
+            opened.append(tag)
+        elif depths[tag[2]] < 0:
+            depths[tag[2]] = 0
         else:
-            yield opened[3], text[opened.end() : tag.start()]
-            opened = None
+            while (begin := opened.pop())[2] != tag[2]:
+                depths[begin[2]] -= 1
+            while found and found[-1][0].start() > begin.start():
+                found.pop()
+            found.append((begin, text[begin.end() : tag.start()]))
+    return found
 
 
 def _numbered(text: str) -> Iterator[GivenPassage]:

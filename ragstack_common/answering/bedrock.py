@@ -14,8 +14,9 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionClosedError,
-    NoCredentialsError,
-    NoRegionError,
+    ConnectionError,  # noqa: A004 - its name in botocore
+    HTTPClientError,
+    ParamValidationError,
     ReadTimeoutError,
 )
 
@@ -252,6 +253,10 @@ _UNREACHABLE: Final = (
     GenerationError,
     "Amazon Bedrock cannot be reached ({message}): check the endpoint and the network",
 )
+_NOT_CALLED: Final = (
+    ConfigurationError,
+    "Amazon Bedrock cannot be called ({message}): configure AWS credentials and a Region",
+)
 
 _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
     "AccessDeniedException": (
@@ -282,17 +287,19 @@ def _meaning(error: Exception, code: str, message: str) -> tuple[type[RagStackEr
         if code == "ValidationException":
             return GenerationError, next((_REJECTIONS[part] for part in _REJECTIONS if part in message), _REJECTED[1])
         return _MEANINGS.get(code, _FAILED)
-    if isinstance(error, NoCredentialsError | NoRegionError):
-        return ConfigurationError, "Amazon Bedrock needs AWS credentials and a Region: configure them"
+    if isinstance(error, ParamValidationError):
+        return _REJECTED
     if isinstance(error, ReadTimeoutError | urllib3.exceptions.ReadTimeoutError):
         return _LATE
-    return _LOST if isinstance(error, urllib3.exceptions.HTTPError | ParserError) else _UNREACHABLE
+    if isinstance(error, urllib3.exceptions.HTTPError | ParserError):
+        return _LOST
+    return _UNREACHABLE if isinstance(error, HTTPClientError | ConnectionError) else _NOT_CALLED
 
 
 def _explained(error: Exception, model: str) -> RagStackError:
     """Convert an error of boto3 to one that says what to do."""
     details = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
-    message = " ".join(str(details.get("Message", "")).split()) or str(error)
+    message = " ".join(str(details.get("Message") or error).split())
     code = _code(error)
     kind, text = _meaning(error, code, message)
     return kind(text.format(model=model, code=code, message=message))

@@ -213,6 +213,11 @@ async def test_a_service_that_is_not_there_is_an_error(models: AwsService) -> No
         await pieces(provider(models))
 
 
+def test_a_request_that_the_client_refuses_is_not_blamed_on_the_network(models: AwsService) -> None:
+    with pytest.raises(errors.GenerationError, match=r"rejected the request: .*maxTokens"):
+        provider(models).generate(ModelRequest(REQUEST.messages, max_tokens=0))
+
+
 @pytest.mark.parametrize(
     "hanging", [Late(ANSWER, until=threading.Event()), Stream((START, text("At "), threading.Event(), stop()))]
 )
