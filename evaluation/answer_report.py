@@ -108,13 +108,19 @@ def abstention(one: MeasuredAnswers) -> Iterator[tuple[float, Mapping[str, float
         return
     for threshold in sorted({*THRESHOLDS, one.setup.answerable_relevance}):
         if threshold >= one.setup.answerable_relevance:
-            shares = {"answered": 1 - _abstaining(one, "answerable", threshold)}
-            yield threshold, shares | {UNANSWERABLE[kind]: _abstaining(one, kind, threshold) for kind in kinds}
+            shares = {"answered": _share(one, "answerable", threshold, answered=True)}
+            yield (
+                threshold,
+                shares | {UNANSWERABLE[kind]: _share(one, kind, threshold, answered=False) for kind in kinds},
+            )
 
 
-def _abstaining(one: MeasuredAnswers, kind: str, threshold: float) -> float:
+def _share(one: MeasuredAnswers, kind: str, threshold: float, *, answered: bool) -> float:
+    """Return the share of the questions of a kind that get an answer, or none; those that failed got neither."""
     asked = [each for each in one.asked if each.kind == kind]
-    return sum(each.abstained or (each.best_relevance or 0) < threshold for each in asked) / len(asked)
+    has_answer = [each.given is not None and (each.best_relevance or 0) >= threshold for each in asked]
+    succeeded = [each.answer is not None for each in asked]
+    return sum(has == answered and done for has, done in zip(has_answer, succeeded, strict=True)) / len(asked)
 
 
 def notes(measured: Sequence[MeasuredAnswers]) -> Iterator[str]:

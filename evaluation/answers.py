@@ -13,12 +13,12 @@ from typing import Final, Literal
 import numpy as np
 
 from evaluation.dataset import Query
-from evaluation.metrics import Clusters, Interval, Values, between, resampled
+from evaluation.metrics import Interval, Values, between, resampled
 from ragstack_common.answering.answer import Answer
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
-"""Of a question: unanswerable says the data set, foreign ones are of another set, and of the removed ones the relevant
-documents are kept from the answerer."""
+"""Of a question: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
+documents are hidden from the search (removed)."""
 
 Verdict = Literal["correct", "partial", "wrong"]
 
@@ -28,14 +28,14 @@ POINTS: Final[Mapping[Verdict, float]] = {"correct": 1.0, "partial": 0.5, "wrong
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, its answer, and what is judged of it.
+    """A question, its answer, and the judgments.
 
     Attributes:
         answer: None if the generation failed.
         found: Documents of the passages that the answerer received, in their order.
         cited: Documents of the passages that the answer cites, one for each passage.
         relevant: Documents that are judged to be relevant.
-        verdict: Of the judge; None without a judge or a reference, or if the verdict could not be read.
+        verdict: The judge's; None without a judge or a reference, or if the verdict could not be read.
     """
 
     query: Query
@@ -219,21 +219,16 @@ class Ratio:
         """The figure; there must be something to count."""
         return float(self.numerators.sum()) / self.total
 
-    def interval(self, clusters: Clusters | None = None) -> Interval:
+    def interval(self) -> Interval:
         """Return the figure with its 95 % bootstrap interval."""
-        return Interval(self.value, *between(self._sampled(clusters)))
+        ratios = _divided(*resampled(np.array([self.numerators, self.denominators])))
+        return Interval(self.value, *between(ratios[np.isfinite(ratios)]))
 
-    def difference(self, baseline: "Ratio", clusters: Clusters | None = None) -> Interval:
+    def difference(self, baseline: "Ratio") -> Interval:
         """Return how far above the baseline the figure is; both are resampled with the same questions."""
-        rows = np.array([self.numerators, self.denominators, baseline.numerators, baseline.denominators])
-        sampled = resampled(rows, clusters)
+        sampled = resampled(np.array([self.numerators, self.denominators, baseline.numerators, baseline.denominators]))
         differences = _divided(sampled[0], sampled[1]) - _divided(sampled[2], sampled[3])
         return Interval(self.value - baseline.value, *between(differences[np.isfinite(differences)]))
-
-    def _sampled(self, clusters: Clusters | None) -> Values:
-        numerators, denominators = resampled(np.array([self.numerators, self.denominators]), clusters)
-        ratios = _divided(numerators, denominators)
-        return ratios[np.isfinite(ratios)]
 
 
 def _divided(numerators: Values, denominators: Values) -> Values:

@@ -65,7 +65,10 @@ class AnswerSetup(Setup):
     @model_validator(mode="after")
     def _is_asked_privately(self) -> Self:
         if self.engine != PRIVATE or self.search == KEYWORD or self.normalized or self.infer == "hits":
-            raise ValueError("answers are measured with the private local Bedrock, HYBRID or SEMANTIC")
+            raise ValueError(
+                "answers are measured with the private local Bedrock, HYBRID or SEMANTIC, without normalized=yes and"
+                " infer=hits"
+            )
         return self
 
     @property
@@ -174,14 +177,14 @@ class AnswerPlan:
                 try:
                     asked.append(self._answered(service, setup, query, kind, judge, first=not asked))
                 except RagStackError as error:
-                    raise EvaluationError(f"The question {query.id} of {self.data.name} failed: {error}") from error
+                    raise EvaluationError(f"The question {query.id} ({kind}) failed: {error}") from error
                 advance()
         return asked
 
     def _answered(
         self, service: AskService, setup: AnswerSetup, query: Query, kind: Kind, judge: Judge | None, *, first: bool
     ) -> Asked:
-        """Ask a question. One that fails is counted, unless it is the first: then none is likely to succeed."""
+        """Ask a question. A failed model call is counted, unless it is the first: then none is likely to succeed."""
         preferred = filter_of(self.data, query, setup.filter) if kind == "answerable" else None
         request = AskRequest(
             question=query.text,

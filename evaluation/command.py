@@ -178,13 +178,15 @@ def evaluate(
     }
     of_answers = {"answer_model": answer_model, "judge": judge, "unanswerable": unanswerable}
     if answers:
-        if table is not None:
-            raise typer.BadParameter("--answers has tables of its own", param_hint="--table")
+        of_searches = {"table": table, "also": also, "calibrate": calibrate, "spread": spread, "cluster": cluster}
+        _refuse(of_searches | {"write_documents": write_documents}, "measures searches: leave out --answers")
         options |= {"infer": "no" if infer is False else "yes", "answer_model": answer_model}
         foreign = [_read(each, split, None) for each in unanswerable or ()]
+        if data.digest in {other.digest for other in foreign}:
+            raise typer.BadParameter(f"{data.name} answers its own questions", param_hint="--unanswerable")
         _answers(data, options, compare or (), foreign, judge, output, fresh=fresh, without_documents=without_documents)
         return
-    _refuse(of_answers | {"without_documents": without_documents}, "--answers")
+    _refuse(of_answers | {"without_documents": without_documents}, "needs --answers")
     first = Setup.of(**options, infer="yes" if infer else "no")
     setups = [first, *(first.changed(changes) for changes in compare or ())]
     if write_documents is not None:
@@ -196,17 +198,17 @@ def evaluate(
         others = [_read(each, split, queries) for each in also or ()]
         _relevance([data, *others], first, calibrate, output, fresh=fresh)
         return
-    _refuse({"also": also, "calibrate": calibrate}, f"--table {RELEVANCE}")
+    _refuse({"also": also, "calibrate": calibrate}, f"needs --table {RELEVANCE}")
     if table not in (None, FILTERS):
         raise typer.BadParameter(f"there is no table {table}: choose {FILTERS} or {RELEVANCE}", param_hint="--table")
     _searches(data, setups, depth, spread, cluster, output, filters=table == FILTERS, fresh=fresh)
 
 
-def _refuse(options: "Mapping[str, Any]", needed: str) -> None:
-    """Reject options that only mean something with another one."""
+def _refuse(options: "Mapping[str, Any]", reason: str) -> None:
+    """Reject options that are given, but do not apply."""
     for name, value in options.items():
         if value:
-            raise typer.BadParameter(f"needs {needed}", param_hint=f"--{name.replace('_', '-')}")
+            raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}")
 
 
 def _searches(

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
-from evaluation.answers import Verdict
+from evaluation.answers import Verdict, token_f1
 from evaluation.dataset import Query
 from ragstack_common.answering.models import ModelMessage, ModelProvider, ModelRequest
 from ragstack_common.errors import GenerationError
@@ -28,7 +28,7 @@ MAX_TOKENS: Final = 2_000
 """Some models think before they write the verdict."""
 
 CONTROLS: Final = 20
-"""Questions whose own reference, and the reference of another question, the judge is also shown as the answer."""
+"""Questions whose own reference, and one of another question, the judge is also shown as the answer."""
 
 _VERDICT: Final = re.compile(r"^\W*VERDICT\W+(correct|partial|wrong)\W*$", re.IGNORECASE | re.MULTILINE)
 
@@ -38,10 +38,10 @@ class Judge:
     """Judges answers, and counts how far it can be relied on.
 
     Attributes:
-        verdicts: Judged answers.
+        verdicts: Answers that the judge was asked about.
         unparsable: Replies without exactly one verdict; such an answer has none.
         failed: Calls of the model that failed; such an answer has none either.
-        controls: Control answers whose verdict is known.
+        controls: Control answers whose verdict is known, without those for which the call failed.
         controls_right: Control answers that were judged right.
     """
 
@@ -57,7 +57,7 @@ class Judge:
         """Judge an answer; None if the reply has no verdict, or more than one, or the model failed.
 
         Raises:
-            GenerationError: The model failed at the first answer, so it will hardly judge others.
+            GenerationError: The model failed at the first answer, so it would hardly judge others.
         """
         self.verdicts += 1
         try:
@@ -71,16 +71,16 @@ class Judge:
         return found
 
     def check(self, queries: Sequence[Query]) -> None:
-        """Judge answers whose verdict is known: references of the question, and of another one.
-
-        Raises:
-            GenerationError: The model failed.
-        """
-        asked = [query for query in queries if query.answers][: CONTROLS + 1]
-        for query, other in pairwise(asked):
-            for reference, expected in ((query.answers[0], "correct"), (other.answers[0], "wrong")):
-                self.controls += 1
-                self.controls_right += self._asked(query.text, query.answers, reference) == expected
+        """Judge answers whose verdict is known: the reference of the question, and one that has no word of it."""
+        asked = [query for query in queries if query.answers]
+        for query in asked[:CONTROLS]:
+            others = (other.answers[0] for other in asked if not token_f1(other.answers[0], query.answers))
+            for answer, expected in ((query.answers[0], "correct"), (next(others, None), "wrong")):
+                if answer is None:
+                    continue
+                with suppress(GenerationError):
+                    self.controls_right += self._asked(query.text, query.answers, answer) == expected
+                    self.controls += 1
 
     def as_json(self) -> dict[str, str | int]:
         """Return the model and the counts."""

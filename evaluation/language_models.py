@@ -1,4 +1,4 @@
-"""Language models that answer or judge: of Amazon Bedrock, or of an OpenAI-compatible server."""
+"""Language models that answer or judge, on Amazon Bedrock or an OpenAI-compatible server."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ LLM_MODEL: Final = "RAGSTACK_LLM_MODEL"
 """Variables of the local Bedrock: the OpenAI-compatible server, and its model."""
 
 FORWARDED: Final = "local.model"
-"""A model id that Converse accepts; a name such as qwen3:8b is none."""
+"""A model id that Converse accepts, unlike names such as qwen3:8b."""
 
 
 @contextmanager

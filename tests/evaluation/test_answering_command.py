@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from ragstack_common.errors import RagStackError
 from ragstack_local.cli import app
@@ -104,8 +105,8 @@ def test_a_model_answers_and_another_judges(
         "verdicts": 3,
         "unparsable": 0,
         "failed": 0,
-        "controls": 4,
-        "controls_right": 2,
+        "controls": 6,
+        "controls_right": 3,
     }
     assert "its figures mean little" in (tmp_path / "out" / "answers.md").read_text()
 
@@ -116,7 +117,9 @@ def test_a_model_answers_and_another_judges(
         (["--judge", "m"], "needs --answers"),
         (["--answers", "--engine", "stack"], "answers are measured with the private local Bedrock"),
         (["--answers", "--compare", "top_k=0"], "top_k: Input should be greater than or equal to 1"),
-        (["--answers", "--table", "filters"], "--answers has tables of its own"),
+        (["--answers", "--table", "filters"], "measures searches: leave out --answers"),
+        (["--answers", "--cluster", "kind"], "measures searches: leave out --answers"),
+        (["--answers", "--unanswerable", "DATASET"], "birds answers its own questions"),
     ],
 )
 def test_an_impossible_measurement_of_answers_is_rejected(
@@ -124,7 +127,7 @@ def test_an_impossible_measurement_of_answers_is_rejected(
 ) -> None:
     monkeypatch.setenv("RAGSTACK_DATA", str(home))
 
-    with pytest.raises((RagStackError, Exception)) as refused:
-        run("eval", data, *arguments)
+    with pytest.raises((RagStackError, typer.BadParameter)) as refused:
+        run("eval", data, *(str(data) if argument == "DATASET" else argument for argument in arguments))
 
     assert message in str(refused.value)

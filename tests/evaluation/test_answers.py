@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.answer_report import abstention
 from evaluation.answers import MEASURES, Asked, Kind, Ratio, Verdict, token_f1, token_recall, words
+from evaluation.asking import AnswerSetup, MeasuredAnswers
 from evaluation.dataset import Query
 from ragstack_common.answering.answer import Answer, Answerer, Sentence, Timings, Usage
 
@@ -123,6 +125,19 @@ def test_a_question_that_failed_is_neither_answered_nor_abstained() -> None:
     assert figure("answered", *failed, asked()) == 0.5
     assert figure("token F1", *failed) == 0
     assert figure("abstained", *failed) == 0
+
+
+def test_the_table_of_thresholds_agrees_with_the_measures_where_questions_failed() -> None:
+    failed = [replace(asked(kind=kind), answer=None, found=()) for kind in KINDS]
+    others = [asked(), asked(None), asked(None, kind="unanswerable"), asked(kind="unanswerable")]
+    measured = MeasuredAnswers(
+        AnswerSetup(answerable_relevance=0.1), [*failed, *(replace(each, best_relevance=0.3) for each in others)]
+    )
+
+    shares = dict(abstention(measured))
+
+    assert shares[0.1] == {name: measured.figures[name].value for name in ("answered", "abstained")}
+    assert shares[0.5] == {"answered": 0, "abstained": 2 / 3}
 
 
 def test_markers_that_were_removed_are_counted_by_answer() -> None:

@@ -1,5 +1,6 @@
 """The judge, with a language model that says what it is told to say."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
@@ -80,10 +81,34 @@ def test_an_answer_cannot_end_the_data_that_the_judge_reads() -> None:
 
 
 def test_a_judge_that_always_agrees_fails_half_of_the_controls() -> None:
-    queries = [Query(str(number), "How many?", {}, answers=(f"{number} days",)) for number in range(5)]
+    queries = [Query(str(number), "How many?", {}, answers=(f"{number}",)) for number in range(5)]
     judge = Judge("judge", Says(["VERDICT: correct"]))
 
     judge.check([*queries, Query("q", "No reference", {})])
 
-    assert (judge.controls, judge.controls_right) == (8, 4)
+    assert (judge.controls, judge.controls_right) == (10, 5)
     assert (judge.verdicts, judge.unparsable) == (0, 0)
+
+
+def test_an_answer_that_may_also_be_right_is_no_control_for_a_wrong_one() -> None:
+    answers = ("30 days", "Within 30 days", "The legal team")
+    queries = [Query(answer, f"What about {answer}?", {}, answers=(answer,)) for answer in answers]
+    model = Says(["VERDICT: correct"])
+
+    Judge("judge", model).check(queries)
+
+    shown = [json.loads(request.messages[0].content) for request in model.asked]
+    assert [(each["references"], each["answer"]) for each in shown if each["answer"] not in each["references"]] == [
+        (["30 days"], "The legal team"),
+        (["Within 30 days"], "The legal team"),
+        (["The legal team"], "30 days"),
+    ]
+
+
+def test_a_control_that_fails_does_not_count_and_the_answers_are_kept() -> None:
+    queries = [Query(text, text, {}, answers=(answer,)) for text, answer in (("How late?", "17"), ("How many?", "27"))]
+    judge = Judge("judge", Says(["VERDICT: correct"], failing="How late?"))
+
+    judge.check(queries)
+
+    assert (judge.controls, judge.controls_right) == (2, 1)
