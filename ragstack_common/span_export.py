@@ -1,7 +1,7 @@
 """Spans of deployed functions, sent to a collector before an invocation ends: after it, Lambda freezes the process.
 
 Each invocation is a span, the parent of what it searches and answers. Functions import this module only if
-OTEL_EXPORTER_OTLP_ENDPOINT is set; the packages are in a layer of their own (docs/adr/0017).
+OTEL_EXPORTER_OTLP_ENDPOINT is set; the packages are in a layer of their own (docs/adr/0020).
 """
 
 import asyncio

@@ -56,7 +56,8 @@ class ApiOperations:
         try:
             while (event := await in_thread(following)) is not _END:
                 name, data = event
-                yield _read(EVENTS[name], data)  # type: ignore[misc] # one of the events
+                if name in EVENTS:  # a newer API may have more
+                    yield _read(EVENTS[name], data)  # type: ignore[misc] # one of the events
         finally:
             # A thread may still wait for an event: the event loop does not wait for it.
             Thread(target=close, name="ragstack-close", daemon=True).start()

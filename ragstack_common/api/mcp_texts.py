@@ -1,6 +1,7 @@
 """Results of the tools as text for language models: numbered sources, and what limits them.
 
-Text of documents is quoted: each of its lines begins with ``>``, so that no document can imitate another source.
+Text of documents is quoted: each of its lines begins with ``>``, so that no document can imitate another source. Names
+and attributes of documents are one line each.
 """
 
 import json
@@ -36,7 +37,7 @@ def of_corpora(response: Corpora) -> str:
     lines = []
     for corpus in response.corpora:
         count = "" if corpus.documents is None else f": {_documents(corpus.documents)}"
-        lines.append(f"- {corpus.name}{count if corpus.searchable else ': no searchable documents'}")
+        lines.append(f"- {_one_line(corpus.name)}{count if corpus.searchable else ': no searchable documents'}")
     return "\n".join(lines if response.complete else [*lines, "There are more."])
 
 
@@ -58,7 +59,7 @@ def of_documents(response: DocumentList) -> str:
     for document in response.documents:
         found = "searches find it" if document.searchable else "searches do not find it"
         reason = f" Reason: {_one_line(document.reason)}" if document.reason else ""
-        lines.append(f"{document.uri}: {document.status.value}, {found}.{reason}")
+        lines.append(f"{_one_line(document.uri)}: {document.status.value}, {found}.{reason}")
     return "\n".join(lines) or "There is no such document: it was not uploaded, or it has another key."
 
 
@@ -85,7 +86,7 @@ def _search(response: RetrieveResponse) -> Iterator[str]:
         title = (result.context or "").partition("\n")[0]
         attributes = (f"{name} {result.metadata[name]}" for name in _ATTRIBUTES if name in result.metadata)
         yield "\n".join([_head(number, result.source, title, *attributes, relevance), *_passages(result)])
-    yield from response.notes
+    yield from map(_one_line, response.notes)
     if not response.complete:
         yield _INCOMPLETE
 
@@ -110,7 +111,7 @@ def _answer(response: AskResponse) -> Iterator[str]:
         yield "\n".join(["No source supports these sentences:", *(f"- {_one_line(text)}" for text in unsupported)])
     if response.cut_off:
         yield "The answer is cut off: it reached the maximum number of tokens."
-    yield from response.notes
+    yield from map(_one_line, response.notes)
     if not response.complete:
         yield _INCOMPLETE
 
@@ -121,7 +122,7 @@ def _head(number: int, source: str | None, *details: str | None) -> str:
 
 
 def _place(passage: Source | PassageSummary | RetrievedResult) -> str:
-    return str(Position(passage.page, passage.last_page, passage.sheet, passage.section))
+    return _one_line(str(Position(passage.page, passage.last_page, passage.sheet, passage.section)))
 
 
 def _quoted(text: str) -> str:

@@ -58,7 +58,10 @@ async def test_without_a_stack_the_server_starts_and_each_call_says_how_to_start
 
 @pytest.mark.asyncio
 async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
-    api.will_stream(event("sources", SOURCES), b": waiting\n\n", event("token", {"text": "The "}), event("done", DONE))
+    new = event("new", {"of": "a later version"})
+    api.will_stream(
+        event("sources", SOURCES), b": waiting\n\n", new, event("token", {"text": "The "}), event("done", DONE)
+    )
 
     async with Client(server_for(api)) as client:
         result = await client.call_tool("ask", {"question": "Why?", "corpus_filter": "people"})

@@ -17,6 +17,7 @@ from ragstack_common.api import mcp_texts
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.catalogue import Corpora, SearchableCorpus
 from ragstack_common.api.documents import Documents, DocumentsBucket
 from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, ServiceOperations, server_of
 from ragstack_common.api.search import QueryService
@@ -292,6 +293,12 @@ def test_behind_api_gateway_any_host_is_accepted(operations: ServiceOperations) 
 def list_tools(url: str, headers: Mapping[str, str]) -> httpx.Response:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     return httpx.post(url, json=body, headers={"Accept": "application/json", **headers})
+
+
+def test_a_name_cannot_imitate_another_line() -> None:
+    forged = SearchableCorpus(name="people\n- forged", configured=False, searchable=True)
+
+    assert mcp_texts.of_corpora(Corpora(corpora=[forged], complete=True)) == "- people - forged"
 
 
 def test_a_search_says_what_limits_it() -> None:
