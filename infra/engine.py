@@ -112,6 +112,11 @@ class Engine:
         return {str(part.get("type")) for part in _parts(self.config)} & EXTRA_LAYERS
 
     @property
+    def lacks_address(self) -> bool:
+        """Whether a collection of Milvus names no server."""
+        return any(part.get("type") == MILVUS_ENGINE and not part.get("uri") for part in _parts(self.config))
+
+    @property
     def problem(self) -> str | None:
         """The reason why this engine cannot be deployed: its permissions cannot be derived; None if they can."""
         for part in _parts(self.config):

@@ -450,7 +450,10 @@ def _check_engines(options: Options) -> None:
                 f"{name}={model} is invalid: it must be the id or ARN of a foundation model, an inference profile or"
                 " another model of Amazon Bedrock, because the function gets permissions for it"
             )
+    has_server = options.retriever_tool.milvus_address or options.target is Target.LOCAL
     for engine in options.engines:
+        if engine.lacks_address and not has_server:
+            raise OptionError("the engine milvus needs milvus_address, such as milvus.example.com:19530")
         if engine.problem:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
 

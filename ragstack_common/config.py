@@ -358,23 +358,13 @@ class AnswerSettings(Settings):
     )
 
 
-class RetrieverToolSettings(SearchSettings):
-    """What the tool `retriever` searches."""
+class MilvusSettings(Settings):
+    """The server of the Milvus collections whose configurations name none, and its login."""
 
-    retriever_tool_engine: EngineName | None = Field(
-        None, description="default engine of collections; `milvus` if `MILVUS_ADDRESS` is set"
-    )
-    retriever_tool_engine_config: JsonObject = Field(
-        {}, repr=False, description="arguments of that engine for all of its collections"
-    )
-    retriever_tool_collections: Collections = Field(
-        {}, repr=False, description="collections to search; by default the function's knowledge base"
-    )
-    retriever_tool_embedding: str | None = Field(
-        None, description="embedding of queries, for engines that need one; by default `hashed`"
-    )
     milvus_address: str | None = Field(
-        None, description="Milvus: `host:port`, a URL, or the path of a Milvus Lite file, which ends in `.db`"
+        None,
+        description="Milvus: `host:port`, a URL, or the path of a Milvus Lite file, which ends in `.db`; for the"
+        " collections of both engine configurations that have no `uri`",
     )
     milvus_database: str | None = Field(None, description="a database of Milvus; by default the server's own")
     milvus_username: str | None = Field(None, description="a user of Milvus")
@@ -393,15 +383,32 @@ class RetrieverToolSettings(SearchSettings):
             raise ValueError("MILVUS_SECRET replaces MILVUS_USERNAME and MILVUS_PASSWORD: leave these out")
         return self
 
+
+class RetrieverToolSettings(MilvusSettings, SearchSettings):
+    """What the tool `retriever` searches."""
+
+    retriever_tool_engine: EngineName | None = Field(
+        None, description="default engine of collections; `milvus` if `MILVUS_ADDRESS` is set"
+    )
+    retriever_tool_engine_config: JsonObject = Field(
+        {}, repr=False, description="arguments of that engine for all of its collections"
+    )
+    retriever_tool_collections: Collections = Field(
+        {}, repr=False, description="collections to search; by default the function's knowledge base"
+    )
+    retriever_tool_embedding: str | None = Field(
+        None, description="embedding of queries, for engines that need one; by default `hashed`"
+    )
+
     @property
     def engine(self) -> str:
         """The engine of collections that name none."""
         return self.retriever_tool_engine or (MILVUS_ENGINE if self.milvus_address else BEDROCK_ENGINE)
 
-    def shared_options(self, **engine_options: Any) -> dict[str, Any]:
-        """Return the options of collections that name no engine; *engine_options* are those of :attr:`engine`."""
+    def shared_options(self) -> dict[str, Any]:
+        """Return the options of collections that name no engine."""
         engine = self.engine
-        options: dict[str, Any] = {"type": engine, **engine_options}
+        options: dict[str, Any] = {"type": engine}
         if engine == BEDROCK_ENGINE:
             options |= {"data_source_id": self.data_source_id, "search_type": self.search_type}
         elif engine in COLLECTION_OPTION:

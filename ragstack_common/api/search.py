@@ -17,7 +17,15 @@ from ragstack_common.api.catalogue import (
     values_of_registry,
 )
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse, answer_to
-from ragstack_common.config import ALL_CORPORA, BEDROCK_ENGINE, CORPUS_KEY, LEXICAL, OTHER_STORE, QuerySettings
+from ragstack_common.config import (
+    ALL_CORPORA,
+    BEDROCK_ENGINE,
+    CORPUS_KEY,
+    LEXICAL,
+    OTHER_STORE,
+    MilvusSettings,
+    QuerySettings,
+)
 from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.filters import all_of
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
@@ -30,14 +38,23 @@ if TYPE_CHECKING:
     from ragstack_common.retrieval.rerank import LexicalReranker
 
 
-def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
+def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettings | None = None) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
+
+    Args:
+        settings: How to search.
+        metrics: Receives the metrics of Bedrock's slices.
+        milvus: The server of Milvus collections whose configuration has no ``uri``.
 
     Raises:
         ConfigurationError: There is no such engine, its package is missing, or its configuration is invalid.
     """
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     config: dict[str, Any] = _with_vector_store(given, settings)
+    if milvus is not None and milvus.milvus_address:
+        from ragstack_common.retrieval.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
+
+        config = with_server(config, milvus)
     if settings.retrieval_engine == BEDROCK_ENGINE:
         return create_retrieval_backend({**_bedrock(settings, metrics), **config})
     from ragstack_common.retrieval.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
@@ -112,7 +129,7 @@ class QueryService:
         """
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
-        return cls(settings, engine_of(settings, metrics))
+        return cls(settings, engine_of(settings, metrics, MilvusSettings.from_env(env)))
 
     def retrieve(self, request: RetrieveRequest) -> RetrieveResponse:
         """Search.

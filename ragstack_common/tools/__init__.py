@@ -4,6 +4,7 @@
 any engine; ``schemas`` defines and checks its input.
 """
 
+from ragstack_common.retrieval.engines.milvus.server import MilvusConfig
 from ragstack_common.tools.registry import (
     DuplicateToolError,
     QueryFailedError,
@@ -18,7 +19,6 @@ from ragstack_common.tools.registry import (
     run_tool,
 )
 from ragstack_common.tools.retriever import (
-    MilvusConfig,
     MilvusQueryTool,
     RetrieverSettings,
     RetrieverTool,

@@ -1,6 +1,5 @@
 """The tool that searches collections on any engine."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -8,7 +7,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import errors
-from ragstack_common.clients import secrets_client
 from ragstack_common.config import (
     ALL_CORPORA,
     COLLECTION_OPTION,
@@ -19,8 +17,8 @@ from ragstack_common.config import (
     RetrieverToolSettings,
 )
 from ragstack_common.deadline import in_thread
-from ragstack_common.error_responses import failing_as
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval.engines.milvus.server import MilvusConfig, with_server
 from ragstack_common.retrieval.merge import merge_slices
 from ragstack_common.retrieval.tracing import Attributes, retrieval_span
 from ragstack_common.tools.registry import QueryFailedError, Registry
@@ -31,70 +29,6 @@ if TYPE_CHECKING:
 
 TOOL_NAME: Final = "retriever"
 PARTITION_OPTION: Final = "partition_names"
-DEFAULT_ADDRESS: Final = "localhost:19530"
-"""Milvus's default port."""
-
-
-@dataclass(frozen=True)
-class MilvusConfig:
-    """Address and login of Milvus.
-
-    Attributes:
-        address: ``host:port``, a URL, or the path of a Milvus Lite file, which ends in ``.db``.
-        username: None without authentication.
-        password: The password of *username*; without a name, an API key.
-        database: None is the server's default.
-    """
-
-    address: str = DEFAULT_ADDRESS
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    database: str | None = None
-
-    @classmethod
-    def of(cls, settings: RetrieverToolSettings) -> "MilvusConfig":
-        """Return the configuration, with the login from its secret.
-
-        Raises:
-            ConfigurationError: The secret cannot be read, or has another form.
-        """
-        username, password = settings.milvus_username, settings.milvus_password
-        if settings.milvus_secret is not None:
-            username, password = _login(settings.milvus_secret)
-        return cls(settings.milvus_address or DEFAULT_ADDRESS, username, password, settings.milvus_database)
-
-    @property
-    def uri(self) -> str:
-        """The address for Milvus's client."""
-        known = "://" in self.address or self.address.endswith(".db") or self.address.startswith("unix:")
-        return self.address if known else f"http://{self.address}"
-
-    @property
-    def token(self) -> str | None:
-        """User name and password for Milvus's client; None without authentication."""
-        return ":".join(part for part in (self.username, self.password) if part) or None
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of the Milvus engine."""
-        return {"uri": self.uri, "token": self.token, "database": self.database}
-
-
-def _login(secret: str) -> tuple[str | None, str]:
-    """Read a secret: a user name, None for an API key, and the password or key."""
-    with failing_as(errors.ConfigurationError, "The secret in MILVUS_SECRET could not be read"):
-        text = secrets_client().get_secret_value(SecretId=secret).get("SecretString", "")
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    match found:
-        case {"username": str(username), "password": str(password)}:
-            return username, password
-        case dict() | list():
-            raise errors.ConfigurationError(
-                "The secret in MILVUS_SECRET must be a JSON object with username and password, or an API key"
-            )
-    return None, text.strip()
 
 
 @dataclass(frozen=True)
@@ -143,8 +77,7 @@ class RetrieverSettings:
             ConfigurationError: A variable is missing or invalid; the message names it.
         """
         settings = RetrieverToolSettings.from_env(env)
-        engine_options = MilvusConfig.of(settings).options() if settings.engine == MILVUS_ENGINE else {}
-        backends = settings.backends(settings.shared_options(**engine_options))
+        backends = with_server(settings.backends(settings.shared_options()), settings)
         collections = {name: _collection(backend) for name, backend in backends.items()}
         return cls(every=collections.pop(EVERY_COLLECTION, None), collections=collections)
 

@@ -134,6 +134,10 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             {"retrieval_engine": "federated", "retrieval_engine_config": '{"backends": [{"type": "s3_vectors"}]}'},
             "the engine s3_vectors needs packages that the layer lacks",
         ),
+        (
+            {"retrieval_engine": "milvus", "retrieval_engine_config": '{"collection_name": "papers"}'},
+            "the engine milvus needs milvus_address, such as milvus.example.com:19530",
+        ),
         ({"retriever_tool_engine": "milvus"}, "milvus_address needs retriever_tool_collections: name the collections"),
         (
             {**MILVUS, "milvus_address": "milvus.db"},

@@ -16,6 +16,8 @@ from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from ragstack_common import errors
+from ragstack_common.api.search import QueryService
+from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import SearchRequest
 from ragstack_common.retrieval.engines.milvus import backend
@@ -74,6 +76,19 @@ def run(backend: MilvusBackend, *steps: Callable[[MilvusBackend], Awaitable[Any]
 
 def filled(make: Make, *documents: MilvusDocument, **created: Any) -> None:
     run(make(), lambda b: b.create(integer_ids=True, **created), lambda b: b.add(documents))
+
+
+def test_the_query_function_searches_a_collection_at_the_address_of_the_settings(file: Path, once: Once) -> None:
+    once("queried", lambda make: filled(make, PUMP))
+    env = {
+        "RETRIEVAL_ENGINE": "milvus",
+        "RETRIEVAL_ENGINE_CONFIG": '{"collection_name": "queried", "timeout_seconds": 60}',
+        "MILVUS_ADDRESS": str(file),
+    }
+
+    response = QueryService.from_env(env).retrieve(RetrieveRequest(query="water pump"))
+
+    assert [result.source for result in response.results] == ["pump.md"]
 
 
 def ids(chunks: list[Any]) -> list[str | None]:

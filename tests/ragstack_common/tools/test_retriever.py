@@ -16,6 +16,7 @@ from ragstack_common import errors
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, factory, register_backend
 from ragstack_common.retrieval.models import SearchRequest
 from ragstack_common.tools import (
+    MilvusConfig,
     Registry,
     RetrieverSettings,
     RetrieverTool,
@@ -26,7 +27,6 @@ from ragstack_common.tools import (
     run_tool,
 )
 from ragstack_common.tools.registry import execution_time
-from ragstack_common.tools.retriever import MilvusConfig
 from ragstack_common.tools.schemas import INPUT_SCHEMA, RetrieverRequest, clean
 
 
@@ -360,7 +360,13 @@ class TestSettings:
         assert found.backend["token"] == token
 
     @pytest.mark.parametrize(
-        ("secret", "says"), [("{}", "must be a JSON object with username and password"), (None, "could not be read")]
+        ("secret", "says"),
+        [
+            ("{}", "must be a JSON object with username and password"),
+            ('{"username": "root", "password": ""}', "must be a JSON object"),
+            (" ", "must be a JSON object"),
+            (None, "could not be read"),
+        ],
     )
     def test_a_secret_without_a_login_is_named(self, secret: str | None, says: str) -> None:
         arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:milvus-AbCdEf"
@@ -371,7 +377,26 @@ class TestSettings:
                 )["ARN"]
 
             with pytest.raises(errors.ConfigurationError, match=f"MILVUS_SECRET {says}"):
-                RetrieverSettings.from_env({"MILVUS_ADDRESS": "milvus:19530", "MILVUS_SECRET": arn})
+                RetrieverSettings.from_env(
+                    {"MILVUS_ADDRESS": "milvus:19530", "MILVUS_SECRET": arn, "RETRIEVER_TOOL_COLLECTIONS": "xmidas"}
+                )
+
+    def test_the_login_goes_to_no_other_server_than_the_address(self) -> None:
+        collections = {
+            "docs": {"type": "cached", "backend": {"type": "milvus", "collection_name": "docs"}},
+            "papers": {"type": "milvus", "uri": "http://another:19530"},
+        }
+        env = {
+            "MILVUS_ADDRESS": "milvus:19530",
+            "MILVUS_PASSWORD": "key",
+            "RETRIEVER_TOOL_COLLECTIONS": json.dumps(collections),
+        }
+
+        settings = RetrieverSettings.from_env(env)
+
+        own = {"type": "milvus", "uri": "http://milvus:19530", "token": "key", "collection_name": "docs"}
+        assert settings.collections["docs"].backend == {"type": "cached", "backend": own}
+        assert settings.collections["papers"].backend == {**collections["papers"], "collection_name": "papers"}
 
     def test_every_collection_is_searched_only_where_that_is_said(self) -> None:
         env = {"MILVUS_ADDRESS": "localhost:19530"}
