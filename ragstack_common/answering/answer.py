@@ -1,6 +1,6 @@
 """An answer, its sources, and the events in which a stream delivers it. They are also the JSON of the API."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -78,8 +78,10 @@ class Timings(_Form):
 class Answerer(_Form):
     """Who wrote the answer."""
 
-    provider: Literal["bedrock", "extractive", "none"] = Field(
-        description="extractive quotes the documents without a model; none means that nothing relevant was found"
+    provider: str = Field(
+        description="bedrock; extractive, which quotes without a model; none, as nothing relevant was found"
+        "; or the name of another provider",
+        examples=["bedrock", "extractive", "none"],
     )
     model: str | None = None
     quotes: bool = Field(default=False, description="Whether the answer consists of quotations from the documents")

@@ -106,7 +106,7 @@ class ModelProvider(Protocol):
     """Writes answers. Any thread may use it, on any event loop.
 
     Attributes:
-        name: bedrock or extractive.
+        name: bedrock, extractive, or another one of your own.
         model: The model id; for the extractive provider, its name.
         quotes: Whether answers consist of quotations, without a model.
     """

@@ -25,8 +25,8 @@ CODE_CHARACTERS: Final = 12
 LEAST_PASSAGE_TOKENS: Final = 50
 """A passage is not shortened further than this to fit in the budget; it is left out."""
 
-LONGEST_HEAD: Final = 300
-"""Characters of a document's name and headings, which are part of the budget."""
+LONGEST_HEAD_TOKENS: Final = 75
+"""Of a document's name and headings, which are part of the budget."""
 
 _INSTRUCTIONS: Final = """\
 You answer questions from numbered passages of documents.
@@ -178,7 +178,9 @@ def _rendered(passage: Passage, code: str) -> str:
     chunk = passage.chunk
     name = chunk.source.rpartition("/")[2]
     headings = chunk.context or Position.of(chunk.metadata).section
-    head = " ".join(harmless(f"From {name}: {headings}" if headings else f"From {name}").split())[:LONGEST_HEAD]
+    head = _cut(
+        " ".join(harmless(f"From {name}: {headings}" if headings else f"From {name}").split()), LONGEST_HEAD_TOKENS
+    )
     content = harmless(chunk.content, keep_code=True)
     return f"<passage-{code} number={passage.number}>\n{head}\n\n{content}\n</passage-{code}>"
 

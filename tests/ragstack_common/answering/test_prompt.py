@@ -150,7 +150,7 @@ def test_the_best_passage_of_each_document_comes_first() -> None:
 
 def test_a_first_passage_over_the_budget_is_shortened_and_a_later_one_left_out() -> None:
     (shortened,) = selected_passages([chunk("word " * 400)], 220)
-    (with_long_name,) = selected_passages([chunk("word " * 400, "s3://b/" + "long-" * 200)], 200)
+    (with_long_name,) = selected_passages([chunk("word " * 400, "s3://b/" + "長い" * 400)], 200)
     selected = selected_passages([chunk("First."), chunk("other " * 400, "b"), chunk("Third.", "c")], 220)
 
     assert 500 < len(shortened.chunk.content) < 220 * 4

@@ -187,6 +187,14 @@ async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing(
 
 
 @in_virtual_time
+async def test_any_provider_may_answer_under_its_own_name() -> None:
+    model = Model(["Yes [1]."])
+    model.name = "own"
+
+    assert (await service(found(LEAVE), model).ask(question())).answerer.provider == "own"
+
+
+@in_virtual_time
 async def test_the_history_goes_to_the_model_and_changes_nothing_in_the_search() -> None:
     engine, model = found(LEAVE), Model(["Yes [1]."])
     answers = service(engine, model, SEARCH_K="7")
