@@ -9,8 +9,8 @@
     s3vectors://BUCKET/INDEX
     bedrock://KNOWLEDGE_BASE_ID               bedrock://KNOWLEDGE_BASE_ID/DATA_SOURCE_ID
 
-Further options of the engine follow as a query, such as ``?embedding=hashed&timeout_seconds=10``; values are JSON where
-they can be, and texts otherwise.
+Further options of the engine are a query before the ``#``, such as ``?embedding=hashed&timeout_seconds=10``; values are
+JSON where they can be, and texts otherwise.
 """
 
 import json
@@ -72,7 +72,7 @@ def engine_config(connection_string: str) -> dict[str, Any]:
     """
     try:
         url = urlsplit(connection_string)
-        found = _ENGINES[url.scheme.removesuffix(TLS)](url)
+        found = _ENGINES[url.scheme](url)
     except (KeyError, ValueError, AttributeError, TypeError):
         raise ConfigurationError(
             "The connection string is not one of chroma:///FOLDER#COLLECTION, chroma://HOST:PORT#COLLECTION, "
@@ -80,17 +80,19 @@ def engine_config(connection_string: str) -> dict[str, Any]:
             "bedrock://KNOWLEDGE_BASE_ID"
         ) from None
     options = {name: _value(text) for name, text in parse_qsl(url.query, keep_blank_values=True)}
-    return {**{name: value for name, value in found.items() if value is not None}, **options}
+    return {**options, **{name: value for name, value in found.items() if value is not None}}
 
 
 def _chroma(url: SplitResult) -> dict[str, Any]:
     place: dict[str, Any]
+    if "@" in url.netloc:
+        raise ValueError("the engine takes no login")
     if url.hostname is None:
         place = {"path": _required(unquote(url.path))}
     else:
         is_tls = url.scheme.endswith(TLS)
         place = {"host": url.hostname, "port": url.port, "ssl": is_tls or None, "database": _part(url) or None}
-    return {TYPE_KEY: "chroma", **place, "collection_name": _required(unquote(url.fragment))}
+    return {TYPE_KEY: "chroma", **place, "collection_name": _collection(url)}
 
 
 def _milvus(url: SplitResult) -> dict[str, Any]:
@@ -98,30 +100,46 @@ def _milvus(url: SplitResult) -> dict[str, Any]:
     if url.hostname is None:
         place = {"uri": _required(unquote(url.path))}
     else:
-        address = url.netloc.rpartition("@")[2]
+        port = "" if url.port is None else f":{url.port}"
+        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
         login = [unquote(part) for part in (url.username, url.password) if part]
         place = {
-            "uri": f"{'https' if url.scheme.endswith(TLS) else 'http'}://{address}",
+            "uri": f"{'https' if url.scheme.endswith(TLS) else 'http'}://{host}{port}",
             "token": ":".join(login) or None,
             "database": _part(url) or None,
         }
-    return {TYPE_KEY: "milvus", **place, "collection_name": _required(unquote(url.fragment))}
+    return {TYPE_KEY: "milvus", **place, "collection_name": _collection(url)}
 
 
 def _s3_vectors(url: SplitResult) -> dict[str, Any]:
+    _check_no_collection(url)
     return {TYPE_KEY: "s3_vectors", "vector_bucket_name": _required(url.netloc), "index_name": _required(_part(url))}
 
 
 def _bedrock(url: SplitResult) -> dict[str, Any]:
-    return {TYPE_KEY: "bedrock", "knowledge_base_id": _required(url.netloc), "data_source_id": _part(url) or None}
+    _check_no_collection(url)
+    if not url.netloc.isalnum():
+        raise ValueError("an ARN has slashes of its own")
+    return {TYPE_KEY: "bedrock", "knowledge_base_id": url.netloc, "data_source_id": _part(url) or None}
 
 
 _ENGINES: Final[Mapping[str, Callable[[SplitResult], dict[str, Any]]]] = {
-    "chroma": _chroma,
-    "milvus": _milvus,
+    **dict.fromkeys(("chroma", f"chroma{TLS}"), _chroma),
+    **dict.fromkeys(("milvus", f"milvus{TLS}"), _milvus),
     "s3vectors": _s3_vectors,
     "bedrock": _bedrock,
 }
+
+
+def _collection(url: SplitResult) -> str:
+    if "?" in url.fragment:
+        raise ValueError("the options come before the collection")
+    return _required(unquote(url.fragment))
+
+
+def _check_no_collection(url: SplitResult) -> None:
+    if url.fragment:
+        raise ValueError("there are no collections")
 
 
 def _part(url: SplitResult) -> str:

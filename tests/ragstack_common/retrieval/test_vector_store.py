@@ -21,7 +21,7 @@ from tests.support.spans import recorded
         ("chroma:///data/my%20store#books", {"type": "chroma", "path": "/data/my store", "collection_name": "books"}),
         ("chroma:store#books", {"type": "chroma", "path": "store", "collection_name": "books"}),
         (
-            "chroma+https://example.com:8443/main#books?x",
+            "chroma+https://example.com:8443/main#books%3Fx",
             {"type": "chroma", "host": "example.com", "port": 8443, "ssl": True, "database": "main"}
             | {"collection_name": "books?x"},
         ),
@@ -68,6 +68,12 @@ def test_a_connection_string_is_the_configuration_of_an_engine(connection_string
         "s3vectors://bucket",
         "s3vectors://bucket/index/more",
         "bedrock://",
+        "chroma:store#books?hybrid=true",
+        "chroma://user:password@host#books",
+        "milvus://host:99999#books",
+        "s3vectors+https://bucket/index",
+        "s3vectors://bucket/index#books",
+        "bedrock://arn:aws:bedrock:eu-west-1:123456789012:knowledge-base/ABCDEFGHIJ",
         None,
         7,
     ],
