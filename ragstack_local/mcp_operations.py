@@ -15,6 +15,7 @@ from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.mcp import CallError, DocumentStatusRequest
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
+from ragstack_common.api.tool_models import ToolList, ToolSuccess
 from ragstack_common.deadline import in_thread
 from ragstack_common.errors import RagStackError
 from ragstack_local.api_client import ApiClient
@@ -77,14 +78,13 @@ class ApiOperations:
 
     async def tools(self) -> list[dict[str, Any]]:
         """List the tools."""
-        found: list[dict[str, Any]] = await self._called(lambda api: api.request("GET", "/tools", "tools")["tools"])
-        return found
+        listed = await self._called(lambda api: _read(ToolList, api.request("GET", "/tools", "tools")))
+        return [tool.model_dump() for tool in listed.tools]
 
     async def run_tool(self, name: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run a tool."""
         path, body = f"/tools/{quote(name, safe='')}", {"input": data}
-        output: Mapping[str, Any] = await self._called(lambda api: api.request("POST", path, "output", body)["output"])
-        return output
+        return (await self._called(lambda api: _read(ToolSuccess, api.request("POST", path, "output", body)))).output
 
     async def _called(self, call: Callable[[ApiClient], T]) -> T:
         def run() -> T:

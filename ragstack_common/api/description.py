@@ -6,60 +6,19 @@ It corrects the framework's own description where that would be wrong.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
-from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.error_models import Error
 from ragstack_common.api.routes import add_routes
+from ragstack_common.api.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
 from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
 
-
-class Tool(BaseModel):
-    """A tool with the JSON schemas of its input and output."""
-
-    name: str
-    description: str
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
-
-
-class ToolList(BaseModel):
-    """The tools."""
-
-    tools: list[Tool]
-
-
-class ToolInput(BaseModel):
-    """The input of a tool."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    input: dict[str, Any] = Field(description="Valid under the tool's input_schema in GET /tools")
-
-
-class ToolStats(BaseModel):
-    """How long a tool took."""
-
-    execution_time: str = Field(examples=["1.2s"])
-
-
-class ToolSuccess(BaseModel):
-    """The output of a tool."""
-
-    success: Literal[True]
-    output: dict[str, Any] = Field(description="Valid under the tool's output_schema in GET /tools")
-    stats: ToolStats
-
-
-class ToolFailure(BaseModel):
-    """The answer of a tool that failed."""
-
-    success: Literal[False]
-    error: str
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 _STREAM: Final = "/api/ask/stream"

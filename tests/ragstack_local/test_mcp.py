@@ -99,6 +99,18 @@ async def test_a_stream_that_fails_is_an_error_of_the_call(api: Api, piece: byte
 
 
 @pytest.mark.asyncio
+async def test_tools_in_another_form_are_left_out(api: Api) -> None:
+    api.will_answer(200, {"tools": [{"name": "retriever"}]})
+
+    async with Client(server_for(api)) as client:
+        tools = (await client.list_tools()).tools
+        result = await client.call_tool("retriever", {"texts": ["leave"]})
+
+    assert "retriever" not in {tool.name for tool in tools}
+    assert result.content[0].text.startswith("The API answered in another form than ToolList")
+
+
+@pytest.mark.asyncio
 async def test_an_error_of_a_tool_is_passed_on_word_for_word(api: Api) -> None:
     api.will_answer(400, {"success": False, "error": "texts[1] must be a string"})
 
