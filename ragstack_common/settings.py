@@ -65,7 +65,9 @@ def read_settings(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
         found = _of_lines(text) if file.suffix == LINES_SUFFIX else json_object(text)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise ValueError(f"{file} is not a file of settings: {error}") from error
     return {name: value for name, value in found.items() if name != COMMENT}
 

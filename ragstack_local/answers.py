@@ -7,14 +7,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from rich.cells import cell_len
-from rich.padding import Padding
 from rich.text import Text
 
 from ragstack_common.positions import SEPARATOR
 from ragstack_common.sections import outline
 from ragstack_local import display
 from ragstack_local.api_client import DONE
-from ragstack_local.display import console, counted
+from ragstack_local.display import console, counted, print_indented
 from ragstack_local.results import excerpt, place_of, print_incomplete
 
 NUMBER_INDENT: Final = 5
@@ -62,7 +61,8 @@ class Typewriter:
             self._print("\n")
 
     def _print(self, word: str) -> None:
-        cells = cell_len(display.printable(word))
+        word = display.printable(word)
+        cells = cell_len(word)
         if word == "\n":
             self._column = 0
         elif console.is_terminal and self._column and self._column + cells > console.width:
@@ -113,9 +113,9 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
         quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
         for text in dict.fromkeys(quoted):
             shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
-            console.print(Padding(Text(f"“{shown}”", "green"), (0, 0, 0, NUMBER_INDENT), expand=False))
+            print_indented(NUMBER_INDENT, (f"“{shown}”", "green"))
         if not quoted:
-            console.print(Padding(Text(excerpt(content, question), "dim"), (0, 0, 0, NUMBER_INDENT), expand=False))
+            print_indented(NUMBER_INDENT, (excerpt(content, question), "dim"))
 
 
 def _title(source: Mapping[str, Any]) -> str:
@@ -126,10 +126,12 @@ def _title(source: Mapping[str, Any]) -> str:
 
 
 def _place(source: Mapping[str, Any], title: str) -> str:
-    """Return where in the document the quoted words are: the page, and the heading above them if the passage has it."""
-    above = outline(source["content"]).path_at(source["quoted"][0]["start"]) if source["quoted"] else ()
-    headings = above or (source["section"] or "").split(SEPARATOR)
-    return place_of({**source, "section": SEPARATOR.join(each for each in headings if each != title)})
+    """Return where in the document the quoted words are: the page, and the headings that are above all of them."""
+    paths = [outline(source["content"]).path_at(part["start"]) for part in source["quoted"]]
+    headings = (source["section"] or "").split(SEPARATOR)
+    if any(paths):
+        headings = [name for name in paths[0] if all(name in path for path in paths)]
+    return place_of({**source, "section": SEPARATOR.join(name for name in headings if name != title)})
 
 
 def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
@@ -157,7 +159,7 @@ def _print_unsupported(answer: Mapping[str, Any]) -> None:
     console.print("\nNot supported by a source:", style="yellow")
     for text in unsupported[:UNSUPPORTED_SHOWN]:
         shown = text if len(text) <= UNSUPPORTED_CHARACTERS else f"{text[:UNSUPPORTED_CHARACTERS].rstrip()} …"
-        console.print(Padding(Text(f"- {shown}", "yellow"), (0, 0, 0, 2), expand=False))
+        print_indented(2, (f"- {shown}", "yellow"))
     if more := unsupported[UNSUPPORTED_SHOWN:]:
         console.print(f"  and {counted(len(more), 'more sentence')}", style="yellow")
 

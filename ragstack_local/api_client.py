@@ -40,6 +40,8 @@ DONE: Final = "done"
 
 ERROR: Final = "error"
 
+EVENT_STREAM: Final = "text/event-stream"
+
 SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
@@ -115,7 +117,7 @@ class ApiClient:
         import httpx2  # noqa: PLC0415 - its reader of events is for answers only, and takes 50 ms to import
 
         url = f"{self.answers_url or self.api_url}/api/ask/stream"
-        payload = json.dumps(body).encode()
+        payload = _encoded(body)
         timeout = httpx2.Timeout(TIMEOUT_SECONDS, read=SILENT_SECONDS)
         # As for the other requests, neither a proxy nor certificates of the user's environment count.
         with httpx2.Client(trust_env=False, timeout=timeout) as client:
@@ -126,7 +128,7 @@ class ApiClient:
                         url, method="POST", content=payload, headers=headers, max_event_size=MAX_EVENT_BYTES
                     ) as events:
                         status = events.response.status_code
-                        if status == HTTPStatus.OK:
+                        if status == HTTPStatus.OK and _has_events(events.response):
                             yield from _answer(url, events)
                             return
                         text = events.response.read()
@@ -148,7 +150,7 @@ class ApiClient:
             ApiError: The API rejected the request or could not be reached; the message says why in one line.
         """
         url = self.api_url + path
-        payload = None if body is None else json.dumps(body).encode()
+        payload = None if body is None else _encoded(body)
         for is_last in self._attempts():
             try:
                 response = urllib3.request(
@@ -200,6 +202,16 @@ def last_of(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     return answer
 
 
+def _has_events(response: "httpx2.Response") -> bool:
+    """Whether a response has events. MiniStack buffers them, and labels them as JSON."""
+    if response.headers.get("content-type", "").startswith(EVENT_STREAM):
+        return True
+    if not response.read().startswith((b"event:", b":")):
+        return False
+    response.headers["content-type"] = EVENT_STREAM
+    return True
+
+
 def _answer(url: str, events: "httpx2.EventSource") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events of an answer until the last one.
 
@@ -221,6 +233,13 @@ def _answer(url: str, events: "httpx2.EventSource") -> Iterator[tuple[str, dict[
         problem = error
     reason = f" ({problem})" if problem else ""
     raise ApiError(f"The answer of {url} broke off before its end{reason}: ask again") from problem
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ApiError("The request has text that is not UTF-8: convert it to UTF-8 first") from error
 
 
 def _object(text: str | bytes) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any, Final
 import typer
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
-from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -149,9 +148,19 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def print_indented(cells: int, *parts: str | tuple[str, str]) -> None:
+    """Print parts, each a text or a text and its style, as one text in indented lines, wrapped between words."""
+    styled = (part if isinstance(part, tuple) else (part, "") for part in parts)
+    # Control characters become escapes before the text is wrapped, because escapes are longer.
+    text = Text.assemble(*((printable(words), style) for words, style in styled))
+    for line in text.wrap(console, max(1, console.width - cells)):
+        line.rstrip()
+        console.print(Text(" " * cells).append_text(line), soft_wrap=True)
+
+
 def print_below(text: str, style: str = "") -> None:
     """Print details of the line above, indented."""
-    console.print(Padding(Text(text, style), (0, 0, 0, INDENT), expand=False))
+    print_indented(INDENT, (text, style))
 
 
 def interrupted(statuses: Mapping[str, DocumentStatus]) -> str:

@@ -5,10 +5,9 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from rich.padding import Padding
 from rich.text import Text
 
-from ragstack_local.display import console
+from ragstack_local.display import console, print_indented
 
 INDENT: Final = 4
 GAP: Final = 3
@@ -40,7 +39,7 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
         ranking = result["ranking"]
         _print_head(rank, result, ranking, INDENT + width)
         if ranking.get("reason"):
-            console.print(Padding(Text(f"{ranking['reason']}."), (0, 0, 0, INDENT), expand=False))
+            print_indented(INDENT, f"{ranking['reason']}.")
         measured = [_line(name, value, cells) for name, value in _measured(result, ranking).items()]
         added = [_line(name, value, cells) for name, value in _added(ranking).items()]
         if together:

@@ -1,14 +1,13 @@
 """How search results are shown: ranked passages, and how the search went."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from rich.padding import Padding
 from rich.text import Text
 
 from ragstack_common.positions import Position
-from ragstack_local.display import console, counted
+from ragstack_local.display import console, counted, print_indented
 
 EXCERPT_WORDS: Final = 36
 SHORT_WORD: Final = 3
@@ -18,6 +17,11 @@ RESULT_INDENT: Final = 12
 PASSAGE_INDENT: Final = 16
 FIGURE_CELLS: Final = 5
 LEAST_SHOWN: Final = 0.005
+
+_HINTS: Final = {
+    "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
+    "version_filter": "`ragstack versions` lists the values of --doc-version.",
+}
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
@@ -41,15 +45,14 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         # A source is never wrapped: users copy it.
         console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
         if attributes and not is_one_line:
-            console.print(Padding(attributes, (0, 0, 0, RESULT_INDENT)))
+            print_indented(RESULT_INDENT, (attributes.plain, "dim"))
         context = place_of(result) or " · ".join((result.get("context") or "").splitlines())
         if context:
-            console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
-        console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
+            print_indented(RESULT_INDENT, (context, "italic"))
+        print_indented(RESULT_INDENT, excerpt(result["content"], query))
         for passage in (result.get("passages") or [])[1:passages]:
             place = place_of(passage)
-            text = Text.assemble((place and f"{place}: ", "italic"), excerpt(passage["content"], query))
-            console.print(Padding(text, (0, 0, 0, PASSAGE_INDENT)))
+            print_indented(PASSAGE_INDENT, (place and f"{place}: ", "italic"), excerpt(passage["content"], query))
     _print_search(answer)
 
 
@@ -97,6 +100,13 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     for note in answer.get("notes", ()):
         console.print(note, style="yellow")
     print_incomplete(answer)
+
+
+def print_hints(request: Iterable[str]) -> None:
+    """Say how to list the allowed values of a request's members, after a search that found nothing."""
+    for name, hint in _HINTS.items():
+        if name in request:
+            console.print(hint, style="dim")
 
 
 def print_incomplete(answer: Mapping[str, Any]) -> None:

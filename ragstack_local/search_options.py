@@ -128,7 +128,9 @@ class EngineOptions(SettingsOptions):
             return
         if target.aws:
             engine = self.engine or CHROMA_ENGINE
-            raise typer.BadParameter(f"is for the stack on AWS, and --engine {engine} is here", param_hint="--aws")
+            raise typer.BadParameter(
+                f"selects a stack on AWS, but the engine {engine} runs on this machine", param_hint="--aws"
+            )
         environment = self.environment(QuerySettings, AnswerSettings, KnowledgeSettings)
         from ragstack_local.engine_search import EngineClient  # noqa: PLC0415 - the API needs no engines
 
@@ -142,7 +144,7 @@ class EngineOptions(SettingsOptions):
                 raise typer.BadParameter(f"is for --engine {CHROMA_ENGINE}", param_hint=option)
         if self.given:
             raise typer.BadParameter(
-                "is for a search in an engine here: an API has the settings of its deployment", param_hint=self.given
+                "needs --engine or --collection: an API uses the settings of its deployment", param_hint=self.given
             )
 
 

@@ -82,7 +82,7 @@ class _Search(BaseModel):
     best_relevance: float | None = Field(default=None, description="The highest relevance of anything found")
 
 
-class AskResponse(Answer, _Search):
+class AskResponse(_Search, Answer):
     """The answer, its sources, and how the search for them went."""
 
 

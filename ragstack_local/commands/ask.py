@@ -8,6 +8,7 @@ import typer
 from ragstack_local import display
 from ragstack_local.answers import advise_on_models, print_stream
 from ragstack_local.connection import Project
+from ragstack_local.results import print_hints
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, with_target
 
@@ -40,6 +41,8 @@ def ask(
                 with closing(client.ask_stream(body)) as events:
                     answer = print_stream(events)
                 advise_on_models(answer, Project.find().data)
+                if engine.is_api and not answer["sources"]:
+                    print_hints(body)
     except KeyboardInterrupt:
         display.errors.print("Stopped.")
         raise typer.Exit(INTERRUPTED) from None

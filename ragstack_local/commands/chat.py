@@ -161,7 +161,7 @@ class Conversation:
 
     def _show_sources(self) -> None:
         if self.answer is None or not self.answer["sources"]:
-            self.console.print("There are no sources yet." if self.answer is None else "It has no sources.")
+            self.console.print("There are no sources yet." if self.answer is None else "The answer has no sources.")
         elif self.as_json:
             display.print_json(self.answer["sources"], in_one_line=True)
         else:

@@ -18,11 +18,6 @@ from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
 
-_HINTS: Final = {
-    "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
-    "version_filter": "`ragstack versions` lists the values of --doc-version.",
-}
-
 
 class DeduplicateBy(StrEnum):
     """What is one result."""
@@ -101,8 +96,8 @@ def query(
         display.print_json(answer)
     else:
         results.print_results(answer, words, passages or 1)
-        for name in () if answer["results"] else _HINTS.keys() & request:
-            console.print(_HINTS[name], style="dim")
+        if engine.is_api and not answer["results"]:
+            results.print_hints(request)
         if explain:
             print_explanation(answer["results"])
     if not answer["results"]:

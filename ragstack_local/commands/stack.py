@@ -95,7 +95,13 @@ def up(
         display.print_urls(stack.connection, options.data)
         advise_on_embedding(options)
         program = display.program()
-        display.console.print(f"\nUpload documents:  {program} ingest PATH   Ask:  {program} chat   Stop: Ctrl-C")
+        display.console.print()
+        for what, how in (
+            ("Upload documents:", f"{program} ingest PATH"),
+            ("Ask:", f"{program} chat"),
+            ("Stop:", "Ctrl-C"),
+        ):
+            display.console.print(f"{what:18} {how}", soft_wrap=True)
         _keep_up(stack)
 
 

@@ -212,6 +212,26 @@ def test_an_answer_is_the_last_event(api: Api) -> None:
     assert ApiClient(api.url).ask({"question": "Zürich?"}) == EVENTS[-1][1]
 
 
+def test_a_gateway_may_buffer_the_events_and_label_them_as_json(api: Api) -> None:
+    api.will_answer(200, STREAM.encode(), **{"Content-Type": "application/json"})
+
+    assert list(ApiClient(api.url).ask_stream({"question": "x"})) == EVENTS
+
+
+def test_another_page_than_a_stream_of_events_is_an_error_that_shows_it(api: Api) -> None:
+    api.will_answer(200, b"<h1>Welcome</h1>", **{"Content-Type": "text/html"})
+
+    with pytest.raises(ApiError, match="The API answered 200: <h1>Welcome</h1>"):
+        ApiClient(api.url).ask({"question": "x"})
+
+
+def test_text_in_another_encoding_is_rejected_before_it_is_sent(api: Api) -> None:
+    with pytest.raises(ApiError, match="is not UTF-8"):
+        ApiClient(api.url).ask({"question": b"Z\xfcrich?".decode(errors="surrogateescape")})
+
+    assert api.requests == []
+
+
 def test_answers_come_from_their_own_url_with_the_key(api: Api) -> None:
     api.will_stream(STREAM.encode())
 

@@ -120,6 +120,20 @@ def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     assert "parking at the Zürich office" in cut
 
 
+@pytest.mark.parametrize("width", [12, 40])
+def test_indented_text_is_whole_at_every_width_with_its_escapes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setattr(display.console, "_width", width)
+
+    display.print_indented(4, ("place: ", "italic"), "one \x1b[31m\x1b[0m\x07 two three four five six")
+
+    lines = shown(capsys).splitlines()
+    assert all(line.startswith("    ") and line == line.rstrip() for line in lines)
+    assert "".join("".join(lines).split()) == r"place:one\x1b[31m\x1b[0m\x07twothreefourfivesix"
+    assert all(len(line) <= width for line in lines)
+
+
 def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     display.print_unsearchable(
         {

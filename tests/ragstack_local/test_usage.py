@@ -263,7 +263,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
         (("x", "--deduplicate-by", "page"), "'page' is not one of 'document', 'chunk'"),
         (("x", "--engine", "bedrock", "-c", "handbook"), "is for --engine chroma"),
         (("x", "--engine", "bedrock", "--db-path", "chroma"), "is for --engine chroma"),
-        (("x", "--aws", "-c", "handbook"), "is for the stack on AWS, and --engine chroma is here"),
+        (("x", "--aws", "-c", "handbook"), "selects a stack on AWS, but the engine chroma runs on this machine"),
         (("x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
         (("x", "--rerank", "bedrock"), "the API accepts only none or lexical"),
         (("x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),

@@ -414,7 +414,7 @@ def test_section_8_a_target_is_a_file_of_settings_by_name(built: Path) -> None:
         ("SEARCHK=4", (), "there is no setting SEARCHK here"),
         ("SEARCH_K=4\nsearch_k=5", (), "line 2 sets search_k again"),
         ("SEARCH_K", (), "line 1 is not NAME=VALUE"),
-        (None, (), "targets/odd.txt is not a file of settings"),
+        (None, (), "targets/odd.txt cannot be read: No such file or directory"),
         ("SEARCH_K=4", ("--settings", "x.json"), "give it without --settings"),
         ("SEARCH_K=4", ("--engine", "bedrock"), "an API has the settings of its deployment"),
     ],

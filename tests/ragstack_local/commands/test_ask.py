@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answering.answer import Answerer, Sentence, Usage
+from ragstack_common.answering.answer import Answerer, CitedText, Sentence, Usage
 from ragstack_common.api.search_models import SliceSummary
 from ragstack_local import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
@@ -131,6 +131,29 @@ def test_what_there_is_to_know_about_an_answer_is_said(
 
     assert done.returncode == code
     assert remark in [line.strip() for line in done.stdout.splitlines()]
+
+
+def test_the_place_of_a_source_is_the_section_of_everything_it_is_quoted_for(stack: Path, api: Api) -> None:
+    content = "# Reach API\n\n## Limits\n\nOne key may make 600 requests.\n\n### Pages\n\nA page has 100 readings.\n"
+    content += "\n## Prices\n\nA request costs one cent."
+    shown = []
+    for quoted in (["One key", "A page"], ["One key", "A request"]):
+        parts = [CitedText(start=content.index(words), end=content.index(words) + 20) for words in quoted]
+        source = SOURCES[0].model_copy(update={"content": content, "quoted": parts, "page": None})
+        api.will_stream(*events(response(sources=[source])))
+        (line,) = [each for each in ragstack("ask", QUESTION, data=stack).stdout.splitlines() if "s3://" in each]
+        shown.append(line.strip())
+
+    assert shown == ["s3://b/limits.md  Limits", "s3://b/limits.md"]
+
+
+def test_nothing_found_in_a_corpus_brings_the_command_that_lists_them(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response(**NOT_ANSWERED)))
+
+    done = ragstack("ask", QUESTION, "--corpus", "poeple", data=stack)
+
+    assert "`ragstack corpora` lists the values of --corpus." in done.stdout
+    assert "--doc-version" not in done.stdout
 
 
 def test_how_to_add_a_model_is_explained_once(stack: Path, api: Api) -> None:
