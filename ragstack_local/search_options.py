@@ -144,7 +144,7 @@ class EngineOptions(SettingsOptions):
                 raise typer.BadParameter(f"is for --engine {CHROMA_ENGINE}", param_hint=option)
         if self.given:
             raise typer.BadParameter(
-                "needs --engine or --collection: an API uses the settings of its deployment", param_hint=self.given
+                "needs --engine or --collection: an API has the settings of its deployment", param_hint=self.given
             )
 
 
