@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS
 from tests.contract.cases.bedrock import knowledge_base_of
+from tests.local_bedrock.support import client
 from tests.support.milvus import looking_soon
 
 PATIENT: dict[str, Any] = {"timeout_seconds": PATIENCE_SECONDS}
@@ -55,22 +55,12 @@ def _milvus(folder: Path) -> Iterator[Make]:
     server_manager_instance.release_server(uri)
 
 
-def client_of(url: str, service: str) -> Any:
-    return boto3.client(
-        service,
-        endpoint_url=url,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-
-
 @contextmanager
 def _s3_vectors(folder: Path) -> Iterator[Make]:
     with running(folder) as url:
-        client = client_of(url, "s3vectors")
-        client.create_vector_bucket(vectorBucketName="contract")
-        client.create_index(
+        vectors = client("s3vectors", url)
+        vectors.create_vector_bucket(vectorBucketName="contract")
+        vectors.create_index(
             vectorBucketName="contract",
             indexName="written",
             dataType="float32",
@@ -78,7 +68,7 @@ def _s3_vectors(folder: Path) -> Iterator[Make]:
             distanceMetric="cosine",
             metadataConfiguration={"nonFilterableMetadataKeys": ["content"]},
         )
-        place = {"vector_bucket_name": "contract", "index_name": "written", "client": client}
+        place = {"vector_bucket_name": "contract", "index_name": "written", "client": vectors}
         yield lambda: create_retrieval_backend({"type": "s3_vectors", **place, **PATIENT})
 
 

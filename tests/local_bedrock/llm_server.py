@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+from typing import Any, ClassVar
+
+from tests.support.http_server import http_server
 
 MODEL = "small-model"
 WAITING_SECONDS = 20
@@ -45,55 +47,32 @@ class LanguageModel:
     keys: list[str | None] = field(default_factory=list)
 
     def says(self, **changes: Any) -> None:
-        for name, value in {**DEFAULTS, **changes}.items():
-            setattr(self, name, value)
-
-
-DEFAULTS: dict[str, Any] = {
-    "pieces": ("Herons eat fish.",),
-    "finish_reason": "stop",
-    "usage": (11, 7),
-    "failure": None,
-    "failure_after": None,
-    "models": (MODEL,),
-    "raw": None,
-    "held": None,
-    "thinking": None,
-}
+        kept = ("url", "abandoned", "asked", "keys")
+        for name, default in vars(LanguageModel()).items():
+            if name not in kept:
+                setattr(self, name, changes.pop(name, default))
+        assert not changes
 
 
 @contextmanager
 def language_model() -> Iterator[LanguageModel]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    server.model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    try:
-        yield server.model
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.model = LanguageModel()
+    model = LanguageModel()
+    with http_server(type("Handler", (_Handler,), {"model": model})) as url:
+        model.url = f"{url}/v1"
+        yield model
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    model: ClassVar[LanguageModel]
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        names = self.server.model.models
+        names = self.model.models
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in names]
         self._json(200, {"object": "list", "data": listed})
 
     def do_POST(self) -> None:
-        model = self.server.model
+        model = self.model
         model.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         model.keys.append(self.headers.get("Authorization"))
         if model.thinking is not None and not self._waited(model.thinking):
@@ -126,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         while not until.wait(0.01) and time.monotonic() < deadline:
             with suppress(BlockingIOError):
                 if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
-                    self.server.model.abandoned.set()
+                    self.model.abandoned.set()
                     return False
         return True
 

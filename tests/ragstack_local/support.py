@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +20,7 @@ import boto3
 from ragstack_local import running
 from ragstack_local.cli import main
 from ragstack_local.connection import Connection
+from tests.support.http_server import http_server
 
 RAGSTACK = Path(sys.executable).with_name("ragstack")
 ROLE = "arn:aws:iam::123456789012:role/knowledge-base"
@@ -181,13 +182,6 @@ def serving_api() -> Iterator[Api]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    api.url = f"http://127.0.0.1:{server.server_address[1]}/prod"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as url:
+        api.url = f"{url}/prod"
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

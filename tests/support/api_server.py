@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.events import Context, api_event
+from tests.support.http_server import http_server
 
 API_ID: Final = "abc123"
 STAGE: Final = "prod"
@@ -58,12 +58,5 @@ def api_server(function_of: Callable[[str], Handler], headers: Mapping[str, str]
         def log_message(self, *_: Any) -> None:
             """Write nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(Gateway) as url:
+        yield url

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Event, Lock
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -24,6 +24,7 @@ from botocore.model import OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
 
 from local_bedrock import event_stream
+from tests.support.http_server import http_server
 
 Parameters = dict[str, Any]
 
@@ -137,18 +138,11 @@ def service_model(name: str) -> ServiceModel:
 def aws_service(name: str) -> Iterator[AwsService]:
     """Serve until the block ends."""
     service = AwsService(name)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"service": service}))
-    server.block_on_close = False
-    service.endpoint = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield service
-    finally:
-        service.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(type("Handler", (_Handler,), {"service": service})) as service.endpoint:
+        try:
+            yield service
+        finally:
+            service.closing.set()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,11 +1,10 @@
 """Embeddings that tests can see through: a tiny ONNX model with its tokenizer, and a server of OpenAI's protocol."""
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tokenizers.processors import TemplateProcessing
 
 from ragstack_common.embedding import Embedding
 from ragstack_common.embedding.protocol import Vectors
+from tests.support.http_server import http_server
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question")
 TABLE = np.eye(len(WORDS), dtype=np.float32)
@@ -176,12 +176,6 @@ def embedding_server(**options: Any) -> Iterator[EmbeddingServer]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as url:
+        state.url = f"{url}/v1"
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Event
 from typing import Any, ClassVar
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.support.http_server import http_server
 
 
 @dataclass
@@ -60,18 +62,11 @@ def collector() -> Iterator[Collector]:
     """Serve until the block ends. A GET answers with the number of requests so far."""
     collected = Collector()
     collected.gate.set()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"collector": collected}))
-    server.block_on_close = False
-    collected.endpoint = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield collected
-    finally:
-        collected.gate.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(type("Handler", (_Handler,), {"collector": collected})) as collected.endpoint:
+        try:
+            yield collected
+        finally:
+            collected.gate.set()
 
 
 class _Handler(BaseHTTPRequestHandler):

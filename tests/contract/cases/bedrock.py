@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
-
-import boto3
 
 from local_bedrock.creation import create_knowledge_base
 from local_bedrock.pytest_plugin import KnowledgeBase
@@ -14,6 +11,7 @@ from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
+from tests.local_bedrock.support import client
 
 ONE_SENTENCE = {
     "chunkingStrategy": "FIXED_SIZE",
@@ -36,13 +34,13 @@ def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], 
                 "knowledge_base_id": base.id,
                 "data_source_id": base.data_source_id,
                 "vector_store": "OPENSEARCH_SERVERLESS",
-                "client": _client(url, "bedrock-agent-runtime"),
+                "client": base.client("bedrock-agent-runtime"),
             }
         )
 
 
 def knowledge_base_of(url: str) -> KnowledgeBase:
-    agent = _client(url, "bedrock-agent")
+    agent = client("bedrock-agent", url)
     identifier = create_knowledge_base(agent, "contract")
     source = agent.create_data_source(
         knowledgeBaseId=identifier,
@@ -51,16 +49,6 @@ def knowledge_base_of(url: str) -> KnowledgeBase:
         vectorIngestionConfiguration={"chunkingConfiguration": ONE_SENTENCE},
     )
     return KnowledgeBase(url, identifier, source["dataSource"]["dataSourceId"])
-
-
-def _client(url: str, service: str) -> Any:
-    return boto3.client(
-        service,
-        endpoint_url=url,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
 
 
 CASES = [Case("bedrock", _open, keeps_ids=False, metadata_filter=True)]

@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
+from tests.local_bedrock.support import client
 
 REFUSES = frozenset({"startsWith", "stringContains", "listContains"})
 
@@ -23,15 +22,9 @@ def _open(
     documents: Sequence[Document], folder: Path, *, metric: str = "cosine", **configuration: Any
 ) -> Iterator[Callable[[], RetrievalBackend]]:
     with running(folder) as url:
-        client = boto3.client(
-            "s3vectors",
-            endpoint_url=url,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
-        client.create_vector_bucket(vectorBucketName="contract")
-        client.create_index(
+        vectors = client("s3vectors", url)
+        vectors.create_vector_bucket(vectorBucketName="contract")
+        vectors.create_index(
             vectorBucketName="contract",
             indexName="documents",
             dataType="float32",
@@ -39,7 +32,7 @@ def _open(
             distanceMetric=metric,
             metadataConfiguration={"nonFilterableMetadataKeys": ["content"], **configuration},
         )
-        place = {"vector_bucket_name": "contract", "index_name": "documents", "client": client}
+        place = {"vector_bucket_name": "contract", "index_name": "documents", "client": vectors}
         config = {"type": "s3_vectors", **place, "timeout_seconds": PATIENCE_SECONDS}
         filler = create_retrieval_backend(config)
         assert isinstance(filler, S3VectorsBackend)
