@@ -34,6 +34,9 @@ settings.load_profile("busy machine")
 # Processes that tests start would otherwise compile the project again, each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# readline exports the size of the terminal to the processes of xdist, and rich would keep it for the whole run.
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
 # Service models and fixtures live for the whole run; fewer collections save a tenth of its time.
 gc.set_threshold(20_000, 20, 20)
 
