@@ -72,12 +72,17 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[tuple[int, 
         The spans of the quotations with their marks; and where the part begins that the next piece may change.
     """
     spans: list[tuple[int, int]] = []
+    searched: dict[str, int] = {}
     at = 0
     while opening := _OPENING.search(text, at):
         begin = opening.end()
         if not complete and begin == len(text):
             return spans, opening.start()
-        closing = _CLOSING[opening[0]].search(text, begin, begin + LONGEST_QUOTATION)
+        # An earlier opening mark found none up to here: 100 kB of unclosed ones take 0.5 s, and took 4.6.
+        start = max(begin, searched.get(opening[0], 0))
+        closing = _CLOSING[opening[0]].search(text, start, begin + LONGEST_QUOTATION)
+        if closing is None:
+            searched[opening[0]] = begin + LONGEST_QUOTATION
         undecided = closing.end() == len(text) if closing else len(text) - begin < LONGEST_QUOTATION
         if undecided and not complete:
             return spans, opening.start()

@@ -357,7 +357,9 @@ def test_a_quotation_of_several_sentences_is_one_sentence() -> None:
     ]
 
 
-@pytest.mark.parametrize("unit", ["word ", "[", "[1]", '"', "“a ", "` a", "a. ", "[1, ", "1 -1 ", "\n[1]", "| ", "。"])
+@pytest.mark.parametrize(
+    "unit", ["word ", "[", "[1]", '"', "'a ", "“a ", "` a", "a. ", "[1, ", "1 -1 ", "\n[1]", "| ", "。"]
+)
 def test_a_long_answer_takes_time_in_proportion_to_its_length(unit: str) -> None:
     def seconds(length: int) -> float:
         started = time.process_time()
