@@ -47,6 +47,9 @@ async def main():
         elif not message.get("more_body"):
             url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
             print(urllib.request.urlopen(url).read().decode())
+    async def ignore(message):
+        pass
+    await app(scope | {"method": "GET", "path": "/health", "raw_path": b"/health"}, sent.get, ignore)
     await app(scope, sent.get, send)
 
 asyncio.run(main())
