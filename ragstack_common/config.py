@@ -209,6 +209,11 @@ SecretArn = Annotated[
 ]
 """Source: secretsmanager, shape SecretARNType."""
 
+Guardrail = Annotated[
+    str,
+    Field(pattern=r"^[^:]+(:[^:]+)*:(DRAFT|[1-9]\d*)$"),
+    Allowed("the id or ARN of a guardrail with a version, such as abc123:1"),
+]
 EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
 VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
 SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
@@ -335,7 +340,7 @@ class AnswerSettings(Settings):
         " quote the documents without a model",
     )
     answer_fallback_model: str | None = Field(
-        None, description="model that answers if Bedrock throttles the calls of `ANSWER_MODEL`"
+        None, description="model that answers while `ANSWER_MODEL` is throttled or unavailable"
     )
     answer_temperature: Temperature = Field(
         0.0, description=f"temperature of the model; `{MODELS_OWN}` for models that accept none"
@@ -344,9 +349,7 @@ class AnswerSettings(Settings):
     answer_context_tokens: int = Field(
         6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"
     )
-    answer_guardrail: str | None = Field(
-        None, description="guardrail of the model calls, as `ID:VERSION`", pattern=r"^[^:]+(:[^:]+)*:(DRAFT|[1-9]\d*)$"
-    )
+    answer_guardrail: Guardrail | None = Field(None, description="guardrail of the model calls, as `ID:VERSION`")
     answer_timeout_seconds: float = Field(
         60.0, ge=1, le=900, description="deadline of an answer, from the request to its last token"
     )
@@ -356,6 +359,12 @@ class AnswerSettings(Settings):
         le=100_000,
         description="the last turns of a conversation that the model receives, in tokens (estimated)",
     )
+
+    @model_validator(mode="after")
+    def _has_model(self) -> Self:
+        if not self.answer_model and (self.answer_guardrail or self.answer_fallback_model):
+            raise ValueError("ANSWER_GUARDRAIL and ANSWER_FALLBACK_MODEL need ANSWER_MODEL: set it, or leave them out")
+        return self
 
 
 class MilvusSettings(Settings):

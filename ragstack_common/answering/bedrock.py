@@ -75,7 +75,7 @@ class BedrockProvider:
 
     Args:
         model: A model id, or the id or ARN of an inference profile.
-        fallback_model: Answers if Bedrock throttles the model before its first piece of text.
+        fallback_model: Answers if the model is throttled or unavailable before its first piece of text.
         temperature: None leaves it to the model; some models accept none.
         guardrail: ``ID:VERSION`` of a guardrail.
         timeout_seconds: Deadline of an answer.

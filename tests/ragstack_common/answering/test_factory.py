@@ -5,6 +5,7 @@ from ragstack_common.answering.extractive import ExtractiveProvider
 from ragstack_common.answering.factory import provider_from
 from ragstack_common.answering.models import ModelMessage, ModelRequest
 from ragstack_common.config import AnswerSettings
+from ragstack_common.errors import ConfigurationError
 from tests.support.aws_service import aws_service
 
 
@@ -32,3 +33,8 @@ def test_the_temperature_can_be_left_to_the_model(setting: str, sent: float | No
         provider_from(settings, models.client()).generate(ModelRequest([ModelMessage.user("When?")]))
 
     assert models.asked("ConverseStream")[0]["inferenceConfig"].get("temperature") == sent
+
+
+def test_a_guardrail_is_never_ignored_for_want_of_a_model() -> None:
+    with pytest.raises(ConfigurationError, match=r"ANSWER_GUARDRAIL .* need ANSWER_MODEL: set it, or leave them out"):
+        AnswerSettings.from_env({"ANSWER_GUARDRAIL": "abc123:1"})
