@@ -175,19 +175,10 @@ class ServiceOperations:
         from ragstack_common.tools import answer  # noqa: PLC0415 - most containers run none
 
         _, body = await answer(await in_thread(self.registry), name, {"input": data})
-        return output_of_tool(body)
-
-
-def output_of_tool(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the output in an answer of ``POST /tools/NAME``.
-
-    Raises:
-        CallError: The tool failed.
-    """
-    if not body["success"]:
-        raise CallError(str(body["error"]))
-    output: Mapping[str, Any] = body["output"]
-    return output
+        if not body["success"]:
+            raise CallError(str(body["error"]))
+        output: Mapping[str, Any] = body["output"]
+        return output
 
 
 def server_of(operations: Operations) -> Server[Any]:
@@ -367,10 +358,6 @@ def _failure(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
-async def _search(operations: Operations, request: RetrieveRequest, _: Progress) -> RetrieveResponse:
-    return await operations.search(request)
-
-
 async def _ask(operations: Operations, request: AskRequest, progress: Progress) -> AskResponse:
     async with aclosing(operations.ask(request)) as events:
         async for event in events:
@@ -386,18 +373,6 @@ async def _ask(operations: Operations, request: AskRequest, progress: Progress) 
     raise GenerationError("The answer ended early; try again")
 
 
-async def _corpora(operations: Operations, _: NoArguments, __: Progress) -> Corpora:
-    return await operations.corpora()
-
-
-async def _versions(operations: Operations, _: NoArguments, __: Progress) -> Versions:
-    return await operations.versions()
-
-
-async def _document(operations: Operations, request: DocumentStatusRequest, _: Progress) -> DocumentList:
-    return await operations.document(request)
-
-
 _OPERATIONS: Final[Mapping[str, _Operation]] = {
     each.name: each
     for each in (
@@ -408,7 +383,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             " answer from the passages yourself, or to find documents.",
             RetrieveRequest,
             RetrieveResponse,
-            _search,
+            lambda operations, request, _: operations.search(request),
             mcp_texts.of_search,
         ),
         _Operation(
@@ -427,7 +402,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             "Lists the corpora, to which corpus_filter can restrict a search or a question.",
             NoArguments,
             Corpora,
-            _corpora,
+            lambda operations, _, __: operations.corpora(),
             mcp_texts.of_corpora,
         ),
         _Operation(
@@ -436,7 +411,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             "Lists the versions of the documents to which version_filter can restrict a search or a question.",
             NoArguments,
             Versions,
-            _versions,
+            lambda operations, _, __: operations.versions(),
             mcp_texts.of_versions,
         ),
         _Operation(
@@ -445,7 +420,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             "Shows whether searches find a document, and if not, why: it is waiting, being indexed, or failed.",
             DocumentStatusRequest,
             DocumentList,
-            _document,
+            lambda operations, request, _: operations.document(request),
             mcp_texts.of_documents,
         ),
     )
