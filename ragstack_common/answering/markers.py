@@ -209,7 +209,7 @@ class MarkerReader:
         return end, "…" if self._in_brackets or self._after_code else ""
 
     def _sources(self, inside: str) -> list[int] | None:
-        """Return the known numbers in brackets; None if this is no marker. Counts the others."""
+        """Return the known numbers in brackets; None if this is not a marker. Counts the others."""
         if _is_no_answer(inside):
             self.no_answer = True
             return []

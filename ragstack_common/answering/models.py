@@ -17,7 +17,7 @@ CHARACTERS_IN_TOKEN: Final = 4
 character, and more tokens."""
 
 NO_ANSWER_MARK: Final = "[no answer]"
-"""How a model that is told to says that the passages contain no answer; the caller never receives it."""
+"""A model writes it if the passages contain no answer, as its instructions say; the caller never receives it."""
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "guardrail_intervened", "content_filtered"]
 

@@ -186,4 +186,4 @@ def _rendered(passage: Passage, code: str) -> str:
 
 
 def _rendered_turn(turn: ModelMessage, code: str) -> str:
-    return f"<turn-{code} role={turn.role}>\n{harmless(turn.content)}\n</turn-{code}>"
+    return f"<turn-{code} role={turn.role}>\n{harmless(turn.content, keep_code=True)}\n</turn-{code}>"

@@ -191,9 +191,9 @@ class _Reader:
 
 
 def _without_end_of_code(text: str) -> str:
-    """Blank the end of a block of code that begins in another chunk: Markdown would take it for the begin of one.
+    """Blank the end of a block of code that begins in another chunk: Markdown would take it for the beginning of one.
 
-    Only the begin of a block can name a language.
+    Only the first line of a block can name a language.
     """
     fences = list(_FENCE.finditer(text))
     if next((index for index, fence in enumerate(fences) if fence[2]), len(fences)) % 2:

@@ -19,7 +19,7 @@ _SYSTEMS: Final = {"bedrock": "aws.bedrock"}
 class AnswerSpan:
     """The span of one answer, which stays open while the answer is streamed.
 
-    It is nobody's current span between two pieces: the consumer of a stream runs in between.
+    Between two pieces it is not the current span: the consumer of the stream runs then.
     """
 
     def __init__(self, span: Any) -> None:

@@ -81,12 +81,13 @@ def markers_in(text: str) -> list[int]:
     return [*found, *[0] * (reader.removed + reader.no_answer)]
 
 
-def test_code_in_a_document_keeps_its_indices_in_the_prompt_of_a_model() -> None:
+def test_code_in_a_document_or_turn_keeps_its_indices_in_the_prompt_of_a_model() -> None:
     code = "Use `a[1]`, not a[1]:\n```py\na[1] = b[2]\n```\nSee [1]. A year: [2024]."
 
-    request = model_request("How?", numbered(code))
+    request = model_request("How?", numbered(code), [ModelMessage.assistant(code)])
 
-    assert "Use `a[1]`, not a(1):\n```py\na[1] = b[2]\n```\nSee (1). A year: [2024]." in request.system_prompt
+    kept = "Use `a[1]`, not a(1):\n```py\na[1] = b[2]\n```\nSee (1). A year: [2024]."
+    assert request.system_prompt.count(kept) == 2
 
 
 @given(TEXTS)
