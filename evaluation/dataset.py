@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     Field,
     StrictBool,
     StrictFloat,
@@ -156,7 +157,7 @@ def read(folder: Path, split: str = "test") -> DataSet:
             entry.text,
             entry.metadata.filter,
             filters[name].by_kind if name in filters else {},
-            entry.metadata.answers,
+            entry.metadata.answer,
         )
         for name, entry in lines.items()
     }
@@ -192,12 +193,8 @@ NonBlank = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
 
 class _QueryMetadata(BaseModel):
     filter: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] = {}
-    answer: NonBlank | list[NonBlank] = []
+    answer: Annotated[tuple[NonBlank, ...], BeforeValidator(lambda one: [one] if isinstance(one, str) else one)] = ()
     answerable: StrictBool = True
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return (self.answer,) if isinstance(self.answer, str) else tuple(self.answer)
 
 
 class _QueryLine(_Line):

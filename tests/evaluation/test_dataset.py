@@ -78,7 +78,11 @@ def test_reference_answers_and_questions_without_an_answer_are_read(tmp_path: Pa
         ("corpus.jsonl", "\xff", "corpus.jsonl: this is not UTF-8"),
         ("queries.jsonl", '{"_id": "q1", "text": "  "}', "queries.jsonl, line 1: text: String should match"),
         ("queries.jsonl", '{"_id": "q1", "text": "x", "metadata": {"filter": {"a": [1]}}}', "line 1: metadata.filter"),
-        ("queries.jsonl", '{"_id": "q1", "text": "x", "metadata": {"answer": " "}}', "line 1: metadata.answer"),
+        (
+            "queries.jsonl",
+            '{"_id": "q1", "text": "x", "metadata": {"answer": ["a", " "]}}',
+            "line 1: metadata.answer.1: ",
+        ),
         ("queries.jsonl", _UNANSWERABLE, "'q1' is not answerable, but has a relevant document in the split"),
         ("qrels/test.tsv", "q1 heron 1", "test.tsv, line 1: query, document and grade with tabs between"),
         ("qrels/test.tsv", "q1\theron\t1\nq9\theron\t1", "test.tsv, line 2: there is no query 'q9'"),
