@@ -13,7 +13,7 @@ from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import EVENTS, AskRequest, StreamEvent
 from ragstack_common.api.search import QueryService, engine_of
 from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import CHROMA_ENGINE, AnswerSettings, KnowledgeSettings, QuerySettings
+from ragstack_common.config import CHROMA_ENGINE, AnswerSettings, KnowledgeSettings, MilvusSettings, QuerySettings
 from ragstack_common.errors import ConfigurationError, InvalidRequestError, needs_extra
 from ragstack_common.retrieval.factory import TYPE_KEY
 from ragstack_common.retrieval.reranked import RerankedBackend
@@ -54,7 +54,7 @@ class EngineClient:
         chosen = {"RETRIEVAL_ENGINE": name, "RETRIEVAL_ENGINE_CONFIG": json.dumps(config)}
         settings = QuerySettings.from_env({**environment, **chosen})
         self._answering = AnswerSettings.from_env(environment)
-        backend = engine_of(settings, NO_METRICS)
+        backend = engine_of(settings, NO_METRICS, MilvusSettings.from_env(environment))
         self._service = QueryService(settings, RerankedBackend(backend, reranker) if reranker else backend)
 
     def retrieve(self, body: Mapping[str, Any]) -> dict[str, Any]:
