@@ -1,9 +1,11 @@
 """A backend of the contract suite."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragstack_common.retrieval import RetrievalBackend
 from tests.contract.documents import Document
@@ -11,7 +13,8 @@ from tests.contract.documents import Document
 PATIENCE_SECONDS = 60.0
 """Deadline of every search: a busy machine may pause for longer than the default one."""
 
-Opened = AbstractContextManager[Callable[[], RetrievalBackend]]
+Make = Callable[[], RetrievalBackend]
+"""Makes backends for one store."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,19 @@ class Case:
     """
 
     name: str
-    open: Callable[[Sequence[Document], Path], Opened]
+    open: Callable[[Sequence[Document], Path], AbstractContextManager[Make]]
     keeps_ids: bool = True
     looks_up: bool = True
     refuses: frozenset[str] = frozenset()
     whole_collection: bool = True
     metadata_filter: bool = False
+
+
+def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
+    """Open a backend and await the steps on it."""
+
+    async def all_steps() -> list[Any]:
+        async with make() as backend:
+            return [await step(backend) for step in steps]
+
+    return asyncio.run(all_steps())

@@ -14,7 +14,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
 from ragstack_common.filters.tree import clauses_of
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
-from tests.contract.case import Case
+from tests.contract.case import Case, Make, run
 from tests.contract.documents import DOCUMENTS, LONG_QUERY
 from tests.ragstack_common.filters.strategies import clauses
 from tests.ragstack_common.filters.strategies import filters as any_filters
@@ -22,7 +22,6 @@ from tests.support.soak import SOAK
 
 pytestmark = pytest.mark.integration
 
-Make = Callable[[], RetrievalBackend]
 
 LEAVE = "How many days of annual leave do employees have?"
 PUMP = "grease the bearings of the water pump"
@@ -67,16 +66,6 @@ WORDS = st.sampled_from(["legal", "handbook", "1", "2", "lease", "it's", 'a"b', 
 NUMBERS = st.sampled_from([2018, 2020, 2023.5, 4.5, 0, -1])
 KEYS = st.sampled_from(["corpus", "version", "year", "public", "tags", "score", "note", "absent"])
 ANY_FILTER = any_filters(clauses(KEYS, WORDS, NUMBERS, WORDS | NUMBERS | st.booleans()), max_leaves=4)
-
-
-def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
-    """Open a backend and await the steps on it."""
-
-    async def all_steps() -> list[Any]:
-        async with make() as backend:
-            return [await step(backend) for step in steps]
-
-    return asyncio.run(all_steps())
 
 
 def retrieve(make: Make, *arguments: Any, **named: Any) -> list[RetrievedChunk]:

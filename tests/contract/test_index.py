@@ -1,15 +1,14 @@
 """What every backend does that indexes documents, tested on each of them with a real store."""
 
-import asyncio
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.errors import IndexingError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.retrieval import RetrievalBackend, SearchRequest
-from tests.contract.writable import ALL, Make, Writable
+from tests.contract.case import Make, run
+from tests.contract.writable import ALL, Writable
 
 pytestmark = pytest.mark.integration
 
@@ -31,14 +30,6 @@ def case(request: pytest.FixtureRequest) -> Writable:
 def make(case: Writable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
     with case.open(tmp_path_factory.mktemp(case.name)) as make:
         yield make
-
-
-def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
-    async def all_steps() -> list[Any]:
-        async with make() as backend:
-            return [await step(backend) for step in steps]
-
-    return asyncio.run(all_steps())
 
 
 def test_indexed_documents_are_found_at_once(case: Writable, make: Make) -> None:

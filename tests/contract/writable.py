@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from local_bedrock.server import running
-from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from tests.contract.case import PATIENCE_SECONDS
+from ragstack_common.retrieval import create_retrieval_backend
+from tests.contract.case import PATIENCE_SECONDS, Make
 from tests.contract.cases.bedrock import knowledge_base_of
-from tests.local_bedrock.support import client
+from tests.contract.cases.s3_vectors import empty_index
 from tests.support.milvus import looking_soon
 
 PATIENT: dict[str, Any] = {"timeout_seconds": PATIENCE_SECONDS}
-Make = Callable[[], RetrievalBackend]
 
 
 @dataclass(frozen=True)
@@ -56,23 +55,6 @@ def _milvus(folder: Path) -> Iterator[Make]:
 
 
 @contextmanager
-def _s3_vectors(folder: Path) -> Iterator[Make]:
-    with running(folder) as url:
-        vectors = client("s3vectors", url)
-        vectors.create_vector_bucket(vectorBucketName="contract")
-        vectors.create_index(
-            vectorBucketName="contract",
-            indexName="written",
-            dataType="float32",
-            dimension=1024,
-            distanceMetric="cosine",
-            metadataConfiguration={"nonFilterableMetadataKeys": ["content"]},
-        )
-        place = {"vector_bucket_name": "contract", "index_name": "written", "client": vectors}
-        yield lambda: create_retrieval_backend({"type": "s3_vectors", **place, **PATIENT})
-
-
-@contextmanager
 def _bedrock(folder: Path) -> Iterator[Make]:
     with running(folder) as url:
         base = knowledge_base_of(url)
@@ -92,7 +74,7 @@ def _wrapped(folder: Path) -> Iterator[Make]:
 ALL = [
     Writable("chroma", _chroma),
     Writable("milvus", _milvus, rejected="x" * 513),
-    Writable("s3_vectors", _s3_vectors, rejected="x" * 1025),
+    Writable("s3_vectors", empty_index, rejected="x" * 1025),
     Writable("bedrock", _bedrock, chunk_is_document=False, has_embeddings=False, rejected="x" * 2049),
     Writable("wrapped", _wrapped),
 ]

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from chromadb.config import Settings
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from tests.contract.case import PATIENCE_SECONDS, Case, Opened
+from tests.contract.case import PATIENCE_SECONDS, Case, Make
 from tests.contract.documents import Document
 
 COLLECTION = "contract"
@@ -76,7 +76,9 @@ def _is_up(process: "subprocess.Popen[bytes]", port: int) -> bool:
     return False
 
 
-def _in_folder(space: str = "cosine", **options: Any) -> Callable[[Sequence[Document], Path], Opened]:
+def _in_folder(
+    space: str = "cosine", **options: Any
+) -> Callable[[Sequence[Document], Path], AbstractContextManager[Make]]:
     @contextmanager
     def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
         with chromadb.PersistentClient(folder, settings=quiet()) as client:
