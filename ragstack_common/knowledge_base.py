@@ -33,8 +33,7 @@ with needs_extra("chroma", "KnowledgeBase"):
 
     from ragstack_common.embedding import Embedding, load
     from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, get_or_create
-    from ragstack_common.retrieval.engines.chroma.manifest import check_settings
-    from ragstack_common.retrieval.engines.chroma.manifest import read as read_manifest
+    from ragstack_common.retrieval.engines.chroma.manifest import checked_manifest
     from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
     from ragstack_common.retrieval.engines.chroma.store import (
         ClientConnection,
@@ -151,8 +150,7 @@ class KnowledgeBase:
         settings = KnowledgeSettings.from_env(environment)
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser())
-        check_settings(settings, self.collection_name, Path(self.db_path))
-        built = read_manifest(self.collection_name, Path(self.db_path))
+        built = checked_manifest(settings, self.collection_name, Path(self.db_path))
         chosen = embedding or settings.embedding_with_pooling or (built and built.embedding_choice) or None
         model = load(chosen) if isinstance(chosen, str) else chosen
         self.fallback: RagStackError | None = None

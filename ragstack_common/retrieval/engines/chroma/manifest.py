@@ -101,15 +101,15 @@ def read(collection: str, db_path: Path) -> Manifest | None:
         raise ConfigurationError(f"The manifest {path} cannot be read: run `ragstack build` again") from error
 
 
-def check_settings(settings: KnowledgeSettings, collection: str, db_path: Path) -> None:
-    """Check that settings do not contradict how a collection was built.
+def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path) -> Manifest | None:
+    """Read the manifest of a collection, and check that the settings do not contradict it.
 
     Raises:
         ConfigurationError: They do, or the manifest is damaged.
     """
     built = read(collection, db_path)
     if built is None:
-        return
+        return None
     has_pooling = built.embedding.startswith("onnx:")
     pairs = {
         "POOLING": (settings.pooling if has_pooling else None, built.pooling),
@@ -122,6 +122,7 @@ def check_settings(settings: KnowledgeSettings, collection: str, db_path: Path) 
                 f"{variable}={wanted} contradicts the collection {built.collection}, which was built with"
                 f" {found or 'the pooling of its model'}: unset {variable}, or run `ragstack build` with it"
             )
+    return built
 
 
 def write(manifest: Manifest, db_path: Path) -> Path:
