@@ -350,8 +350,9 @@ class AnswerSettings(Settings):
         6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"
     )
     answer_guardrail: Guardrail | None = Field(None, description="guardrail of the model calls, as `ID:VERSION`")
+    # Lambda ends the function after 900 seconds; the error must be sent before.
     answer_timeout_seconds: float = Field(
-        60.0, ge=1, le=900, description="deadline of an answer, from the request to its last token"
+        60.0, ge=1, le=890, description="deadline of an answer, from the request to its last token"
     )
     chat_history_max_tokens: int = Field(
         3000,

@@ -49,9 +49,6 @@ API_MEMORY_MB: Final = 1024
 COLD_START_SECONDS: Final = 5
 """What a first request may take on top of its search."""
 
-MAX_TIMEOUT_SECONDS: Final = 900
-"""Source: Lambda quotas, function timeout. Streams of API Gateway may last as long."""
-
 ANSWER_ACTIONS: Final = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
 """Source: service authorization reference, Converse and ConverseStream."""
 
@@ -261,7 +258,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         options=options,
         searches=True,
         settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings],
-        timeout_seconds=min(MAX_TIMEOUT_SECONDS, math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS),
+        timeout_seconds=math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
     # Assistants ask for the status of a document.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -108,11 +109,13 @@ def create_app(
             service()
         yield
 
-    return Starlette(
+    application = Starlette(
         routes=[*routes, Route("/health", _health)],
         exception_handlers={HTTPException: _explain_route},
         lifespan=lifespan,
     )
+    application.router.redirect_slashes = False  # API Gateway has no such routes
+    return application
 
 
 async def _health(_: Request) -> Response:
@@ -295,16 +298,16 @@ class _Exchange:
 
     async def end(self) -> None:
         """End the stream."""
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._send_part(b"", is_last=True)
 
-    async def _send_part(self, part: bytes) -> None:
+    async def _send_part(self, part: bytes, *, is_last: bool = False) -> None:
         async with self._sending:
             if not self._has_started:
                 self._has_started = True
                 await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
             try:
                 async with asyncio.timeout(SEND_SECONDS):
-                    await self._send({"type": "http.response.body", "body": part, "more_body": True})
+                    await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
             except TimeoutError:
                 raise ClientDisconnect from None
             self._sent_at = asyncio.get_running_loop().time()
@@ -352,7 +355,7 @@ def _request_id(request: Request) -> str:
         return str(request.scope[_REQUEST_ID])
     for header, member in (("x-amzn-request-context", "requestId"), ("x-amzn-lambda-context", "request_id")):
         with suppress(KeyError, TypeError, ValueError):
-            return str(json.loads(request.headers[header])[member])[:MAX_ID_CHARACTERS]
+            return str(from_json(request.headers[header])[member])[:MAX_ID_CHARACTERS]
     return str(uuid4())
 
 

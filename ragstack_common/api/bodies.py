@@ -27,7 +27,7 @@ def check_length(body: str) -> None:
     """
     if len(body) > MAX_BODY_CHARACTERS:
         raise InvalidRequestError(
-            f"The request body has {len(body):,} characters; at most {MAX_BODY_CHARACTERS:,} are accepted"
+            f"The request body is too long: at most {MAX_BODY_CHARACTERS:,} characters are accepted"
         )
 
 

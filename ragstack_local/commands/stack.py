@@ -23,7 +23,8 @@ from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.targets import StackTarget, with_target
 
-STOP_SECONDS: Final = 20.0
+STOP_SECONDS: Final = 30.0
+"""Three processes end one after the other, each within 8 seconds."""
 
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
@@ -131,7 +132,8 @@ def demo(
         display.console.print()
         display.print_urls(stack.connection, options.data)
         if not once:
-            display.console.print(f"\nAsk more:  {display.program()} chat   Stop the stack: Ctrl-C")
+            display.console.print()
+            display.console.print(f"Ask more:  {display.program()} chat   Stop the stack: Ctrl-C", soft_wrap=True)
             _keep_up(stack)
     if once:
         display.console.print(f"\nThe stack has stopped. To start it again:  {display.program()} up")

@@ -250,6 +250,7 @@ class _Cdk:
     def finish(self, child: Child) -> None:
         if child.process.wait():
             lines = child.log.read_text(errors="replace").splitlines()
-            relevant = [line for line in lines if any(mark in line for mark in _ERROR_MARKS)] or lines
-            end = "\n".join(relevant[-LOG_LINES:])
+            relevant = [line for line in lines if any(mark in line for mark in _ERROR_MARKS)]
+            shown = relevant if relevant and len(lines) > LOG_LINES else lines
+            end = "\n".join(shown[-LOG_LINES:])
             raise StackError(f"{child.name} failed:\n{end}\n(full log: {child.log})")

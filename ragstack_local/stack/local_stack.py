@@ -126,7 +126,7 @@ def local_stack(
             answering.wait_until(lambda: _answers(f"{answers_endpoint}/health"), START_SECONDS)
         session.is_deployed = True
         if session.recovers:
-            with step("The last run was killed: uploading its documents again"):
+            with step("The last run did not end cleanly: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock, answering))

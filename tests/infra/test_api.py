@@ -80,9 +80,9 @@ def test_api_gateway_waits_as_long_as_the_functions_behind_it_may_take(aws: Any)
 
 
 def test_answers_stream_for_as_long_as_their_function_may_take(aws: Any, synthesize: Any) -> None:
-    patient = synthesize(answer_timeout_seconds="900")
+    patient = synthesize(answer_timeout_seconds="890")
 
-    for assembly, seconds in ((aws, 65), (patient, 900)):
+    for assembly, seconds in ((aws, 65), (patient, 895)):
         assert assembly.function("answers")["Timeout"] == seconds
         (streamed, *others) = [
             method["Integration"] for method in methods(assembly) if "ResponseTransferMode" in method["Integration"]

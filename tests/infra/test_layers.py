@@ -1,6 +1,7 @@
 """The layers: built once, from wheels that Lambda can load, small."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -123,6 +124,7 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
     for layer in (built(Target.LOCAL), extra("answers", Target.LOCAL)):
         with zipfile.ZipFile(layer) as archive:
             archive.extractall(tmp_path)
+    assert os.access(ROOT / "lambdas" / "answers" / "run.sh", os.X_OK)  # Lambda executes it
     (port,) = free_ports(1)
     path = f"{tmp_path / 'python'}:{common_layer() / 'python'}"
     started = (ROOT / "lambdas" / "answers" / "run.sh").read_text()

@@ -7,9 +7,12 @@ import pytest
 
 from local_bedrock.server import running
 from ragstack_local.connection import Project
+from ragstack_local.errors import StackError
+from ragstack_local.stack import deployment
 from ragstack_local.stack.deployment import Assembly, LocalKnowledgeBase
 from tests.ragstack_local.support import aws
 
+NOWHERE = "http://127.0.0.1:9"
 CONTEXT = {"target": "local", "aws_endpoint": "http://127.0.0.1:4566"}
 
 
@@ -91,6 +94,24 @@ def test_a_change_during_the_synthesis_is_seen_by_the_next_start(project: Projec
         write(project.root / "app.py", "second")
 
     assert not assembly(project).is_current
+
+
+def test_a_deployment_that_fails_says_what_the_app_said(tmp_path: Path) -> None:
+    cdk = tmp_path / "checkout" / "node_modules" / ".bin" / "cdk"
+    write(cdk, "#!/bin/sh\necho search_k=0 is invalid\necho app.py: Subprocess exited with error 1\nexit 1\n")
+    cdk.chmod(0o700)
+    project = Project(tmp_path / "checkout", tmp_path / "data")
+
+    with pytest.raises(StackError, match="search_k=0 is invalid"):
+        deployment.deploy(
+            project,
+            data=tmp_path,
+            aws_endpoint=NOWHERE,
+            bedrock_endpoint=NOWHERE,
+            answers_endpoint=NOWHERE,
+            knowledge_base=LocalKnowledgeBase("KB", "DS"),
+            chosen={},
+        )
 
 
 def test_the_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: Path) -> None:

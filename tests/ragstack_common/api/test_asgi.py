@@ -13,6 +13,7 @@ import urllib3
 from starlette.responses import Response
 
 from ragstack_common.answering.answer import Answerer, CitationEvent, Source, Timings, TokenEvent, Usage
+from ragstack_common.api import asgi
 from ragstack_common.api.asgi import HEARTBEAT, create_app
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
@@ -191,9 +192,10 @@ def test_an_error_after_the_first_event_is_the_last_event(url: str, service: Ser
         (b"[]", {}, 400, None),
         (b"\xff", {}, 400, None),
         (b"x" * (9 * 1024 * 1024), {}, 400, None),
+        (b"{}", {"x-amzn-request-context": "[" * 50_000}, 400, "question"),
         ({"question": "x"}, {"Content-Type": "text/plain"}, 415, None),
     ],
-    ids=["empty", "unknown member", "role", "list", "not UTF-8", "too long", "text"],
+    ids=["empty", "unknown member", "role", "list", "not UTF-8", "too long", "nested header", "text"],
 )
 def test_a_request_that_must_be_changed_says_how(
     url: str, service: Service, path: str, body: Any, headers: dict[str, str], status: int, member: str | None
@@ -207,8 +209,15 @@ def test_a_request_that_must_be_changed_says_how(
 
 
 def test_other_paths_methods_and_parameters_are_refused_like_everywhere(url: str) -> None:
-    for method, path, status in (("GET", "/api/ask", 404), ("POST", "/api", 404), ("POST", "/api/ask?x=1", 400)):
-        answer = urllib3.request(method, url + path, body=b'{"question": "x"}' if method == "POST" else None)
+    refused = (
+        ("GET", "/api/ask", 404),
+        ("POST", "/api", 404),
+        ("POST", "/api/ask/", 404),
+        ("POST", "/api/ask?x=1", 400),
+    )
+    for method, path, status in refused:
+        body = b'{"question": "x"}' if method == "POST" else None
+        answer = urllib3.request(method, url + path, body=body, redirect=False)
 
         assert answer.status == status
         assert answer.json()["error"]["message"]
@@ -364,3 +373,21 @@ def test_a_client_that_disconnects_while_it_does_not_read_stops_the_work(url: st
         eventually(lambda: service.asked)
 
     eventually(lambda: service.stopped == 1)
+
+
+def test_a_client_that_does_not_read_the_end_counts_as_disconnected(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "SEND_SECONDS", 0.01)
+    body = json.dumps({"question": QUESTION}).encode()
+    scope = {"type": "http", "method": "POST", "path": "/api/ask/stream", "headers": [], "query_string": b""}
+    messages = [{"type": "http.request", "body": body}]
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            await asyncio.Event().wait()
+
+    asyncio.run(create_app(lambda: service)(scope, receive, send))
