@@ -24,6 +24,7 @@ from ragstack_common.api.search import QueryService
 from ragstack_common.config import (
     ANSWERABLE_RELEVANCE,
     BEDROCK_ENGINE,
+    MAX_ANSWER_SECONDS,
     MAX_RESULTS,
     MAX_RETRIEVAL_SECONDS,
     OPENSEARCH_SERVERLESS,
@@ -36,9 +37,6 @@ from ragstack_common.errors import GenerationError, RagStackError
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.base import Wrapper
 from ragstack_common.retrieval.merge import best_relevance
-
-LONGEST_ANSWER_SECONDS: Final = 900.0
-"""No answer is lost to the deadline while quality is measured."""
 
 DEFAULT_CONTEXT_TOKENS: Final = AnswerSettings.model_fields["answer_context_tokens"].default
 
@@ -269,7 +267,7 @@ def _service(setup: AnswerSetup, index: Index, data: DataSet) -> Iterator[tuple[
     )
     answering = {
         "ANSWER_CONTEXT_TOKENS": str(setup.context_tokens),
-        "ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS),
+        "ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS),
     }
     with (
         provided(setup.answer_model, answering) as (answers, provider),
@@ -283,5 +281,5 @@ def _judging(model: str | None) -> Iterator[Judge | None]:
     if model is None:
         yield None
         return
-    with provided(model, {"ANSWER_TIMEOUT_SECONDS": str(LONGEST_ANSWER_SECONDS)}) as (_, provider):
+    with provided(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)}) as (_, provider):
         yield Judge(model, provider)

@@ -126,6 +126,8 @@ MAX_CANDIDATES: Final = 1_000
 
 MAX_RETRIEVAL_SECONDS: Final = 24
 """What leaves the function time to answer within API Gateway's 29 seconds."""
+MAX_ANSWER_SECONDS: Final = 890
+"""Lambda ends the function after 900 seconds; the error must be sent before."""
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
@@ -350,9 +352,8 @@ class AnswerSettings(Settings):
         6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"
     )
     answer_guardrail: Guardrail | None = Field(None, description="guardrail of the model calls, as `ID:VERSION`")
-    # Lambda ends the function after 900 seconds; the error must be sent before.
     answer_timeout_seconds: float = Field(
-        60.0, ge=1, le=890, description="deadline of an answer, from the request to its last token"
+        60.0, ge=1, le=MAX_ANSWER_SECONDS, description="deadline of an answer, from the request to its last token"
     )
     chat_history_max_tokens: int = Field(
         3000,
