@@ -27,6 +27,10 @@ _END: Final = re.compile(
     rf"[.!?…؟।]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[。！？]++[{CLOSING_MARKS})]*+{_CITED}"  # noqa: RUF001 - full-width
 )
 _NEXT: Final = re.compile(r"""[\s"'“„«»‹「『‘‚(\[*_]*+(.)""")  # noqa: RUF001
+_QUOTED: Final = re.compile(r"""\s["“„«»‹「『]""")  # noqa: RUF001
+_MARKED: Final = re.compile(rf"{MARKERS}\Z")
+"""What lets a sentence begin in lower case, which is otherwise a sign of an abbreviation: a quotation, and a marker
+before the end of the previous sentence."""
 ABBREVIATION: Final = re.compile(
     r"\b(?:e\.g|i\.e|etc|cf|vs|approx|pp|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Abs|Inc|Ltd|Co|Jr|Sr|bzw|ca|usw|vgl|Mio"
     r"|Mrd|[A-Za-z])\.$"
@@ -236,7 +240,8 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
 
 
 def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:
-    if following[1].islower():
+    begins = _QUOTED.search(line, mark.end(), following.start(1)) or _MARKED.search(line, 0, mark.start())
+    if following[1].islower() and not begins:
         return False
     last = mark.start() + 1
     if mark[0] != "." or line[mark.start()] != ".":

@@ -209,6 +209,8 @@ def test_markers_have_one_form_and_unknown_ones_are_removed_and_counted(written:
         ("One is\nwrapped [1]. Two [2]\nis not.\nThree:\na) four", [
             ("One is\nwrapped.", [1]), ("Two", [2]), ("is not.", []), ("Three:", []), ("a) four", []),
         ]),
+        ('It costs 9 euros. "call the hotline" [1]', [("It costs 9 euros.", []), ('"call the hotline"', [1])]),
+        ("It costs 9 euros [1]. iPhones are free.", [("It costs 9 euros.", [1]), ("iPhones are free.", [])]),
         ("[1] [2]", []),
         ("...", []),
     ],
