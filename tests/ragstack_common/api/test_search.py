@@ -289,7 +289,7 @@ def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(retrieve: Retr
     status, body = retrieve({"query": "q", **{f"member {n}": 1 for n in range(200_000)}})
 
     assert (status, body["error"]["code"]) == (400, "InvalidRequest")
-    assert "at most 2,097,152 are accepted" in body["error"]["message"]
+    assert "at most 2,097,152 characters are accepted" in body["error"]["message"]
     assert searches.requests == []
 
 
