@@ -103,6 +103,7 @@ handler(json.load(sys.stdin), context)
             check=False,
             env={
                 "PYTHONPATH": f"{tmp_path / 'python'}:{common_layer() / 'python'}",
+                "PYTHONDONTWRITEBYTECODE": "1",  # the layer is an asset of the stacks too
                 "AWS_REGION": "eu-west-1",
                 "AWS_ACCESS_KEY_ID": "test",
                 "AWS_SECRET_ACCESS_KEY": "test",
@@ -142,6 +143,7 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
             "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
             "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
             "POWERTOOLS_SERVICE_NAME": "answers",
+            "PYTHONDONTWRITEBYTECODE": "1",
         }
         with subprocess.Popen(["sh", "-c", script], cwd=ROOT / "lambdas" / "answers", env=env) as server:
             try:
