@@ -36,13 +36,10 @@ LEFT_OUT_LOCALLY: Final = (
 """What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API.
 
 Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
-"""
 
-ANSWERED_LOCALLY: Final = (
-    "the integrations of the routes of the function answers: HTTP proxies to the server that the local stack runs",
-    "the layers of that function: its packages and the Lambda Web Adapter",
-)
-"""What differs for the function ``answers``: the local API Gateway buffers responses, and cannot run the adapter."""
+The local API Gateway buffers responses, and its functions cannot run the Lambda Web Adapter. So the function ``answers``
+has no layers there, and its routes are HTTP proxies to the server of answers that the local stack runs.
+"""
 
 LOCAL_VARIABLES: Final[Mapping[str, str]] = {"STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings that have another default there."""

@@ -28,7 +28,7 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
 
 
 def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
-    """List what the function ``answers`` and its routes lack, or have instead: ANSWERED_LOCALLY."""
+    """List what the function ``answers`` and its routes lack, or have instead, because a local server answers."""
     (answers,) = [
         name
         for name, function in on_aws.resources("AWS::Lambda::Function").items()
