@@ -37,7 +37,7 @@ LEFT_OUT_LOCALLY: Final = (
 
 Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
 
-The local API Gateway buffers responses, and its functions cannot run the Lambda Web Adapter. So the function ``answers``
+The local API Gateway buffers responses, and its functions cannot run the Lambda Web Adapter. The function ``answers``
 has no layers there, and its routes are HTTP proxies to the server of answers that the local stack runs.
 """
 
