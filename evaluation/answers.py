@@ -49,12 +49,12 @@ class Asked:
 
     @property
     def given(self) -> Answer | None:
-        """The answer, unless it failed or says that there is none."""
+        """The answer; None if the call failed, or its `answered` is false."""
         return self.answer if self.answer is not None and self.answer.answered else None
 
     @property
     def abstained(self) -> bool:
-        """Whether the answer says that there is none."""
+        """Whether there is a response, and its `answered` is false."""
         return self.answer is not None and not self.answer.answered
 
     @property
