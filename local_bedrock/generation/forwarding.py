@@ -138,7 +138,7 @@ class ForwardingGenerator:
 
     @cached_property
     def _client(self) -> "AsyncOpenAI":
-        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout  # noqa: PLC0415 - slow, and needed by few
 
         return AsyncOpenAI(
             base_url=self._url,
@@ -146,6 +146,8 @@ class ForwardingGenerator:
             api_key=self._api_key or "none",
             max_retries=0,  # the caller's client retries
             timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            # A redirect would send the documents to a host that nobody chose.
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     @contextmanager
@@ -181,6 +183,8 @@ class ForwardingGenerator:
                     f"has no model {self._model} or no such path ({detail}): check --llm-model, and that --llm-url"
                     " ends in /v1"
                 )
+            case openai.APIStatusError() if error.response.is_redirect:
+                return "redirects to another address, which is not followed: set --llm-url to the address that answers"
             case openai.APIStatusError():
                 return f"answered {error.status_code}: {detail}"
         return f"failed: {detail}"

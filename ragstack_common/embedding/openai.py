@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from openai import APIConnectionError, APIStatusError, AuthenticationError, OpenAI, OpenAIError
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AuthenticationError,
+    DefaultHttpxClient,
+    OpenAI,
+    OpenAIError,
+)
 
 from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.errors import EmbeddingError
@@ -98,7 +105,14 @@ def load(address: str, api_key: str | None) -> OpenAIEmbedding:
     url, _, model = address.partition("#")
     if not url.startswith(("http://", "https://")) or not model:
         raise EmbeddingError(f"{address!r} is not URL#MODEL: write for example openai:http://127.0.0.1:11434/v1#MODEL")
-    client = OpenAI(base_url=url, api_key=api_key or "none", timeout=TIMEOUT_SECONDS, max_retries=RETRIES)
+    client = OpenAI(
+        base_url=url,
+        api_key=api_key or "none",
+        timeout=TIMEOUT_SECONDS,
+        max_retries=RETRIES,
+        # A redirect would send the documents to a host that nobody chose.
+        http_client=DefaultHttpxClient(follow_redirects=False),
+    )
     return OpenAIEmbedding(client, model)
 
 
@@ -107,6 +121,10 @@ def _explained(error: OpenAIError, source: str) -> EmbeddingError:
         return EmbeddingError(f"{source} needs a key: set RAGSTACK_EMBEDDING_API_KEY")
     if isinstance(error, APIConnectionError):
         return EmbeddingError(f"{source} cannot be reached: start that server, or choose another --embedding")
+    if isinstance(error, APIStatusError) and error.response.is_redirect:
+        return EmbeddingError(
+            f"{source} redirects to another address, which is not followed: choose the address that answers"
+        )
     if isinstance(error, APIStatusError):
         said = error.response.text.strip()[:300] or error.response.reason_phrase
         refused = f"{source} answered with status {error.status_code}: {said}"

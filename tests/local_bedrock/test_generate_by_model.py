@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
 from local_bedrock.generation.answering import Answering, Sessions
-from local_bedrock.generation.answers import Settings, Task
+from local_bedrock.generation.answers import Settings, Task, Turn
 from local_bedrock.generation.forwarding import ForwardingGenerator
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.server import running
@@ -15,6 +15,7 @@ from ragstack_common.errors import GenerationError
 from tests.local_bedrock.handbook import ANSWER, QUESTION, fill, request, sources
 from tests.local_bedrock.llm_server import MODEL, WAITING_SECONDS, LanguageModel, language_model
 from tests.local_bedrock.support import Bedrock, client
+from tests.support.redirecting_server import redirecting_server
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,27 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 
         with pytest.raises(ClientError, match=r"http://127\.0\.0\.1:9/v1 cannot be reached: start it"):
             client("bedrock-agent-runtime", url).retrieve_and_generate(**request(base))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_of_the_model_server_is_not_followed(model: LanguageModel, status: int) -> None:
+    model.says()
+    before = len(model.asked)
+    with redirecting_server(model.url.removesuffix("/v1"), status) as url:
+        generator = ForwardingGenerator(f"{url}/v1", MODEL)
+
+        with pytest.raises(GenerationError, match="redirects to another address, which is not followed: set --llm-url"):
+            list(generator.generate(Task("Who?", (), (Turn("user", "Who?"),)), Settings()))
+
+    assert len(model.asked) == before
+
+
+def test_the_list_of_models_is_not_redirected_either(model: LanguageModel) -> None:
+    with redirecting_server(model.url.removesuffix("/v1")) as url:
+        generator = ForwardingGenerator(f"{url}/v1")
+
+        with pytest.raises(GenerationError, match="is not followed"):
+            list(generator.generate(Task("Who?", (), (Turn("user", "Who?"),)), Settings()))
 
 
 def test_the_model_and_the_key_can_be_chosen(tmp_path: Path, model: LanguageModel) -> None:

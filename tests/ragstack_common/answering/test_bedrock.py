@@ -13,7 +13,9 @@ from ragstack_common import errors
 from ragstack_common.answering.bedrock import ATTEMPTS, BedrockProvider
 from ragstack_common.answering.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
 from ragstack_common.deadline import in_thread, inner_deadline
+from tests.local_bedrock.support import client
 from tests.support.aws_service import AwsService, Dropped, Fault, Late, Stream, aws_service
+from tests.support.redirecting_server import redirecting_server
 from tests.support.waiting import eventually
 
 MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
@@ -92,6 +94,17 @@ def test_the_model_gets_the_conversation_and_the_settings(models: AwsService) ->
             },
         }
     ]
+
+
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_a_redirect_of_the_models_service_is_not_followed(models: AwsService, status: int) -> None:
+    with redirecting_server(models.client().meta.endpoint_url, status) as url:
+        redirected = client("bedrock-runtime", url)
+
+        with pytest.raises(errors.GenerationError):
+            BedrockProvider(MODEL, client=redirected).generate(REQUEST)
+
+    assert models.asked("ConverseStream") == []
 
 
 def test_what_is_not_set_is_left_to_the_model(models: AwsService) -> None:

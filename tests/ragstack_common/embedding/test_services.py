@@ -21,6 +21,7 @@ from ragstack_common.embedding import bedrock as bedrock_module
 from ragstack_common.embedding.bedrock import BedrockEmbedding
 from tests.local_bedrock.support import Bedrock, client
 from tests.support.embedding_models import embedding_server, make_model_folder
+from tests.support.redirecting_server import redirecting_server
 
 TITAN = "amazon.titan-embed-text-v2:0"
 
@@ -99,6 +100,15 @@ def test_the_api_key_of_the_environment_is_sent() -> None:
 def test_an_unusable_server_is_an_error_at_once(choice: str, words: str) -> None:
     with embedding_server() as server, pytest.raises(EmbeddingError, match=words):
         embedding.load(choice.format(url=server.url))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_of_the_embedding_server_is_not_followed(status: int) -> None:
+    with embedding_server() as server, redirecting_server(server.url.removesuffix("/v1"), status) as url:
+        with pytest.raises(EmbeddingError, match="redirects to another address, which is not followed"):
+            embedding.load(f"openai:{url}/v1#embedder")
+
+        assert server.calls == []
 
 
 def test_an_answer_without_embeddings_is_an_error() -> None:
