@@ -2,9 +2,10 @@
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,9 +42,36 @@ for size in ("COLUMNS", "LINES"):
 gc.set_threshold(20_000, 20, 20)
 
 
+IGNORED_SIGNALS: Final = "ignored_signals"
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _handle_ignored_signals(config)
     # pytest 9.1 loses the fixtures of a folder to which the command line returns. 9.2 does not.
     config.args.sort()
+
+
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput[IGNORED_SIGNALS] = node.config.stash[_ignored_signals]
+
+
+_ignored_signals = pytest.StashKey[list[int]]()
+
+
+def _handle_ignored_signals(config: pytest.Config) -> None:
+    """Replace ignored signals by handlers that do nothing.
+
+    A background job of a shell ignores SIGINT, and `nohup` SIGHUP. Programs inherit what is ignored, but not handlers,
+    so programs that tests start can be interrupted as usual, and the test run itself goes on.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
+        numbers = [int(n) for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_IGN]
+    else:
+        numbers = worker[IGNORED_SIGNALS]
+    for number in numbers:
+        signal.signal(number, lambda _number, _frame: None)
+    config.stash[_ignored_signals] = numbers
 
 
 @pytest.hookimpl(tryfirst=True)

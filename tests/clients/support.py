@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.local_bedrock.support import REGION
+from tests.support.children import END_SECONDS, child
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".clients" / "bin"
 LLAMA_INDEX = ROOT / ".llama-index" / "bin"
 SCRIPTS = Path(__file__).parent / "scripts"
 HOW_TO_INSTALL = "the clients are not installed: make clients"
-END_SECONDS = 120
 
 
 class ClientError(Exception):
@@ -68,14 +68,13 @@ def environment(url: str) -> dict[str, str]:
 @contextmanager
 def client(script: str, url: str, *, programs: Path = CLIENTS, **variables: str) -> Iterator[Client]:
     """Run a script of this folder with the clients' Python."""
-    process = subprocess.Popen(
+    with child(
         [programs / "python", SCRIPTS / f"{script}.py"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**environment(url), **variables},
-    )
-    with process:
+    ) as process:
         yield Client(process)
         assert process.stdin is not None
         process.stdin.close()
@@ -85,13 +84,12 @@ def client(script: str, url: str, *, programs: Path = CLIENTS, **variables: str)
 @contextmanager
 def local_bedrock(data_dir: Path, *arguments: str) -> Iterator[str]:
     """Run the local Bedrock as users run it; yields its URL."""
-    process = subprocess.Popen(
+    with child(
         [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", data_dir, *arguments],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-    )
-    with process:
+    ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         found = re.search(r"http://[\d.]+:\d+", line)

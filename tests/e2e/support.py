@@ -22,6 +22,7 @@ from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import ENDED, registry_of, statuses_of
 from tests.ragstack_local.support import ragstack
+from tests.support.children import start_child
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -77,7 +78,7 @@ class LocalStack:
     def launch(self) -> None:
         """Begin to start, from another folder than the checkout."""
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = start_child(
                 [RAGSTACK, "up", *self.options, "--", "--quotas"],
                 cwd=self.folder,
                 env=self.env,

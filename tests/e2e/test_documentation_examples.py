@@ -31,6 +31,7 @@ from typer.main import get_command
 
 from ragstack_local.cli import app
 from tests.e2e.support import ROOT, LocalStack, iterate
+from tests.support.children import start_child
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -147,7 +148,7 @@ class Reader:
     def serve(self, code: str) -> None:
         self.leave()
         self.ports = {BEDROCK_PORT: str(free_ports(1)[0])}
-        self.server = server = subprocess.Popen(
+        self.server = server = start_child(
             ["bash", "-c", f"exec {self.here(code).strip()}"],
             cwd=self.folder,
             env=self.env,

@@ -22,6 +22,7 @@ from ragstack_common.settings import as_text, read_settings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
+from tests.support.children import END_SECONDS, child, start_child
 from tests.support.waiting import eventually
 
 T = TypeVar("T")
@@ -172,13 +173,13 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
             corpus.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
     for attempt in range(5):  # on a busy machine a run may have ended before it is interrupted
         home = tmp_path / f"home-{attempt}"
-        process = subprocess.Popen([RAGSTACK, "eval", many], env=environment(home), stdout=subprocess.DEVNULL)
+        process = start_child([RAGSTACK, "eval", many], env=environment(home), stdout=subprocess.DEVNULL)
         (file,) = eventually(partial(_indexes, home))
         eventually(partial(_has_ten_documents, file.parent))
 
         process.send_signal(signal.SIGINT)
 
-        if process.wait(120) != 0:
+        if process.wait(END_SECONDS) != 0:
             break
     assert process.returncode != 0
     assert _count(file.parent, "document") > 0
@@ -187,11 +188,8 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
 
 
 def test_a_run_that_is_killed_leaves_no_process(data: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen([RAGSTACK, "eval", data], env=environment(tmp_path), stdout=subprocess.DEVNULL)
-    (file,) = eventually(partial(_indexes, tmp_path))
-
-    process.kill()
-    process.wait()
+    with child([RAGSTACK, "eval", data], env=environment(tmp_path), stdout=subprocess.DEVNULL):
+        (file,) = eventually(partial(_indexes, tmp_path))
 
     eventually(partial(_is_free, file.parent))
 

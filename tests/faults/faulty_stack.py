@@ -10,6 +10,7 @@ import urllib3
 
 from tests.e2e.support import RAGSTACK, LocalStack
 from tests.faults.proxy import FaultProxy
+from tests.support.children import start_child
 
 VISIBILITY_MARGIN_SECONDS: Final = 8
 """What a killed function had received is delivered again so long after the function's time, not minutes later.
@@ -99,7 +100,7 @@ class FaultyStack(LocalStack):
     def launch(self) -> None:
         unlimited = [part for name in SEARCH_QUOTAS for part in ("--quota", f"{name}=off")]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = start_child(
                 [RAGSTACK, "up", *self.options, "--", "--quotas", *unlimited, "--admin"],
                 cwd=self.folder,
                 env=self.env,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.e2e.support import LocalStack
 from tests.faults.killer import Killer, has_begun, is_busy, workers_of
+from tests.support.children import child
 from tests.support.waiting import eventually
 
 WAITS_FOR_AN_EVENT = "import sys\nprint(flush=True)\nsys.stdin.readline()\n"
@@ -21,16 +22,10 @@ def running(folder: Path, script: str, function: str, mark: str = "home") -> Ite
     program = folder / f"{function}{len(script)}_worker.py"
     program.write_text(script)
     environment = {**os.environ, "POWERTOOLS_SERVICE_NAME": function, "RAGSTACK_DATA": str(folder / mark)}
-    process = subprocess.Popen(
-        [sys.executable, program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
+    with child([sys.executable, program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_function_at_work_is_killed_and_all_others_are_left_alone(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from infra.layers import (
 )
 from infra.target import Target
 from tests.support.aws_service import aws_service
+from tests.support.children import child
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 from tests.support.otlp import collector
 from tests.support.ports import free_ports
@@ -145,7 +146,7 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
             "POWERTOOLS_SERVICE_NAME": "answers",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        with subprocess.Popen(["sh", "-c", script], cwd=ROOT / "lambdas" / "answers", env=env) as server:
+        with child(["sh", "-c", script], cwd=ROOT / "lambdas" / "answers", env=env) as server:
             try:
                 url = f"http://127.0.0.1:{port}"
                 eventually(lambda: server.poll() is not None or answers(f"{url}/health"))

@@ -19,13 +19,13 @@ from local_bedrock.store.database import DataFolderError
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, text_document
+from tests.support.children import END_SECONDS, child
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
 START_LIMIT = 4.0
 """Of the processor's time that its libraries take by themselves."""
 LIBRARIES = "import apsw, boto3, numpy, starlette.applications, typer, uvicorn"
-END_SECONDS = 120
 SEEDS = range(3) if SOAK else range(1)
 ROUNDS = 4 if SOAK else 2
 
@@ -34,23 +34,18 @@ ROUNDS = 4 if SOAK else 2
 def process(data_dir: Path, *options: str) -> Iterator[tuple[Bedrock, "subprocess.Popen[str]", str]]:
     """Run the server as users do, on a free port."""
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(data_dir), *options]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout is not None
-        line = child.stdout.readline()
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
         url = re.search(r"http://\S+:\d+", line)
-        assert url, f"said {line!r} and {child.stderr.read() if child.stderr else ''!r}"
-        yield Bedrock.at(url[0]), child, line
-    finally:
-        if child.poll() is None:
-            child.kill()
-        child.communicate()
+        assert url, f"said {line!r} and {server.stderr.read() if server.stderr else ''!r}"
+        yield Bedrock.at(url[0]), server, line
 
 
-def ended(child: "subprocess.Popen[str]") -> float:
+def ended(process: "subprocess.Popen[str]") -> float:
     """Wait for the end of a process; the seconds that it had a processor."""
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
@@ -60,17 +55,18 @@ def run(*options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_it_starts_soon_announces_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
-    with process(tmp_path) as (bedrock, child, line):
+    with process(tmp_path) as (bedrock, server, line):
         bedrock.knowledge_base("first")
-        child.send_signal(signal.SIGTERM)
-        used = ended(child)
-        errors = child.stderr.read() if child.stderr else ""
-    libraries = subprocess.Popen([sys.executable, "-c", LIBRARIES], text=True)
+        server.send_signal(signal.SIGTERM)
+        used = ended(server)
+        errors = server.stderr.read() if server.stderr else ""
+    with child([sys.executable, "-c", LIBRARIES], text=True) as libraries:
+        needed = ended(libraries)
 
     # Not the time that passed: the machine may be slow, or busy with other tests.
-    assert used < START_LIMIT * ended(libraries)
+    assert used < START_LIMIT * needed
     assert "embedding hashed (1024 dimensions)" in line
-    assert child.returncode == 0
+    assert server.returncode == 0
     assert errors == ""
 
 
@@ -84,21 +80,23 @@ def test_sigterm_right_after_the_announcement_ends_it_cleanly(tmp_path: Path) ->
         "print('ended')\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=120, check=False
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
 def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Path) -> None:
     endless = b"<html><body>" + b"<div><p>word " * 300_000
-    with process(tmp_path) as (bedrock, child, _line):
+    with process(tmp_path) as (bedrock, server, _line):
         source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
         source.ingest(bytes_document("endless", endless, "text/html"))
         eventually(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
-        child.send_signal(signal.SIGTERM)
-        code = child.wait(END_SECONDS)
+        server.send_signal(signal.SIGTERM)
+        code = server.wait(END_SECONDS)
 
-    with process(tmp_path) as (bedrock, _child, _line):
+    with process(tmp_path) as (bedrock, _server, _line):
         again = Source(bedrock, source.knowledge_base_id, source.id)
         status = again.details(custom_identifier("endless"))[0]["status"]
         others = again.ingested(text_document("heron", "Herons stand in the shallow water."))
@@ -118,15 +116,15 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
     s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
     job_id, ids = "", {}
     for _ in range(ROUNDS):
-        with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
+        with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, server, _line):
             if not job_id:
                 source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
                 ids, job_id = source.ids, source.start_job()
             time.sleep(moment.uniform(0, 0.5))
-            os.kill(child.pid, signal.SIGKILL)
-            child.wait(END_SECONDS)
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait(END_SECONDS)
 
-    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _server, _line):
         job = Source(bedrock, ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
 
     assert job["status"] == "COMPLETE"
@@ -150,7 +148,7 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
     custom, scanned = {}, {}
 
     for round_ in range(ROUNDS):
-        with process(tmp_path, *pace) as (bedrock, child, _line):
+        with process(tmp_path, *pace) as (bedrock, server, _line):
             if not custom:
                 base = bedrock.knowledge_base("killed-at-random")
                 custom, scanned = bedrock.custom_source(base).ids, bedrock.s3_source(base, bucket).ids
@@ -169,10 +167,10 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
             except bedrock.agent.exceptions.ConflictException:
                 pass
             time.sleep(moment.uniform(0, 0.7))
-            os.kill(child.pid, signal.SIGKILL)
-            child.wait(END_SECONDS)
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait(END_SECONDS)
 
-    with process(tmp_path, *pace) as (bedrock, _child, _line):
+    with process(tmp_path, *pace) as (bedrock, _server, _line):
         source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
         names = sorted(expected)
         settled = {

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from threadpoolctl import threadpool_info
 
 from local_bedrock.server import running
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
+from tests.support.children import END_SECONDS, child
 
 LIST = "/knowledgebases/"
 
@@ -57,9 +57,6 @@ def test_a_request_without_a_signature_is_answered(url: str) -> None:
 
 def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(tmp_path)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    url = child.stdout.readline().split("Local Bedrock on ")[1].split(",")[0]
     answered = threading.Semaphore(0)
     broken: list[str] = []
 
@@ -75,17 +72,20 @@ def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path) -> None
                 broken.append(str(answer.status))
             answered.release()
 
-    clients = [threading.Thread(target=ask_until_it_ends) for _ in range(16)]
-    for thread in clients:
-        thread.start()
-    for _ in range(100):
-        answered.acquire(timeout=30)
-    os.kill(child.pid, signal.SIGINT)
-    _, errors = child.communicate(timeout=30)
-    for thread in clients:
-        thread.join(30)
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().split("Local Bedrock on ")[1].split(",")[0]
+        clients = [threading.Thread(target=ask_until_it_ends) for _ in range(16)]
+        for thread in clients:
+            thread.start()
+        for _ in range(100):
+            assert answered.acquire(timeout=END_SECONDS)
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=END_SECONDS)
+        for thread in clients:
+            thread.join(END_SECONDS)
 
-    assert child.returncode == 0
+    assert server.returncode == 0
     assert errors == ""
     assert broken == []
 

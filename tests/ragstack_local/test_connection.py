@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from ragstack_local import running
 from ragstack_local.connection import Connection, Project, local_environment
 from ragstack_local.errors import StackError
 from tests.ragstack_local.support import aws, running_stack, stack_at
+from tests.support.children import END_SECONDS, child
 
 OUTPUTS = {
     "RagStackStorage": {
@@ -134,11 +134,12 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
         "    print('up', flush=True)\n"
         "    time.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE) as holder:
+    with child([sys.executable, "-c", code, file], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         held = running.read(file)
-        holder.send_signal(signal.SIGKILL)
+        holder.kill()
+        holder.wait(END_SECONDS)
 
     assert held == {"process_id": os.getpid()}
     assert json.loads(file.read_text())["process_id"] == os.getpid()

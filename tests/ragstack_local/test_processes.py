@@ -17,6 +17,7 @@ from ragstack_local import running
 from ragstack_local.errors import StackError
 from ragstack_local.stack import processes
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
+from tests.support.children import child
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = "sleep 60 & sleep 60 & echo started; wait"
@@ -191,15 +192,15 @@ def test_an_incomplete_or_stale_note_is_removed(tmp_path: Path, text: str) -> No
 
 
 def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
-    child = "from local_bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
+    guarded = "from local_bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
     parent = (
         "import os, sys, time; from pathlib import Path; from ragstack_local.stack.processes import Child\n"
-        f"command = [sys.executable, '-u', '-c', {child!r}]\n"
+        f"command = [sys.executable, '-u', '-c', {guarded!r}]\n"
         "child = Child.start('x', command, os.environ, Path('log'), ends_with_parent=True)\n"
         "child.wait_until(lambda: 'up' in Path('log').read_text(), 60)\n"
         "print(child.process.pid, flush=True); time.sleep(60)\n"
     )
-    with subprocess.Popen(
+    with child(
         [sys.executable, "-c", parent],
         stdout=subprocess.PIPE,
         cwd=tmp_path,

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_local.cli import app
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
+from tests.support.children import END_SECONDS, child
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -178,22 +179,18 @@ def test_what_is_passed_on_to_the_bedrock_is_checked_before_anything_starts(
 def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index"]
     env = {**os.environ, "COLUMNS": "400", "PYTHONUNBUFFERED": "1"}
-    server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
+    with child(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         line = server.stdout.readline()
         url = line.split("Local Bedrock on ")[1].split(",")[0]
 
         health = urllib3.request("GET", f"{url}/health", timeout=30).json()
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=60)
+        _, errors = server.communicate(timeout=END_SECONDS)
 
         assert health["status"] == "ok"
         assert server.returncode in (0, 130)
         assert "Traceback" not in errors
-    finally:
-        server.kill()
-        server.communicate()
 
 
 @pytest.mark.parametrize(

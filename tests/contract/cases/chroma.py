@@ -17,6 +17,7 @@ from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case, Make
 from tests.contract.documents import Document
+from tests.support.children import child
 
 COLLECTION = "contract"
 PATIENT = {"timeout_seconds": PATIENCE_SECONDS}
@@ -50,15 +51,10 @@ def server(folder: Path) -> Iterator[int]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1", "--port", str(port)]
-        with subprocess.Popen(
-            [*command, "--path", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            try:
-                if _is_up(process, port):
-                    yield port
-                    return
-            finally:
-                process.terminate()
+        with child([*command, "--path", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            if _is_up(process, port):
+                yield port
+                return
     raise TimeoutError("the Chroma server did not start")
 
 

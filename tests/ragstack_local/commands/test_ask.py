@@ -16,6 +16,7 @@ from ragstack_local import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.ragstack_local.test_foreign_text import ATTACK, controls_in
+from tests.support.children import END_SECONDS, child
 from tests.support.waiting import eventually
 
 
@@ -215,17 +216,13 @@ def test_words_are_wrapped_whole_however_they_arrive(monkeypatch: pytest.MonkeyP
 def test_ctrl_c_stops_the_answer_and_the_connection(stack: Path, api: Api) -> None:
     api.will_stream(*list(events(response()))[:3], FOREVER)
     command = [RAGSTACK, "ask", QUESTION, "--api-url", api.url]
-    asking = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     shown = "“One API".encode()
-    try:
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
         assert asking.stdout is not None
         assert asking.stdout.read(len(shown)) == shown
 
         asking.send_signal(signal.SIGINT)
-        _, errors = asking.communicate()
+        _, errors = asking.communicate(timeout=END_SECONDS)
 
         assert (asking.returncode, errors) == (130, b"Stopped.\n")
         eventually(api.closed.is_set)
-    finally:
-        asking.kill()
-        asking.communicate()

@@ -3,8 +3,8 @@
 import json
 import os
 import pty
+import select
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from tests.ragstack_local.answer_events import QUESTION, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
+from tests.support.children import END_SECONDS, child
 from tests.support.waiting import eventually
 
 CORPORA: dict[str, Any] = {"corpora": [{"name": "people"}, {"name": "product"}], "complete": True}
@@ -88,18 +89,18 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
     api.will_stream(*list(events(response()))[:3], FOREVER)
     terminal, own = pty.openpty()
     command = [RAGSTACK, "chat", "--api-url", api.url]
-    chatting = subprocess.Popen(command, stdin=own, stdout=own, stderr=own, start_new_session=True)
-    os.close(own)  # so that reading ends with the process
     shown = b""
 
     def reads(words: str) -> None:
         """Read until these words come after those that were read before."""
         nonlocal shown
         while words.encode() not in shown:
+            assert select.select([terminal], [], [], END_SECONDS)[0], f"{words!r} did not come after {shown!r}"
             shown += os.read(terminal, 1000)
         shown = shown.partition(words.encode())[2]
 
-    try:
+    with child(command, stdin=own, stdout=own, stderr=own, start_new_session=True) as chatting:
+        os.close(own)  # so that reading ends with the process
         reads("> ")
         os.write(terminal, f"{QUESTION}\n".encode())
         reads("“One")
@@ -109,8 +110,5 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         reads("> ")
         chatting.send_signal(signal.SIGINT)
 
-        assert chatting.wait() == 130
-    finally:
-        chatting.kill()
-        chatting.wait()
-        os.close(terminal)
+        assert chatting.wait(END_SECONDS) == 130
+    os.close(terminal)

@@ -20,6 +20,7 @@ from ragstack_local.connection import Connection
 from ragstack_local.uploads import select
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
+from tests.support.children import start_child
 from tests.support.waiting import eventually
 
 
@@ -217,7 +218,7 @@ def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subproc
     command = [RAGSTACK, *map(str, arguments)]
     env = {**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}
     with log.open("w") as output:
-        return subprocess.Popen(command, env=env, cwd=data, stdout=output, stderr=subprocess.STDOUT, text=True)
+        return start_child(command, env=env, cwd=data, stdout=output, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.fixture

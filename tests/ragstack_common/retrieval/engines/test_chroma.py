@@ -28,6 +28,7 @@ chromadb = pytest.importorskip("chromadb")
 from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend  # noqa: E402 - after the extra is known to be there
 from tests.contract.cases.chroma import fill, quiet  # noqa: E402 - the same
 from tests.contract.documents import DOCUMENTS  # noqa: E402 - the same
+from tests.support.children import child  # noqa: E402 - the same
 
 NAME = "handbook"
 PUMP = "grease the bearings of the water pump"
@@ -65,9 +66,7 @@ def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
         "    exec(step)\n"
         "    print('done', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with child([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         told, heard = process.stdin, process.stdout

@@ -1,0 +1,48 @@
+"""The settings of all tests."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.children import END_SECONDS, start_child
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).parents[1]
+INTERRUPTS = "tests/ragstack_local/test_processes.py::test_a_signal_interrupts"
+
+
+def test_signals_work_where_a_shell_ignores_them() -> None:
+    """A background job ignores SIGINT, and nohup SIGHUP; programs inherit that."""
+    command = f"trap '' INT HUP; exec {sys.executable} -m pytest -q -n 1 -p no:cacheprovider {INTERRUPTS}"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=ROOT, env=environment, capture_output=True, timeout=END_SECONDS, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_killed_test_run_leaves_no_program_running(tmp_path: Path) -> None:
+    program = "from tests.support.children import start_child as start; import time; start(['sh', '-c', '{}']).wait()"
+    writes = "exec 3>pipe; echo started >&3; exec sleep 600"
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = start_child([sys.executable, "-c", program.format(writes)], cwd=tmp_path, env=environment)
+    eventually(lambda: _reads(pipe) == b"started\n")
+
+    run.send_signal(signal.SIGKILL)
+    run.wait(END_SECONDS)
+
+    eventually(lambda: _reads(pipe) == b"")  # no writer is left
+    os.close(pipe)
+
+
+def _reads(pipe: int) -> bytes | None:
+    try:
+        return os.read(pipe, 100)
+    except BlockingIOError:
+        return None
