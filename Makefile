@@ -137,7 +137,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
 	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
-	$(BIN)/$(LOCK) --extra answers --extra mcp --constraint requirements.txt --output-file requirements-answers.txt
+	$(BIN)/$(LOCK) --extra answers --constraint requirements.txt --output-file requirements-answers.txt
 	$(BIN)/uv pip compile requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
 	  --python-version 3.11 --python-platform linux --quiet --no-header --output-file requirements-milvus.txt
 	$(BIN)/$(LOCK) --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt

@@ -9,8 +9,8 @@ from ragstack_common.errors import MissingPackageError, needs_extra
 def main() -> None:
     """Run the command line."""
     try:
-        with needs_extra("local", "The command line"):
-            from ragstack_local import cli  # noqa: PLC0415 - imports typer and rich
+        with needs_extra("client", "The command line"):
+            from ragstack_local import cli  # noqa: PLC0415 - imports typer
     except MissingPackageError as error:
         if sys.argv[1:] == ["--version"]:
             sys.stdout.write(f"{DISTRIBUTION} {__version__}\n")

@@ -1,27 +1,79 @@
-"""The command line `ragstack`: its commands, and how it reports errors."""
+"""The command line `ragstack`: its commands, each imported when it is first used, and how it reports errors."""
 
-import inspect
-from importlib.metadata import entry_points
-from typing import Annotated, Final, NoReturn
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
-from rich.text import Text
+from typer.core import TyperGroup
 
-from local_bedrock.command import bedrock
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
-from ragstack_local import display
-from ragstack_local.commands import ask, build, chat, delete, failures, ingest, mcp, query, reconcile, stack, status
-from ragstack_local.connection import DATA_VARIABLE
-from ragstack_local.targets import API_URL_VARIABLE, FAILED
+from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
 
+COMMANDS: Final = {
+    "up": "ragstack_local.commands.stack:up",
+    "demo": "ragstack_local.commands.stack:demo",
+    "down": "ragstack_local.commands.stack:down",
+    "env": "ragstack_local.commands.stack:env",
+    "bedrock": "local_bedrock.command:bedrock",
+    "ingest": "ragstack_local.commands.ingest:ingest",
+    "status": "ragstack_local.commands.status:status",
+    "delete": "ragstack_local.commands.delete:delete",
+    "failures": "ragstack_local.commands.failures:failures",
+    "replay": "ragstack_local.commands.failures:replay",
+    "discard": "ragstack_local.commands.failures:discard",
+    "reconcile": "ragstack_local.commands.reconcile:reconcile",
+    "query": "ragstack_local.commands.query:query",
+    "ask": "ragstack_local.commands.ask:ask",
+    "chat": "ragstack_local.commands.chat:chat",
+    "corpora": "ragstack_local.commands.query:corpora",
+    "versions": "ragstack_local.commands.query:versions",
+    "facets": "ragstack_local.commands.query:facets",
+    "build": "ragstack_local.commands.build:build",
+    "mcp": "ragstack_local.commands.mcp:mcp",
+}
+"""Module and function of each command, in the order of the help. The function's docstring is the command's help."""
+
+
+class _Commands(Mapping[str, Any]):
+    """Typer's commands by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_points())
+
+    def __len__(self) -> int:
+        return len(_points())
+
+
+class _LazyGroup(TyperGroup):
+    """Lists commands without their modules, whose imports take ten times as long as the rest."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()  # type: ignore[assignment] # nothing is added later
+
+    def list_commands(self, _: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary(point)) for name, point in _points().items()])
+
+
 app = typer.Typer(
     name="ragstack",
+    cls=_LazyGroup,
     no_args_is_help=True,
     # Plain help joins the lines of a paragraph, and shows every option in full on a narrow terminal.
     rich_markup_mode=None,
@@ -42,7 +94,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        display.console.print(f"{DISTRIBUTION} {__version__}")
+        typer.echo(f"{DISTRIBUTION} {__version__}")
         raise typer.Exit
 
 
@@ -54,46 +106,50 @@ def _ragstack(
 ) -> None: ...
 
 
-for _command in (
-    stack.up,
-    stack.demo,
-    stack.down,
-    stack.env,
-    bedrock,
-    ingest.ingest,
-    status.status,
-    delete.delete,
-    failures.failures,
-    failures.replay,
-    failures.discard,
-    reconcile.reconcile,
-    query.query,
-    ask.ask,
-    chat.chat,
-    query.corpora,
-    query.versions,
-    query.facets,
-    build.build,
-    mcp.mcp,
-):
-    app.command()(_command)
-for _point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-    app.command(_point.name)(_point.load())
-for _registered in app.registered_commands:
-    # The whole first paragraph: Click would cut it.
-    _registered.short_help = " ".join((inspect.getdoc(_registered.callback) or "").partition("\n\n")[0].split())
+@cache
+def _points() -> dict[str, EntryPoint]:
+    own = (EntryPoint(name, value, ENTRY_POINTS) for name, value in COMMANDS.items())
+    registered = sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
+    return {point.name: point for point in (*own, *registered)}
+
+
+@cache
+def _load(name: str) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command(name)(_points()[name].load())
+    return typer.main.get_command(alone)
+
+
+def _summary(point: EntryPoint) -> str:
+    """Read the whole first paragraph of a command's docstring, which Click would cut, from the source of its module."""
+    spec = find_spec(point.module)
+    module = ast.parse(Path(str(spec.origin)).read_bytes() if spec else b"")
+    functions = (each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == point.attr)
+    return " ".join(str(ast.get_docstring(next(functions))).partition("\n\n")[0].split())
 
 
 def main() -> None:
     """Run the command line; print a user's mistake as one line without a traceback."""
     try:
         app()
-    except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
+    except (RagStackError, OSError) as error:
         _fail(error)
     except ModuleNotFoundError as error:
         _fail(MissingPackageError("This command", error.name, "local"))
+    except Exception as error:
+        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - slow to import
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+        if not isinstance(error, ClientError | BotoCoreError | Boto3Error):
+            raise
+        _fail(error)
 
 
 def _fail(error: Exception) -> NoReturn:
+    from rich.text import Text  # noqa: PLC0415 - the help does without
+
+    from ragstack_local import display  # noqa: PLC0415
+    from ragstack_local.targets import FAILED  # noqa: PLC0415
+
     display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
     raise SystemExit(FAILED) from None

@@ -13,15 +13,13 @@ from botocore.config import Config
 
 from local_bedrock.options import LOCAL
 from ragstack_local import running
+from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
 OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
-
-DATA_VARIABLE: Final = "RAGSTACK_DATA"
-"""Replaces the folder .ragstack, for a second local stack next to the first."""
 
 BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
     f"AWS_ENDPOINT_URL_{service}"

@@ -12,11 +12,8 @@ import typer
 from ragstack_common.errors import ConfigurationError
 from ragstack_local.api_client import ApiClient
 from ragstack_local.connection import DEFAULT_PREFIX, Connection, Project
+from ragstack_local.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
 from ragstack_local.errors import StackError
-
-API_URL_VARIABLE: Final = "RAGSTACK_API_URL"
-API_KEY_VARIABLE: Final = "RAGSTACK_API_KEY"
-TOKEN_VARIABLE: Final = "RAGSTACK_TOKEN"  # noqa: S105 - its name, not a token
 
 NOTHING_FOUND: Final = 1
 """Exit code if nothing was found, or a document is not searchable."""

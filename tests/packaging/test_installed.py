@@ -97,7 +97,7 @@ def test_a_plain_install_searches_bedrock_and_says_what_the_rest_needs(
 
     assert (bare.returncode, bare.stdout) == (3, "")
     assert bare.stderr.count("\n") == 1
-    assert "pip install 'ragstack-kb[local]'" in bare.stderr
+    assert "pip install 'ragstack-kb[client]'" in bare.stderr
     assert (version.returncode, version.stdout) == (0, f"{DISTRIBUTION} {__version__}\n")
     assert searched.returncode == 0, searched.stdout + searched.stderr
 

@@ -115,15 +115,17 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
 
 
-@pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("local_bedrock", 2)])
-def test_the_command_without_its_packages_says_what_to_install(module: str, exit_code: int) -> None:
+@pytest.mark.parametrize(
+    ("module", "extra", "exit_code"), [("ragstack_local", "client", 3), ("local_bedrock", "local", 2)]
+)
+def test_the_command_without_its_packages_says_what_to_install(module: str, extra: str, exit_code: int) -> None:
     blocked = BLOCKED.format(names={"typer"})
     code = f"{blocked}\nsys.argv = ['ragstack']; from {module}.__main__ import main; main()"
 
     done = run("-c", code)
 
     assert done.returncode == exit_code
-    assert re.fullmatch(r"Error: .*typer.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
+    assert re.fullmatch(rf"Error: .*typer.*pip install 'ragstack-kb\[{extra}\]'\n", done.stderr)
 
 
 def test_a_command_that_needs_a_missing_package_says_so_in_one_line(tmp_path: Path) -> None:

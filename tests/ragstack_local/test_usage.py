@@ -14,7 +14,7 @@ import chromadb
 import pytest
 import urllib3
 from typer.core import TyperCommand
-from typer.main import get_command_from_info
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
@@ -24,9 +24,7 @@ from tests.support.children import END_SECONDS, child
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-COMMAND_OBJECTS = [
-    get_command_from_info(each, pretty_exceptions_short=True, rich_markup_mode=None) for each in app.registered_commands
-]
+COMMAND_OBJECTS = list(get_command(app).commands.values())  # type: ignore[attr-defined]
 COMMANDS = (
     *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
     *("failures", "replay", "discard", "reconcile"),
@@ -398,8 +396,50 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
         "httpx2",
         "ragstack_common.retrieval",
     )
-    code = f"import ragstack_local.cli, sys; print([name for name in {heavy} if name in sys.modules])"
+    loaded = "import sys; from typer.main import get_command; from ragstack_local.cli import app;"
+    loaded += " list(get_command(app).commands.values());"
+    code = f"{loaded} print([name for name in {heavy} if name in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+LIGHT = {"typer", "annotated_doc", "click", "shellingham", "typing_extensions"}
+"""All packages that the command line imports before it knows the command."""
+
+LIGHT_MODULES = {
+    *("ragstack_common", "ragstack_common.errors", "ragstack_local", "ragstack_local.__main__", "ragstack_local.cli"),
+    *("ragstack_local.commands", "ragstack_local.environment", "local_bedrock", "evaluation"),
+}
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_help_and_the_version_import_no_command(option: str) -> None:
+    own = [path.name for path in ROOT.iterdir() if (path / "py.typed").is_file()]
+    code = f"""
+import sys
+before = set(sys.modules)
+from ragstack_local.__main__ import main
+sys.argv = ["ragstack", {option!r}]
+try:
+    main()
+finally:
+    print(*set(sys.modules) - before, file=sys.stderr)
+"""
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    packages = {name.partition(".")[0] for name in done.stderr.split()} - sys.stdlib_module_names
+    modules = {name for name in done.stderr.split() if name.partition(".")[0] in own}
+    assert packages - set(own) - LIGHT == set()
+    assert modules - LIGHT_MODULES == set()
+
+
+def test_the_help_lists_each_command_with_its_docstring() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    listed = " ".join(done.output.partition("Commands:")[2].split())
+    for command in COMMAND_OBJECTS:
+        summary = " ".join((command.help or "").partition("\n\n")[0].split())
+        assert f"{command.name} {summary}" in listed.replace("- ", "-")
