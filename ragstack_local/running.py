@@ -23,20 +23,27 @@ READING_SECONDS: Final = 0.01
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 
-_LOGS: Final = "logs"
-_TEMPORARY: Final = "temporary"
+IN_USE: Final = "in-use"
+"""The file that a stack leaves in its data folder until it ends cleanly."""
+
+LOGS: Final = "logs"
+"""Below the data folder: the logs of the stack's processes."""
+
+TEMPORARY: Final = "unpacked-functions"
+"""Below the data folder: MiniStack unpacks functions there, about 40 MB for each worker. Removed after each run."""
+
+_DATA: Final = "data"
 
 
 @contextmanager
-def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Hold the lock of the running stack; yields a function that publishes where the stack is.
 
     Processes and files left by a killed stack are cleaned up first.
 
     Args:
         file: Records where the stack is.
-        logs: The folder of the logs of the stack's processes.
-        temporary: The folder of the stack's temporary files.
+        data: The stack's data folder.
 
     Raises:
         StackError: Another stack is running.
@@ -58,7 +65,7 @@ def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Ma
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
-            own = {"process_id": os.getpid(), _LOGS: str(logs), _TEMPORARY: str(temporary)}
+            own = {"process_id": os.getpid(), _DATA: str(data)}
             held.write(json.dumps({**own, **fields}, indent=2))
             held.flush()
 
@@ -76,12 +83,13 @@ def read(file: Path) -> dict[str, Any] | None:
         with file.open() as text:
             if _lock(text, fcntl.LOCK_SH):
                 return None
-            fields = dict(json.load(text))
-            return {name: value for name, value in fields.items() if name not in (_LOGS, _TEMPORARY)}
+            fields = json.load(text)
     except OSError:
         return None
     except ValueError:
         return {}  # the file is being written
+    is_written = isinstance(fields, dict) and isinstance(fields.get("process_id"), int)
+    return {name: value for name, value in fields.items() if name != _DATA} if is_written else {}
 
 
 def clean_up(file: Path) -> bool:
@@ -99,11 +107,19 @@ def clean_up(file: Path) -> bool:
 
 
 def _end_leftovers(announced: str) -> None:
-    # Empty after an orderly end; incomplete after an early kill.
-    with suppress(ValueError, KeyError):
-        left = json.loads(announced)
-        end_leftovers(Path(left[_LOGS]))
-        shutil.rmtree(left[_TEMPORARY], ignore_errors=True)
+    """End the processes of a killed stack and remove its temporary files.
+
+    The record is only trusted to name a data folder. That folder must have the file that a killed stack leaves, and
+    nothing but the stack's own subfolder of it is removed.
+    """
+    try:
+        fields = json.loads(announced)
+    except ValueError:  # empty after an orderly end; incomplete after an early kill
+        return
+    named = fields.get(_DATA) if isinstance(fields, dict) else None
+    if isinstance(named, str) and (data := Path(named)).is_absolute() and (data / IN_USE).is_file():
+        end_leftovers(data / LOGS)
+        shutil.rmtree(data / TEMPORARY, ignore_errors=True)
 
 
 def _lock(file: IO[str], how: int) -> bool:
@@ -127,8 +143,8 @@ def forget(log: Path) -> None:
 def end_leftovers(logs: Path) -> None:
     """End the processes whose notes are in a folder of logs, and everything they started."""
     for found in sorted(logs.glob("*.pid")):
-        number, _, started = found.read_text().partition(" ")
-        if number.isdigit() and int(number) > 1:  # 0 would be this process's own group
+        number, _, started = found.read_text(errors="replace").partition(" ")
+        if number.isdecimal() and int(number) > 1:  # 0 would be this process's own group
             _end_leftover(int(number), started)
         found.unlink(missing_ok=True)
 

@@ -91,7 +91,7 @@ def local_stack(
     with ExitStack() as cleanup:
         cleanup.enter_context(raised_interrupts())
         cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
-        announce = cleanup.enter_context(running.announcing(project.running, _logs(options), _temporary(options)))
+        announce = cleanup.enter_context(running.announcing(project.running, options.data))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
@@ -191,12 +191,11 @@ def _start_answers(project: Project, options: StackOptions, aws_endpoint: str) -
 
 
 def _temporary(options: StackOptions) -> Path:
-    """The folder into which MiniStack unpacks functions, about 40 MB for each worker."""
-    return options.data / "tmp"
+    return options.data / running.TEMPORARY
 
 
 def _logs(options: StackOptions) -> Path:
-    return options.data / "logs"
+    return options.data / running.LOGS
 
 
 def _answers(url: str) -> bool:

@@ -24,6 +24,7 @@ from ragstack_common.ingestion import (
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
+from ragstack_local import running
 from ragstack_local.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
@@ -76,7 +77,7 @@ class DataFolder:
 
     @property
     def _in_use(self) -> Path:
-        return self.path / "in-use"
+        return self.path / running.IN_USE
 
     @property
     def _aside(self) -> Path:

@@ -112,13 +112,13 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
     stack.process.kill()
     stack.process.wait(STOP_SECONDS)
     eventually(lambda: not stack.processes(), STOP_SECONDS)
-    unpacked = list((stack.folder / "data/tmp").iterdir())
+    unpacked = list((stack.folder / "data/unpacked-functions").iterdir())
     done = stack.run("down")
     again = stack.run("down")
 
     assert children
     assert unpacked
-    assert not (stack.folder / "data/tmp").exists()
+    assert not (stack.folder / "data/unpacked-functions").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert "a killed local stack" in done.stdout
     assert (again.returncode, "No local stack is running" in again.stderr) == (3, True)
@@ -210,7 +210,7 @@ def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, n
             # Killed processes are gone a moment later.
             assert eventually(lambda: not early.processes())
             assert list(early.folder.glob("data/logs/*.pid")) == []
-            assert not (early.folder / "data/tmp").exists()
+            assert not (early.folder / "data/unpacked-functions").exists()
 
         assert left
     finally:

@@ -76,7 +76,7 @@ def stack_at(**more: Any) -> Connection:
 @contextmanager
 def running_stack(data: Path, connection: Connection) -> Iterator[None]:
     """Be the process that keeps a stack up."""
-    with running.announcing(data / "running.json", data / "logs", data / "tmp") as announce:
+    with running.announcing(data / "running.json", data) as announce:
         announce({**asdict(connection), "process_id": os.getpid()})
         yield
 

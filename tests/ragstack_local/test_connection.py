@@ -105,7 +105,7 @@ def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
 def test_a_stack_that_is_still_starting_is_said_to_be(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
 
-    with running.announcing(file, tmp_path, tmp_path / "tmp"), pytest.raises(StackError, match="is still starting"):
+    with running.announcing(file, tmp_path), pytest.raises(StackError, match="is still starting"):
         Connection.of_running_stack(file)
 
 
@@ -129,7 +129,7 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
         "import sys, time, pathlib\n"
         "from ragstack_local import running\n"
         "file = pathlib.Path(sys.argv[1])\n"
-        "with running.announcing(file, file.parent, file.parent / 'tmp') as announce:\n"
+        "with running.announcing(file, file.parent) as announce:\n"
         f"    announce({{'process_id': {os.getpid()}}})\n"
         "    print('up', flush=True)\n"
         "    time.sleep(60)\n"
@@ -154,7 +154,7 @@ def test_a_reader_does_not_keep_a_stack_from_starting(tmp_path: Path) -> None:
         fcntl.flock(read, fcntl.LOCK_SH)
         ending = threading.Timer(0.1, fcntl.flock, (read, fcntl.LOCK_UN))
         ending.start()
-        with running.announcing(file, tmp_path, tmp_path / "tmp"):
+        with running.announcing(file, tmp_path):
             held = running.read(file)
         ending.join()
 
@@ -167,30 +167,78 @@ def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) ->
     with (
         running_stack(tmp_path, stack_at()),
         pytest.raises(StackError, match="running already"),
-        running.announcing(file, tmp_path, tmp_path / "tmp"),
+        running.announcing(file, tmp_path),
     ):
         pass
 
     with running_stack(tmp_path, stack_at()):
-        with pytest.raises(StackError), running.announcing(file, tmp_path, tmp_path / "tmp"):
+        with pytest.raises(StackError), running.announcing(file, tmp_path):
             pass
         assert Connection.of_running_stack(file).bucket == "documents"
 
 
 @pytest.mark.parametrize("next_command", ["down", "up"])
 def test_the_temporary_files_of_a_killed_stack_are_removed(tmp_path: Path, next_command: str) -> None:
-    file, temporary = tmp_path / "running.json", tmp_path / "tmp"
+    file, data = tmp_path / "running.json", tmp_path / "data"
+    temporary = data / running.TEMPORARY
     (temporary / "function").mkdir(parents=True)
     (temporary / "function" / "handler.py").write_text("")
-    file.write_text(json.dumps({"logs": str(tmp_path / "logs"), "temporary": str(temporary)}))
+    (data / running.IN_USE).touch()
+    file.write_text(json.dumps({"process_id": 1, "data": str(data)}))
 
     if next_command == "down":
         assert running.clean_up(file)
     else:
-        with running.announcing(file, tmp_path / "logs", temporary):
+        with running.announcing(file, data):
             pass
 
     assert not temporary.exists()
+    assert data.exists()
+
+
+@pytest.mark.parametrize("next_command", ["down", "up"])
+@pytest.mark.parametrize("name", ["data", "temporary", "logs"])
+def test_a_record_cannot_have_a_strange_folder_removed(tmp_path: Path, name: str, next_command: str) -> None:
+    file, strange = tmp_path / "running.json", tmp_path / "strange"
+    for folder in (strange, strange / running.TEMPORARY, strange / running.LOGS):
+        folder.mkdir()
+        (folder / "kept.pid").write_text(f"{os.getpid()} kept")
+    before = sorted(strange.rglob("*"))
+    file.write_text(json.dumps({"process_id": 1, name: str(strange)}))
+
+    if next_command == "down":
+        running.clean_up(file)
+    else:
+        with running.announcing(file, tmp_path / "own"):
+            pass
+
+    assert sorted(strange.rglob("*")) == before
+
+
+def test_a_linked_folder_of_temporary_files_is_not_followed(tmp_path: Path) -> None:
+    file, data, elsewhere = tmp_path / "running.json", tmp_path / "data", tmp_path / "elsewhere"
+    for folder in (data, elsewhere):
+        folder.mkdir()
+        (folder / running.IN_USE).touch()
+    (data / running.TEMPORARY).symlink_to(elsewhere)
+    file.write_text(json.dumps({"process_id": 1, "data": str(data)}))
+
+    running.clean_up(file)
+
+    assert (elsewhere / running.IN_USE).exists()
+
+
+@pytest.mark.parametrize("content", ["[]", '"text"', "{}", '{"process_id": "1", "data": 7}', '{"data": "."}', "\x00"])
+def test_a_record_of_another_form_is_no_stack(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "running.json"
+    file.write_text(content)
+
+    with file.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        found = running.read(file)
+
+    assert found == {}
+    assert running.clean_up(file)
 
 
 def test_local_clients_know_nothing_of_the_users_settings(
