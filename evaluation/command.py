@@ -387,7 +387,9 @@ def _new_folder(folder: Path, data: "DataSet") -> Path:
 
 
 def _stack() -> Connection:
-    return Connection.of_running_stack(Project.find().running)
+    connection = Connection.of_running_stack(Project.find().running)
+    display.errors.print(connection.described, style="dim", soft_wrap=True)
+    return connection
 
 
 def _forget(data: "DataSet", setups: "Sequence[Setup]", folder: Path) -> None:

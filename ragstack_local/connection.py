@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -26,6 +27,12 @@ BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
     for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")
 )
 """Where AWS SDKs look for the endpoints of the services that the local Bedrock serves."""
+
+LOCAL_CREDENTIALS: Final = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local")
+LOCAL_REGIONS: Final = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), LOCAL_REGION)
+
+NAMES: Final = ("API", "ANSWERS", "BUCKET", "KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID")
+"""Variables of `ragstack env` that AWS SDKs do not read."""
 
 OTHER_STORE: Final = "OTHER"
 """A vector store with unknown limits, among ``config.VECTOR_STORES``."""
@@ -106,6 +113,7 @@ class Connection:
     bedrock_endpoint: str | None = None
     answers_url: str | None = None  # where answers stream, if not at the API's URL
     process_id: int | None = None
+    deployed_to: str | None = None  # the prefix, the Region and the account of a stack on AWS
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, Mapping[str, str]], prefix: str, **local: Any) -> "Connection":
@@ -170,7 +178,12 @@ class Connection:
                     ) from None
                 raise
             outputs[prefix + part] = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
-        return cls.from_outputs(outputs, prefix)
+        region, account = stack["StackId"].split(":")[3:5]
+        where = f"{prefix} on AWS, Region {region}, account {account}"
+        endpoint = cloudformation.meta.endpoint_url
+        if not str(urlsplit(endpoint).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws")):
+            where += f", at {endpoint}"
+        return cls.from_outputs(outputs, prefix, deployed_to=where)
 
     @property
     def is_local(self) -> bool:
@@ -178,20 +191,19 @@ class Connection:
         return self.aws_endpoint is not None
 
     @property
+    def described(self) -> str:
+        """Which stack this is, in one line."""
+        return f"Stack: {self.deployed_to or f'local, {self.aws_endpoint}'}"
+
+    @property
     def variables(self) -> dict[str, str]:
         """The environment variables that AWS SDKs and the examples in the documentation read."""
-        found = {
-            "API": self.api_url,
-            "ANSWERS": self.answers_url or self.api_url,
-            "BUCKET": self.bucket,
-            "KNOWLEDGE_BASE_ID": self.knowledge_base_id,
-            "DATA_SOURCE_ID": self.data_source_id,
-        }
+        answers_url = self.answers_url or self.api_url
+        values = (self.api_url, answers_url, self.bucket, self.knowledge_base_id, self.data_source_id)
+        found = dict(zip(NAMES, values, strict=True))
         if self.is_local:
             local = {name: str(self.bedrock_endpoint) for name in BEDROCK_ENDPOINT_VARIABLES}
-            credentials = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local")
-            regions = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), LOCAL_REGION)
-            found |= {**credentials, **regions, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
+            found |= {**LOCAL_CREDENTIALS, **LOCAL_REGIONS, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
         return found
 
     def client(self, service: str) -> Any:

@@ -3,15 +3,19 @@
 import inspect
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, Final, get_type_hints
+from urllib.parse import urlsplit
 
 import typer
+from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from ragstack_common.errors import ConfigurationError
-from ragstack_local.api_client import ApiClient
-from ragstack_local.connection import DEFAULT_PREFIX, Connection, Project
+from ragstack_local import display
+from ragstack_local.api_client import LOOPBACK, ApiClient
+from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
 from ragstack_local.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
 from ragstack_local.errors import StackError
 
@@ -27,7 +31,9 @@ INTERRUPTED: Final = 130
 OnAws = Annotated[
     bool,
     typer.Option(
-        "--aws", help="Use the stack deployed to AWS instead of the local one; needs AWS credentials for its services."
+        "--aws",
+        help="Use the stack deployed to AWS instead of the local one; needs AWS credentials for its services. The"
+        " variables of `ragstack env` do not count.",
     ),
 ]
 Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]
@@ -52,6 +58,45 @@ Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the final
 Timeout = Annotated[float, typer.Option(help="Maximum seconds to wait.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
+_announced: ContextVar[set[str] | None] = ContextVar("announced", default=None)
+"""The lines that this command has printed about its stack; None if it prints JSON."""
+
+
+def announce(where: str) -> None:
+    """Print which stack the command uses, once, on the error stream; nothing if the command prints JSON."""
+    printed = _announced.get()
+    if printed is not None and where not in printed:
+        printed.add(where)
+        display.errors.print(where, style="dim", soft_wrap=True)
+
+
+def local_settings() -> list[str]:
+    """Return the names of environment variables that lead AWS SDKs to a local stack, as `ragstack env` sets them.
+
+    These are endpoints on this machine, and with the local credentials also these and the local region.
+    """
+    found = [name for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL") and _is_here(value)]
+    if all(os.environ.get(name) == value for name, value in LOCAL_CREDENTIALS.items()):
+        local = LOCAL_CREDENTIALS | LOCAL_REGIONS
+        found += [name for name, value in local.items() if os.environ.get(name) == value]
+    return sorted(found)
+
+
+def _leave_local_settings() -> None:
+    """Remove these variables from the environment, for a command that uses AWS."""
+    ignored = local_settings()
+    for name in ignored:
+        del os.environ[name]
+    if ignored:
+        announce(f"Ignored, because they are for a local stack: {', '.join(ignored)} (`ragstack env --unset`)")
+
+
+def _is_here(url: str) -> bool:
+    try:
+        return bool(LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
+    except ValueError:
+        return False
+
 
 @dataclass(frozen=True)
 class StackTarget:
@@ -70,13 +115,21 @@ class StackTarget:
             StackError: There is none, or the environment names only an API.
         """
         if self.aws:
-            return Connection.of_deployed_stack(self.stack_prefix)
+            _leave_local_settings()
+            try:
+                connection = Connection.of_deployed_stack(self.stack_prefix)
+            except (NoCredentialsError, NoRegionError) as error:
+                raise StackError(f"--aws needs AWS credentials and a region: {error}") from None
+            announce(connection.described)
+            return connection
         if os.environ.get(API_URL_VARIABLE):
             raise StackError(
                 f"{API_URL_VARIABLE} names only an API, and this command needs the stack: give --aws, or unset the"
                 " variable to use the local stack"
             )
-        return Connection.of_running_stack(Project.find().running)
+        connection = Connection.of_running_stack(Project.find().running)
+        announce(connection.described)
+        return connection
 
 
 @dataclass(frozen=True)
@@ -106,10 +159,14 @@ class Target(StackTarget):
                 )
         if not self.is_api:
             return ApiClient.of(self.connect(), self.api_key, self.token)
+        if not _is_here(str(self.api_url)):
+            _leave_local_settings()
         try:
-            return ApiClient.at(str(self.api_url), self.api_key, self.token)
+            api = ApiClient.at(str(self.api_url), self.api_key, self.token)
         except ConfigurationError as error:
             raise typer.BadParameter(str(error), param_hint="--api-url") from None
+        announce(f"Stack: the API {api.api_url}")
+        return api
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
@@ -128,7 +185,11 @@ def with_target(command: Callable[..., None]) -> Callable[..., None]:
         made = {
             name: kind(**{each.name: options.pop(each.name) for each in members[name]}) for name, kind in groups.items()
         }
-        command(**made, **options)
+        before = _announced.set(None if options.get("as_json") else set())
+        try:
+            command(**made, **options)
+        finally:
+            _announced.reset(before)
 
     own = [each for each in inspect.signature(command).parameters.values() if each.name not in groups]
     given = [

@@ -15,13 +15,13 @@ from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_local import display, running
-from ragstack_local.connection import Project
+from ragstack_local.connection import NAMES, Project
 from ragstack_local.demo import run_demo
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.targets import StackTarget, with_target
+from ragstack_local.targets import StackTarget, local_settings, with_target
 
 STOP_SECONDS: Final = 30.0
 """Three processes end one after the other, each within 8 seconds."""
@@ -166,14 +166,25 @@ def down() -> None:
 
 
 @with_target
-def env(target: StackTarget) -> None:
+def env(
+    target: StackTarget,
+    unset: Annotated[
+        bool, typer.Option("--unset", help="Print the command that removes these variables from the shell.")
+    ] = False,
+) -> None:
     """Print the stack's URL, ids and endpoints as shell variables, for curl, the AWS CLI and programs.
 
     API, ANSWERS (where answers stream), BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its
     credentials, its region and the endpoint of each service, which every AWS SDK reads.
 
     Example:  eval "$(ragstack env)"; curl -s "$API/health"
+
+    When you are done, or before you use AWS:  eval "$(ragstack env --unset)"
     """
+    if unset:
+        if names := [*(name for name in NAMES if name in os.environ), *local_settings()]:
+            typer.echo(f"unset {' '.join(names)}")
+        return
     for name, value in target.connect().variables.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 

@@ -26,7 +26,7 @@ def elsewhere(stack: LocalStack, tmp_path: Path) -> Run:
     return run
 
 
-def test_documents_are_uploaded_found_described_and_deleted(elsewhere: Run, tmp_path: Path) -> None:
+def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, elsewhere: Run, tmp_path: Path) -> None:
     folder = tmp_path / "remote"
     folder.mkdir()
     (folder / "stork.md").write_text("The stork of Alsace nests on the chimney.")
@@ -40,6 +40,7 @@ def test_documents_are_uploaded_found_described_and_deleted(elsewhere: Run, tmp_
     deleted = elsewhere("delete", "remote/stork.md")
     gone = elsewhere("query", "Where does the stork of Alsace nest?", "--corpus", "own", "--json")
 
+    where = f"Stack: the API {stack.connection.api_url}\n"
     documents = {Path(each["path"]).name: each for each in json.loads(ingested.stdout)["documents"]}
     stork, empty = documents["stork.md"], documents["empty.md"]
     assert ingested.returncode == 1, ingested.stderr
@@ -50,9 +51,9 @@ def test_documents_are_uploaded_found_described_and_deleted(elsewhere: Run, tmp_
     assert result["metadata"].items() >= {"topic": "birds", "corpus": "own", "year": 2026}.items()
     (detail,) = json.loads(described.stdout)
     assert (detail["searchable"], detail["uri"]) == (True, stork["uri"])
-    assert (totals.returncode, totals.stderr) == (0, "")
+    assert (totals.returncode, totals.stderr) == (0, where)
     assert "can be searched" in totals.stdout
-    assert (deleted.returncode, deleted.stderr) == (0, "")
+    assert (deleted.returncode, deleted.stderr) == (0, where)
     assert "1 DELETED" in deleted.stdout
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
 

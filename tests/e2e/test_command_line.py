@@ -19,7 +19,7 @@ def test_query_shows_ranked_results_with_scores_and_sources(stack: LocalStack, h
     assert done.returncode == 0, done.stderr
     assert "engineering/security-incident-response.pdf" in done.stdout
     assert "3 results in" in done.stdout
-    assert done.stderr == ""
+    assert done.stderr == f"{stack.connection.described}\n"
 
 
 def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack, handbook: Path) -> None:

@@ -82,7 +82,12 @@ def test_an_output_that_is_missing_is_named(stack: str, output: str) -> None:
 def test_a_deployed_stack_is_found_through_cloudformation(cloudformation: Any) -> None:
     deploy(cloudformation, OUTPUTS)
 
-    assert Connection.of_deployed_stack() == Connection.from_outputs(OUTPUTS, "RagStack")
+    found = Connection.of_deployed_stack()
+
+    expected = Connection.from_outputs(OUTPUTS, "RagStack", deployed_to=found.deployed_to)
+    endpoint = cloudformation.meta.endpoint_url
+    assert found == expected
+    assert found.described == f"Stack: RagStack on AWS, Region us-east-1, account 123456789012, at {endpoint}"
 
 
 def test_a_stack_that_is_not_deployed_is_named(cloudformation: Any) -> None:
