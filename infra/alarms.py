@@ -12,11 +12,21 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct, IConstruct
 
 from infra.options import Options
-from ragstack_common.config import STACK_DIMENSION
+from ragstack_common.config import (
+    ANSWERS_FAILED,
+    DEPLOYMENT_FAULTS,
+    MCP_FAILURES,
+    SLICE_FAILURES,
+    STACK_DIMENSION,
+    UPSTREAM_THROTTLES,
+)
 
 METRICS_NAMESPACE: Final = "RAGStack"
 
 FUNCTION_PERIOD: Final = Duration.minutes(5)
+
+FAILURES: Final = 5
+"""In five minutes. A single one may be a request during a deployment, which callers retry."""
 
 
 def own_metric(
@@ -72,6 +82,70 @@ def watch_function(scope: Construct, function: lambda_.Function, *, name: str, c
             metric=metric(period=FUNCTION_PERIOD),
             what_to_do=f"{cause} {consequence}",
         )
+
+
+def watch_requests(scope: Construct, *, service: str, options: Options) -> None:
+    """Alarm when the function *service* cannot use what the deployment owns, which no caller can change."""
+    raise_alarm(
+        scope,
+        "FaultsAlarm",
+        at_least=1,
+        metric=own_metric(DEPLOYMENT_FAULTS, service=service, options=options, period=FUNCTION_PERIOD),
+        what_to_do=(
+            f"The function {service} is refused by what it depends on, and callers get 502 until that is restored: a"
+            " permission of its role, the knowledge base, a table, queue or bucket, or access to a model. Its log says"
+            " which"
+        ),
+    )
+
+
+def watch_searches(scope: Construct, *, service: str, options: Options) -> None:
+    """Alarm when searches of the function *service* are throttled, or are answered in part."""
+    raise_alarm(
+        scope,
+        "UpstreamThrottlesAlarm",
+        at_least=FAILURES,
+        metric=own_metric(UPSTREAM_THROTTLES, service=service, options=options, period=FUNCTION_PERIOD),
+        what_to_do=(
+            f"Requests to the function {service} are answered with 429, because Amazon Bedrock or another store or"
+            " model takes no more of them. If it lasts, request a higher quota, or lower api_requests_per_second"
+        ),
+    )
+    raise_alarm(
+        scope,
+        "SliceFailuresAlarm",
+        at_least=FAILURES,
+        metric=own_metric(SLICE_FAILURES, service=service, options=options, period=FUNCTION_PERIOD),
+        what_to_do=(
+            "Parts of searches fail or come too late, and callers get what the other parts found (status 200,"
+            f" `complete` is false): the log of the function {service} says why"
+        ),
+    )
+
+
+def watch_answers(scope: Construct, *, service: str, options: Options) -> None:
+    """Alarm when answers or tools fail although the HTTP status is 200."""
+    raise_alarm(
+        scope,
+        "FailedAlarm",
+        at_least=FAILURES,
+        metric=own_metric(ANSWERS_FAILED, service=service, options=options, period=FUNCTION_PERIOD),
+        what_to_do=(
+            "Questions end with an error of the service, some after their stream has begun, which API Gateway counts as"
+            f" a success: the log of the function {service} says why, most likely that the model or the search fails or"
+            " does not answer in time"
+        ),
+    )
+    raise_alarm(
+        scope,
+        "McpFailuresAlarm",
+        at_least=FAILURES,
+        metric=own_metric(MCP_FAILURES, service=service, options=options, period=FUNCTION_PERIOD),
+        what_to_do=(
+            "Tools of the Model Context Protocol fail, which API Gateway counts as a success: the log of the function"
+            f" {service} says why"
+        ),
+    )
 
 
 def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:

@@ -20,6 +20,7 @@ from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import ANSWERS, DOCUMENTS, QUERY, RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
+from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS
 
@@ -108,8 +109,16 @@ class IngestionStack(Stack):
             dead_letters=dead_letters,
             bus=events.EventBus.from_event_bus_name(self, "Bus", options.event_bus_name),
         )
-        ingestion_functions(self, self.path, options)
-        reconcile_function(self, self.path, options)
+        functions = ingestion_functions(self, self.path, options)
+        functions["reconcile"] = reconcile_function(self, self.path, options)
+        queues = {
+            "changes": self.path.changes.queue,
+            "status": self.path.status.queue,
+            "jobs": self.path.jobs.queue,
+            "dead letters": dead_letters.queue,
+        }
+        graphs = ingestion_graphs(queues, functions, options)
+        add_dashboard(self, "IngestionDashboard", name=f"{options.prefix}-ingestion", graphs=graphs)
         # Here, and not in the knowledge base's own stack, which an existing one does without.
         CfnOutput(self, "KnowledgeBaseId", value=knowledge_base.knowledge_base_id)
         CfnOutput(self, "DataSourceId", value=knowledge_base.data_source_id)
@@ -129,6 +138,8 @@ class ApiStack(Stack):
             DOCUMENTS: documents_function(self, path, options),
         }
         api = RetrievalApi(self, "Retrieval", functions=functions, options=options)
+        graphs = api_graphs(api.stage, functions, options)
+        add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api", graphs=graphs)
         CfnOutput(self, "ApiUrl", value=api.url)
         # The local stack runs this function itself.
         CfnOutput(self, "AnswersFunctionName", value=functions[ANSWERS].function_name)

@@ -27,6 +27,18 @@ JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 ANSWERS_FAILED: Final = "AnswersFailed"
 """Metric: questions that ended with an error of the service, also those whose stream had begun."""
 
+DEPLOYMENT_FAULTS: Final = "DeploymentFaults"
+"""Metric: requests that failed because the deployment's own role or resources refuse, until an operator acts."""
+
+UPSTREAM_THROTTLES: Final = "UpstreamThrottles"
+"""Metric: requests that failed because AWS, or another store or model, takes no more of them now."""
+
+SLICE_FAILURES: Final = "SliceFailures"
+"""Metric: failed or late parts of searches, which answer with what the others found."""
+
+MCP_FAILURES: Final = "McpFailures"
+"""Metric: calls of tools over MCP that failed by no fault of the caller; they have the HTTP status 200."""
+
 BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 """Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common import errors
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.config import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
+from ragstack_common.telemetry import LOGGER, MetricSink
 
 MAX_DETAILS: Final = 20
 """Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""
@@ -36,21 +37,48 @@ _STATUS_OF: Final = {
     errors.EmbeddingError: HTTPStatus.BAD_GATEWAY,
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
     errors.UnsupportedContentTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    errors.KnowledgeBaseNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.CollectionNotFoundError: HTTPStatus.NOT_FOUND,
     errors.NotKnownError: HTTPStatus.NOT_FOUND,
     errors.JobConflictError: HTTPStatus.CONFLICT,
     errors.GenerationError: HTTPStatus.BAD_GATEWAY,
-    errors.ModelAccessError: HTTPStatus.FORBIDDEN,
     errors.ModelThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.GenerationTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
     errors.RegistryError: HTTPStatus.BAD_GATEWAY,
     errors.DeliveryError: HTTPStatus.BAD_GATEWAY,
-    errors.AccessDeniedError: HTTPStatus.FORBIDDEN,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.RetrievalTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
     errors.RetrievalError: HTTPStatus.BAD_GATEWAY,
 }
+"""A status below 500 means that the caller can do something: change the request, or send fewer.
+
+What the deployment's own role and resources refuse is a 502, because no caller can change it. Throttling by AWS stays a
+429: to wait is the right reaction, which clients know, and :func:`record_failure` counts it for the alarm.
+"""
+
+_CODE_OF: Final[Mapping[type[errors.RagStackError], str]] = {errors.AccessDeniedError: "UpstreamAccessDenied"}
+"""Codes other than the class's name: API Gateway answers a caller without permission with ACCESS_DENIED."""
+
+_DEPLOYMENT: Final = (
+    errors.AccessDeniedError,
+    errors.CollectionNotFoundError,
+    errors.ConfigurationError,
+    errors.KnowledgeBaseNotFoundError,
+    errors.ModelAccessError,
+)
+_LASTING: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "ExpiredTokenException",
+        "InvalidSignatureException",
+        "KMS.AccessDeniedException",
+        "NoSuchBucket",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "UnrecognizedClientException",
+    }
+)
+"""Error codes of AWS that last until an operator restores a permission or a resource of the deployment."""
 
 
 def status_of(error: errors.RagStackError) -> HTTPStatus:
@@ -60,7 +88,7 @@ def status_of(error: errors.RagStackError) -> HTTPStatus:
 
 def code_of(error: errors.RagStackError) -> str:
     """Return the error code for programs, such as ``InvalidFilter``."""
-    return type(error).__name__.removesuffix("Error")
+    return _CODE_OF.get(type(error)) or type(error).__name__.removesuffix("Error")
 
 
 def message_of(error: errors.RagStackError) -> str:
@@ -69,9 +97,13 @@ def message_of(error: errors.RagStackError) -> str:
     return text if isinstance(error, _ABOUT_THE_REQUEST) else redacted(text)
 
 
-def log_failure(error: errors.RagStackError) -> HTTPStatus:
-    """Log why a request failed, without its filters' values; return its status."""
+def record_failure(error: errors.RagStackError, metrics: MetricSink) -> HTTPStatus:
+    """Log why a request failed, without its filters' values, and count what alarms watch; return its status."""
     status = status_of(error)
+    if isinstance(error, _DEPLOYMENT) or _aws_code(error.__cause__) in _LASTING:
+        metrics.add_metric(DEPLOYMENT_FAULTS, "Count", 1)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        metrics.add_metric(UPSTREAM_THROTTLES, "Count", 1)
     level = logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
     LOGGER.log(level, "request failed: %s", errors.loggable(error))
     return status
@@ -124,9 +156,15 @@ def failing_as(kind: type[errors.RagStackError], what: str) -> Iterator[None]:
         yield
     except (ClientError, BotoCoreError) as error:
         LOGGER.error("%s: %s", what, " ".join(str(error).split()))
-        response = error.response if isinstance(error, ClientError) else {}
-        code = response.get("Error", {}).get("Code") or type(error).__name__
-        raise kind(f"{what} ({code}); the same request may succeed later") from error
+        code = _aws_code(error)
+        advice = "its operator finds the cause in the log" if code in _LASTING else "the same request may succeed later"
+        raise kind(f"{what} ({code}); {advice}") from error
+
+
+def _aws_code(error: BaseException | None) -> str:
+    """Return the error code of AWS, or the name of another error's class."""
+    response = error.response if isinstance(error, ClientError) else {}
+    return str(response.get("Error", {}).get("Code") or type(error).__name__)
 
 
 def reaching_the_registry() -> AbstractContextManager[None]:

@@ -19,10 +19,11 @@ answers a request maps a class to a status.
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     ├── NotKnownError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
-    │   └── JobNotFoundError             there is no ingestion job of that id
+    │   ├── JobNotFoundError             there is no ingestion job of that id
+    │   └── UnknownCollectionError       the caller named a collection or partition that does not exist
     ├── JobConflictError                 another ingestion job is still running
     ├── GenerationError                  a model did not write an answer
-    │   ├── ModelAccessError             the caller's role lacks access to the model
+    │   ├── ModelAccessError             this process's role lacks access to the model
     │   ├── ModelThrottledError          the model's request rate is exceeded
     │   └── GenerationTimeoutError       the answer was not finished before the deadline
     ├── RegistryError                    the document registry, or the way to it, failed
@@ -32,7 +33,7 @@ answers a request maps a class to a status.
         ├── KnowledgeBaseNotFoundError   no such knowledge base
         ├── CollectionNotFoundError      no such collection, partition or index
         │   └── PartitionNotFoundError   the collection is there, and has no such partition
-        ├── AccessDeniedError            the caller's role lacks a permission
+        ├── AccessDeniedError            this process's role lacks a permission
         ├── ThrottledError               the service's request rate is exceeded
         ├── RetrievalTimeoutError        nothing came back before the deadline
         └── ServiceUnavailableError      the service, or the way to it, failed
@@ -139,6 +140,10 @@ class JobNotFoundError(NotKnownError):
     """There is no ingestion job of that id."""
 
 
+class UnknownCollectionError(NotKnownError):
+    """The caller named a collection or partition that does not exist."""
+
+
 class JobConflictError(RagStackError):
     """Another ingestion job is still running."""
 
@@ -148,7 +153,7 @@ class GenerationError(RagStackError):
 
 
 class ModelAccessError(GenerationError):
-    """The caller's role, or the account, lacks access to the model."""
+    """The role of this process, or the account, lacks access to the model."""
 
 
 class ModelThrottledError(GenerationError):
@@ -205,7 +210,7 @@ class PartitionNotFoundError(CollectionNotFoundError):
 
 
 class AccessDeniedError(RetrievalError):
-    """The caller's role lacks a permission."""
+    """The role of this process lacks a permission."""
 
 
 class ThrottledError(RetrievalError):
@@ -225,8 +230,10 @@ def loggable(error: Exception) -> str:
 
     A filter's values can be personal data. The caller, who sent them, gets the whole message.
     """
-    if isinstance(error.__cause__, ExceptionGroup):  # the message repeats those of its members
-        members = "; ".join(loggable(member) for member in error.__cause__.exceptions)
+    cause = error.__cause__
+    # The message repeats those of its members. A batch raises one member as the error itself.
+    if isinstance(cause, ExceptionGroup) and error not in cause.exceptions:
+        members = "; ".join(loggable(member) for member in cause.exceptions)
         return f"{type(error).__name__}: {members}"
     if not isinstance(error, InvalidFilterError):
         return str(error)

@@ -27,7 +27,10 @@ _MEANING: Final[dict[str, Meaning]] = {
         KnowledgeBaseNotFoundError,
         "check the knowledge base's id, the account and the region",
     ),
-    "AccessDeniedException": (AccessDeniedError, "allow bedrock:Retrieve on the knowledge base to the caller's role"),
+    "AccessDeniedException": (
+        AccessDeniedError,
+        "allow bedrock:Retrieve on the knowledge base to the process's role",
+    ),
     "UnrecognizedClientException": (AccessDeniedError, "check the credentials"),
     "ExpiredTokenException": (AccessDeniedError, "sign in again: the credentials have expired"),
     "InvalidSignatureException": (AccessDeniedError, "check the credentials and the clock"),

@@ -15,7 +15,15 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
-from infra.alarms import METRICS_NAMESPACE, own_metric, raise_alarm, watch_function
+from infra.alarms import (
+    METRICS_NAMESPACE,
+    own_metric,
+    raise_alarm,
+    watch_answers,
+    watch_function,
+    watch_requests,
+    watch_searches,
+)
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import DELETE, JOBS, LIST, PUT, READ, SCAN, UPDATE, DocumentRegistry, DocumentsBucket
@@ -24,7 +32,6 @@ from infra.layers import ROOT, common_layer, dependencies_layer, extra_layer
 from infra.options import OFF, Auth, Options
 from infra.target import Target
 from ragstack_common.config import (
-    ANSWERS_FAILED,
     JOBS_NOT_COMPLETE,
     STACK,
     AnswerSettings,
@@ -51,9 +58,6 @@ COLD_START_SECONDS: Final = 5
 
 ANSWER_ACTIONS: Final = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
 """Source: service authorization reference, Converse and ConverseStream."""
-
-FAILED_ANSWERS: Final = 5
-"""In five minutes, as for the API's other errors."""
 
 WEB_ADAPTER: Final = "arn:aws:lambda:{region}:753240598075:layer:LambdaAdapterLayerArm64:30"
 """Version 1.1.0. Source: Lambda Web Adapter, README, Zip packages."""
@@ -220,8 +224,9 @@ class PythonFunction(Construct):
 
 def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
     """Create the function that searches the knowledge base, or the engine that the deployer chose."""
+    own = Construct(scope, "Query")
     function = PythonFunction(
-        Construct(scope, "Query"),
+        own,
         "Query",
         consequence="Until it works again, searches fail with 5xx.",
         description="Searches the knowledge base",
@@ -234,6 +239,8 @@ def query_function(scope: Construct, path: IngestionPath, options: Options) -> l
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
+    watch_requests(own, service="query", options=options)
+    watch_searches(own, service="query", options=options)
     return function
 
 
@@ -267,17 +274,8 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
             grant_model(function, model, ANSWER_ACTIONS)
-    raise_alarm(
-        own,
-        "FailedAlarm",
-        at_least=FAILED_ANSWERS,
-        metric=own_metric(ANSWERS_FAILED, service="answers", options=options, period=Duration.minutes(5)),
-        what_to_do=(
-            "Questions end with an error of the service, some after their stream has begun, which API Gateway counts as"
-            " a success: the log of the function answers says why, most likely that the model or the search fails or"
-            " does not answer in time"
-        ),
-    )
+    for watch in (watch_requests, watch_searches, watch_answers):
+        watch(own, service="answers", options=options)
     if answers.answer_guardrail:
         guardrail = answers.answer_guardrail.rpartition(":")[0]
         named = Stack.of(scope).format_arn(service="bedrock", resource="guardrail", resource_name=guardrail)
@@ -319,8 +317,9 @@ def _let_search(function: lambda_.Function, path: IngestionPath, options: Option
 
 def documents_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
     """Create the function that signs uploads, lists and deletes documents, starts jobs and replays failures."""
+    own = Construct(scope, "Documents")
     function = PythonFunction(
-        Construct(scope, "Documents"),
+        own,
         "Documents",
         consequence="Until it works again, uploads, deletions and lists of documents fail.",
         description="Answers requests about documents, ingestion jobs and failures",
@@ -342,10 +341,11 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
+    watch_requests(own, service="documents", options=options)
     return function
 
 
-def ingestion_functions(scope: Construct, path: IngestionPath, options: Options) -> None:
+def ingestion_functions(scope: Construct, path: IngestionPath, options: Options) -> dict[str, lambda_.Function]:
     """Create the functions that submit documents to the knowledge base, and follow them to their final status."""
     submit, follow = (
         PythonFunction(
@@ -389,9 +389,10 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         for receiver in (path.changes, path.status, path.dead_letters):
             receiver.queue.grant_send_messages(function)
     path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
+    return {"ingestion": submit, "ingestion_status": follow}
 
 
-def reconcile_function(stack: Construct, path: IngestionPath, options: Options) -> None:
+def reconcile_function(stack: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
     """Create the function that compares bucket, registry and knowledge base, and the rule that starts it."""
     scope = Construct(stack, "Reconcile")
     function = PythonFunction(
@@ -451,6 +452,7 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
             " notifications and the log of the function ingestion"
         ),
     )
+    return function
 
 
 def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.ILayerVersion]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
-from infra.alarms import raise_alarm
+from infra.alarms import FAILURES, raise_alarm
 from infra.constructs.functions import LOG_RETENTION
 from infra.options import ApiLogging, Auth, Options
 from infra.target import Target
@@ -55,9 +55,6 @@ BURST_SECONDS: Final = 2
 
 WATCH_PERIOD: Final = Duration.minutes(5)
 
-SERVER_ERRORS: Final = 5
-"""In five minutes. A single one may be a request during a deployment, which callers retry."""
-
 SLOW_PERIODS: Final = 3
 """A quarter of an hour, so that a few cold starts of a rarely used API do not trigger the alarm."""
 
@@ -97,6 +94,7 @@ class RetrievalApi(Construct):
     """Routes requests to the functions, for callers who may.
 
     Attributes:
+        stage: The stage.
         url: Base URL of the stage, without a slash at its end.
         api_key_id: Id of the API key, where callers need one.
     """
@@ -114,6 +112,7 @@ class RetrievalApi(Construct):
             else:
                 integration = apigateway.LambdaIntegration(functions[name], allow_test_invoke=False)
             api.root.resource_for_path(path).add_method(method, integration)
+        self.stage = api.deployment_stage
         self.url = _url(api, options)
         self._watch(api, functions[QUERY], options)
         self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
@@ -161,7 +160,7 @@ class RetrievalApi(Construct):
         raise_alarm(
             self,
             "ServerErrorAlarm",
-            at_least=SERVER_ERRORS,
+            at_least=FAILURES,
             metric=api.deployment_stage.metric_server_error(period=WATCH_PERIOD, statistic=cloudwatch.Stats.SUM),
             what_to_do=(
                 "Requests are answered with 5xx: the logs of the functions query, answers and documents say why, most"

@@ -42,7 +42,8 @@ def mcp() -> "McpEndpoint":
     """Build the server of the Model Context Protocol with its first request."""
     from ragstack_common.api.mcp import McpEndpoint, ServiceOperations  # noqa: PLC0415 - takes half a second
 
-    return McpEndpoint(ServiceOperations(service, documents, tools), is_local=not ON_LAMBDA)
+    operations = ServiceOperations(service, documents, tools, metrics)
+    return McpEndpoint(operations, metrics, is_local=not ON_LAMBDA)
 
 
 application = create_app(service, mcp=mcp, logger=logger, metrics=metrics)

@@ -18,7 +18,7 @@ def service() -> DocumentService:
     return DocumentService.from_env(os.environ, metrics)
 
 
-app = Api(logger)
+app = Api(logger, metrics)
 add_routes(app, service)
 
 

@@ -18,7 +18,7 @@ from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 if TYPE_CHECKING:
     from ragstack_common.tools import Registry
 
-app = Api(logger)
+app = Api(logger, metrics)
 
 
 @cache
@@ -64,7 +64,7 @@ def run_tool(name: str) -> Response[Any]:
     """Run one tool on the input in the body."""
     from ragstack_common.tools import run_tool as run  # noqa: PLC0415 - most containers run none
 
-    return json_answer(*run(tools(), name, app.current_event.json_body))
+    return json_answer(*run(tools(), name, app.current_event.json_body, metrics))
 
 
 @app.get("/health", summary="Check that the function can answer")

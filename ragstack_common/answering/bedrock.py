@@ -263,7 +263,7 @@ _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
         ModelAccessError,
         (
             "No access to the model {model}: enable access to it in the Bedrock console, and allow"
-            " bedrock:InvokeModelWithResponseStream to the caller's role"
+            " bedrock:InvokeModelWithResponseStream to the process's role"
         ),
     ),
     **dict.fromkeys(_BUSY, _BUSY_NOW),

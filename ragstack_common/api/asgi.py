@@ -37,12 +37,12 @@ from ragstack_common.error_responses import (
     code_of,
     error_body,
     invalid_members,
-    log_failure,
     message_of,
+    record_failure,
     unexpected,
 )
 from ragstack_common.errors import InvalidRequestError, RagStackError
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
@@ -286,7 +286,7 @@ class _Exchange:
 
     async def fail(self, error: Exception) -> None:
         """Send an error: as an event if the stream has started, otherwise as a response."""
-        status, body = _explained(error, _request_id(self._request))
+        status, body = _explained(error, _request_id(self._request), self._metrics or NO_METRICS)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and self._metrics is not None:
             self._metrics.add_metric(ANSWERS_FAILED, "Count", 1)
         if self._has_started:
@@ -336,13 +336,13 @@ async def _while_connected(receive: "Receive", work: Coroutine[Any, Any, None]) 
     working.result()
 
 
-def _explained(error: Exception, request_id: str) -> tuple[HTTPStatus, dict[str, Any]]:
+def _explained(error: Exception, request_id: str, metrics: MetricSink) -> tuple[HTTPStatus, dict[str, Any]]:
     """Log an error; return its status and its JSON."""
     if isinstance(error, ValidationError):
         message, details = invalid_members(error.errors(include_url=False, include_context=False, include_input=False))
         return HTTPStatus.BAD_REQUEST, error_body("InvalidRequest", message, request_id, details)
     if isinstance(error, RagStackError):
-        return log_failure(error), error_body(code_of(error), message_of(error), request_id)
+        return record_failure(error, metrics), error_body(code_of(error), message_of(error), request_id)
     return HTTPStatus.INTERNAL_SERVER_ERROR, error_body(*unexpected(error, request_id), request_id)
 
 

@@ -138,6 +138,10 @@ def _correct(described: dict[str, Any]) -> None:
                 responses["404"] = _response("What the request names is unknown, or not known yet", failure)
             if (method, path) == ("post", "/api/ingestion-jobs"):
                 responses["409"] = _response("A job of that kind is queued or running", failure)
+            responses["429"] = _response(
+                "Too many requests a second, here or at AWS: wait, then send it again", failure
+            )
+            responses["502"] = _response("A service failed, or refuses the deployment's role", failure)
             responses["default"] = _response("The request failed; the message says why", failure)
             if path == _STREAM:
                 responses["200"] = _stream()

@@ -16,11 +16,12 @@ from ragstack_common.error_responses import (
     code_of,
     error_body,
     invalid_members,
-    log_failure,
     message_of,
+    record_failure,
     unexpected,
 )
 from ragstack_common.errors import InvalidRequestError, RagStackError
+from ragstack_common.telemetry import MetricSink
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -38,14 +39,16 @@ class Api(APIGatewayRestResolver):
     every error has one form, and the id under which the log has the request.
     """
 
-    def __init__(self, logger: "Logger") -> None:
+    def __init__(self, logger: "Logger", metrics: MetricSink) -> None:
         """Make an interface without routes.
 
         Args:
             logger: The function's logger; each of its lines gets the request's id.
+            metrics: Counts the failures that alarms watch.
         """
         super().__init__(enable_validation=True, json_body_deserializer=read_json)
         self._logger = logger
+        self._metrics = metrics
         self._request_id = ""
         self.use([self._check_parameters])
         self.exception_handler(RagStackError)(self._explain)
@@ -83,7 +86,7 @@ class Api(APIGatewayRestResolver):
         return following(app)
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
-        return log_failure(error), self._body(path, code_of(error), message_of(error))
+        return record_failure(error, self._metrics), self._body(path, code_of(error), message_of(error))
 
     def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         if path == TOOLS or path.startswith(f"{TOOLS}/"):

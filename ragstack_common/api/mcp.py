@@ -36,11 +36,11 @@ from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, 
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.documents import DocumentList, Documents
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
-from ragstack_common.config import MAX_QUERY_CHARACTERS
+from ragstack_common.config import MAX_QUERY_CHARACTERS, MCP_FAILURES
 from ragstack_common.deadline import in_thread
-from ragstack_common.error_responses import code_of, invalid_members, log_failure, message_of
+from ragstack_common.error_responses import code_of, invalid_members, message_of, record_failure
 from ragstack_common.errors import GenerationError, InvalidRequestError, RagStackError, loggable
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -98,7 +98,16 @@ class DocumentStatusRequest(BaseModel):
 
 
 class CallError(RagStackError):
-    """An operation failed; the caller gets the message word for word."""
+    """An operation failed; the caller gets the message word for word.
+
+    Args:
+        message: The message.
+        status: The HTTP status of the operation's response, if it has one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Operations(Protocol):
@@ -141,11 +150,13 @@ class ServiceOperations:
         answers: Returns the service that answers questions.
         documents: Returns the documents.
         registry: Returns the tools.
+        metrics: Counts the failures of tools that alarms watch.
     """
 
     answers: "Callable[[], AskService]"
     documents: Callable[[], Documents]
     registry: "Callable[[], Registry]"
+    metrics: MetricSink = NO_METRICS
 
     async def search(self, request: RetrieveRequest) -> RetrieveResponse:
         """Search."""
@@ -175,16 +186,16 @@ class ServiceOperations:
         """Run a tool of the registry."""
         from ragstack_common.tools import answer  # noqa: PLC0415 - most containers run none
 
-        _, body = await answer(await in_thread(self.registry), name, {"input": data})
+        status, body = await answer(await in_thread(self.registry), name, {"input": data}, self.metrics)
         if not body["success"]:
-            raise CallError(str(body["error"]))
+            raise CallError(str(body["error"]), status)
         output: Mapping[str, Any] = body["output"]
         return output
 
 
-def server_of(operations: Operations) -> Server[Any]:
+def server_of(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:
     """Return the server; its transport is the caller's choice."""
-    tools = _Tools(operations)
+    tools = _Tools(operations, metrics)
     return Server(
         "ragstack",
         title="RAGStack",
@@ -203,12 +214,13 @@ class McpEndpoint:
 
     Args:
         operations: What the tools call.
+        metrics: Counts the failures that alarms watch.
         is_local: Whether only names of this machine are accepted in the headers Host and Origin. API Gateway, which has
             any name, authenticates the caller instead.
     """
 
-    def __init__(self, operations: Operations, *, is_local: bool) -> None:
-        self._server = server_of(operations)
+    def __init__(self, operations: Operations, metrics: MetricSink = NO_METRICS, *, is_local: bool) -> None:
+        self._server = server_of(operations, metrics)
         hosts = [form for host in LOCAL_HOSTS for form in (host, f"{host}:*")]
         self._security = TransportSecuritySettings(
             enable_dns_rebinding_protection=is_local,
@@ -274,8 +286,9 @@ class _Operation:
 class _Tools:
     """Lists and calls the tools: the operations, and the registry's tools next to them."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, metrics: MetricSink) -> None:
         self._operations = operations
+        self._metrics = metrics
         self._registry: frozenset[str] = frozenset()
 
     async def list_tools(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -294,13 +307,18 @@ class _Tools:
         except MCPError:
             raise
         except CallError as error:
-            return _failure(str(error))
+            return self._failure(str(error), error.status)
         except RagStackError as error:
-            log_failure(error)
-            return _failure(f"{code_of(error)}: {message_of(error)}")
+            return self._failure(f"{code_of(error)}: {message_of(error)}", record_failure(error, self._metrics))
         except Exception as error:  # noqa: BLE001 - the model gets an answer, and the log the details
             LOGGER.error("tool %s failed with an unexpected error", params.name, exc_info=error)
-            return _failure("InternalError: The service failed with an unexpected error; its log has the details")
+            text = "InternalError: The service failed with an unexpected error; its log has the details"
+            return self._failure(text, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _failure(self, text: str, status: int | None) -> CallToolResult:
+        if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._metrics.add_metric(MCP_FAILURES, "Count", 1)
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
     async def _called(self, name: str, arguments: dict[str, Any], progress: Progress) -> CallToolResult:
         operation = _OPERATIONS.get(name)
@@ -353,10 +371,6 @@ def _described(
 
 def _success(text: str, structured: dict[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
-
-
-def _failure(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
 async def _ask(operations: Operations, request: AskRequest, progress: Progress) -> AskResponse:

@@ -23,6 +23,7 @@ from ragstack_common.config import (
     CORPUS_KEY,
     LEXICAL,
     OTHER_STORE,
+    SLICE_FAILURES,
     MilvusSettings,
     QuerySettings,
 )
@@ -110,11 +111,18 @@ class QueryService:
     """Answers requests with one engine."""
 
     def __init__(
-        self, settings: QuerySettings, engine: RetrievalBackend, *, clock: Callable[[], float] = monotonic
+        self,
+        settings: QuerySettings,
+        engine: RetrievalBackend,
+        metrics: MetricSink = NO_METRICS,
+        *,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """Bind an engine that accepts metadata filters to the settings."""
         self.settings = settings
         self._engine = engine
+        # The slices of Bedrock are counted where they fail.
+        self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
         self._clock = clock
         # Made when first used; all of them share the engine.
         self._balanced = cache(self._make_balanced)
@@ -129,7 +137,7 @@ class QueryService:
         """
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
-        return cls(settings, engine_of(settings, metrics, MilvusSettings.from_env(env)))
+        return cls(settings, engine_of(settings, metrics, MilvusSettings.from_env(env)), metrics)
 
     def retrieve(self, request: RetrieveRequest) -> RetrieveResponse:
         """Search.
@@ -147,7 +155,11 @@ class QueryService:
     async def search(self, request: RetrieveRequest) -> SearchOutcome:
         """Search, and return the outcome before it becomes JSON. Errors are those of :meth:`retrieve`."""
         with inner_deadline(self.settings.timeout_seconds):
-            return await self._searched(request)
+            outcome = await self._searched(request)
+        for part in outcome.parts:
+            if part.status != "ok":
+                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
+        return outcome
 
     def corpora(self) -> Corpora:
         """List the corpora. Errors are those of a search, or RegistryError."""

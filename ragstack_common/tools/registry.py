@@ -8,8 +8,9 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from ragstack_common.deadline import wait_for
-from ragstack_common.error_responses import message_of, status_of
+from ragstack_common.error_responses import message_of, record_failure
 from ragstack_common.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
+from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""
@@ -172,18 +173,19 @@ def list_tools(registry: Registry) -> dict[str, Any]:
     return {"tools": registry.list()}
 
 
-def run_tool(registry: Registry, name: str, body: object) -> Answer:
+def run_tool(registry: Registry, name: str, body: object, metrics: MetricSink = NO_METRICS) -> Answer:
     """Run :func:`answer` and wait for it; not for a thread with a running event loop."""
-    return wait_for(answer(registry, name, body))
+    return wait_for(answer(registry, name, body, metrics))
 
 
-async def answer(registry: Registry, name: str, body: object) -> Answer:
+async def answer(registry: Registry, name: str, body: object, metrics: MetricSink = NO_METRICS) -> Answer:
     """Answer ``POST /tools/{name}``. Nothing is raised.
 
     Args:
         registry: The tools.
         name: The tool, from the path.
         body: The parsed JSON of the request: ``{"input": {...}}``.
+        metrics: Counts the failures that alarms watch.
 
     Returns:
         The status, and ``{"success": true, "output": {...}, "stats": {"execution_time": "1.2s"}}`` or
@@ -207,8 +209,9 @@ async def answer(registry: Registry, name: str, body: object) -> Answer:
     if not isinstance(result.cause, RagStackError):
         return _failure(str(result.error), HTTPStatus.INTERNAL_SERVER_ERROR)
     cause = result.cause.__cause__ if isinstance(result.cause, QueryFailedError) else result.cause
-    status = status_of(cause) if isinstance(cause, RagStackError) else HTTPStatus.INTERNAL_SERVER_ERROR
-    return _failure(message_of(result.cause), status)
+    if not isinstance(cause, RagStackError):
+        return _failure(message_of(result.cause), HTTPStatus.INTERNAL_SERVER_ERROR)
+    return _failure(message_of(result.cause), record_failure(cause, metrics))
 
 
 def execution_time(seconds: float) -> str:

@@ -176,7 +176,7 @@ class RetrieverTool:
     async def _search(self, request: RetrieverRequest) -> list[list[RetrievedChunk]]:
         collection = self._settings.find(request.collection_name)
         if collection is None:
-            raise errors.CollectionNotFoundError("no such collection is configured")
+            raise errors.UnknownCollectionError("collection not found")
         partition = request.partition_name
         filters = None
         if partition is not None and collection.partition_key is not None:
@@ -187,9 +187,13 @@ class RetrieverTool:
             backend = await in_thread(lambda: self._opened(key, collection))
         try:
             return await backend.retrieve_batch(request.texts, request.top_k, filters=filters)
-        except errors.CollectionNotFoundError:
+        except errors.CollectionNotFoundError as error:
             await self._forget(key)
-            raise
+            if isinstance(error, errors.PartitionNotFoundError):
+                raise errors.UnknownCollectionError("partition not found") from error
+            if request.collection_name not in self._settings.collections:
+                raise errors.UnknownCollectionError("collection not found") from error
+            raise  # the configuration names it
 
     def _opened(self, key: tuple[str, str | None], collection: SearchedCollection) -> RetrievalBackend:
         with self._making:
@@ -263,8 +267,4 @@ def _result(chunk: RetrievedChunk) -> dict[str, Any]:
 
 
 def _reason(error: errors.RagStackError) -> str:
-    if isinstance(error, errors.PartitionNotFoundError):
-        return "partition not found"
-    if isinstance(error, errors.CollectionNotFoundError | errors.KnowledgeBaseNotFoundError):
-        return "collection not found"
-    return str(error)
+    return "collection not found" if isinstance(error, errors.CollectionNotFoundError) else str(error)

@@ -3,16 +3,8 @@
 import json
 from typing import Any
 
-import pytest
+from .conftest import ROOT
 
-SERVICES = {
-    "QueryFunction": "query",
-    "DocumentsFunction": "documents",
-    "IngestionFunction": "ingestion",
-    "StatusFunction": "ingestion_status",
-    "ContextHeadersFunction": "contextual_headers",
-    "ReconcileFunction": "reconcile",
-}
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:operations"
 
 
@@ -25,12 +17,64 @@ def dimensions(alarm: dict[str, Any]) -> dict[str, Any]:
     return {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
 
 
-@pytest.mark.parametrize("function", sorted(SERVICES))
-def test_a_function_that_fails_or_is_throttled_raises_an_alarm(aws: Any, function: str) -> None:
-    for metric in ("Errors", "Throttles"):
-        (alarm,) = [each for each in alarms(aws, metric) if function in str(each["Dimensions"])]
-        assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
-        assert f"the function {SERVICES[function]}" in alarm["AlarmDescription"].replace("The f", "the f")
+def services(assembly: Any) -> dict[str, str]:
+    """The deployed functions' folders by logical id."""
+    return {
+        name: function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        for name, function in assembly.resources("AWS::Lambda::Function").items()
+    }
+
+
+def test_a_function_that_fails_or_is_throttled_raises_an_alarm(aws: Any) -> None:
+    deployed = services(aws)
+
+    assert set(deployed.values()) == {folder.name for folder in (ROOT / "lambdas").iterdir() if folder.is_dir()} - {
+        "__pycache__"
+    }
+    for function, service in deployed.items():
+        for metric in ("Errors", "Throttles"):
+            (alarm,) = [each for each in alarms(aws, metric) if function in str(each["Dimensions"])]
+            assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
+            assert f"the function {service}" in alarm["AlarmDescription"].replace("The f", "the f")
+
+
+def functions_of_the_api(assembly: Any) -> dict[str, str]:
+    deployed = services(assembly)
+    resources = assembly.templates["RagStackApi"]["Resources"]
+    return {name: service for name, service in deployed.items() if name in resources}
+
+
+def test_what_a_200_or_a_429_hides_raises_an_alarm(aws: Any) -> None:
+    """Each function of the API watches its permissions, and each that searches the searches too."""
+    deployed = functions_of_the_api(aws)
+    searching = {service for name, service in deployed.items() if "KNOWLEDGE_BASE_ID" in aws.environment(service)}
+    expected = {
+        "DeploymentFaults": (set(deployed.values()), 1),
+        "UpstreamThrottles": (searching, 5),
+        "SliceFailures": (searching, 5),
+        "AnswersFailed": ({"answers"}, 5),
+        "McpFailures": ({"answers"}, 5),
+    }
+
+    for metric, (watched, threshold) in expected.items():
+        found = alarms(aws, metric)
+        assert {dimensions(alarm)["service"] for alarm in found} == watched
+        assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in found} == {("Sum", threshold)}
+        assert len(found) == len(watched)
+
+
+def test_the_dashboards_show_every_function_queue_and_alarm(aws: Any) -> None:
+    dashboards = aws.resources("AWS::CloudWatch::Dashboard")
+    shown = json.dumps(dashboards)
+
+    assert {each["Properties"]["DashboardName"] for each in dashboards.values()} == {
+        "RagStack-api",
+        "RagStack-ingestion",
+    }
+    for stack in ("RagStackApi", "RagStackIngestion"):
+        for name, resource in aws.templates[stack]["Resources"].items():
+            if resource["Type"] in ("AWS::Lambda::Function", "AWS::CloudWatch::Alarm", "AWS::SQS::Queue"):
+                assert name in shown, f"{name} is on no dashboard"
 
 
 def test_errors_and_latency_of_the_api_raise_alarms_and_two_copies_are_told_apart(synthesize: Any) -> None:
@@ -75,7 +119,7 @@ def test_a_copy_of_the_stacks_alarms_on_its_own_metrics_alone(synthesize: Any) -
     assert own[0]
     assert own[0].isdisjoint(own[1])
     for copy, prefix in zip(copies, ("RagStack", "Knowledge-Base-Of-Legal"), strict=True):
-        for service in SERVICES.values():
+        for service in services(copy).values():
             assert copy.environment(service)["RAGSTACK_STACK"] == prefix
 
 
@@ -119,7 +163,7 @@ def test_the_topic_can_be_removed_again_because_no_stack_imports_it(tuned: Any) 
 def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
     found = alarms(aws)
 
-    assert len(found) == 29
+    assert len(found) == 37
     assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)
     assert all("Metrics" not in alarm and alarm["TreatMissingData"] == "notBreaching" for alarm in found)
     assert all("AlarmActions" not in alarm for alarm in found)

@@ -5,9 +5,11 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from ragstack_common import errors, filters
-from ragstack_common.error_responses import status_of
+from ragstack_common.config import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
+from ragstack_common.error_responses import code_of, failing_as, record_failure, status_of
 
 
 def subclasses(kind: type[Exception]) -> list[type[Exception]]:
@@ -33,6 +35,83 @@ def test_the_drawing_shows_every_error_below_its_base() -> None:
 def test_an_error_of_the_caller_is_a_client_error_and_no_other_is_a_400(kind: type[errors.RagStackError]) -> None:
     refused = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     assert (status_of(kind.__new__(kind)) in refused) == issubclass(kind, errors.InvalidRequestError)
+
+
+CALLERS_CAN_ACT = (
+    errors.InvalidRequestError,
+    errors.NotKnownError,
+    errors.JobConflictError,
+    errors.ThrottledError,
+    errors.ModelThrottledError,
+)
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        assert (unit, value) == ("Count", 1)
+        self.names.append(name)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_only_what_a_caller_can_act_on_is_a_client_error(kind: type[errors.RagStackError]) -> None:
+    assert (status_of(kind.__new__(kind)) < HTTPStatus.INTERNAL_SERVER_ERROR) == issubclass(kind, CALLERS_CAN_ACT)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "counted"),
+    [
+        (errors.AccessDeniedError("x"), "UpstreamAccessDenied", [DEPLOYMENT_FAULTS]),
+        (errors.KnowledgeBaseNotFoundError("x"), "KnowledgeBaseNotFound", [DEPLOYMENT_FAULTS]),
+        (errors.CollectionNotFoundError("x"), "CollectionNotFound", [DEPLOYMENT_FAULTS]),
+        (errors.ModelAccessError("x"), "ModelAccess", [DEPLOYMENT_FAULTS]),
+        (errors.ConfigurationError("x"), "Configuration", [DEPLOYMENT_FAULTS]),
+        (errors.ThrottledError("x"), "Throttled", [UPSTREAM_THROTTLES]),
+        (errors.ModelThrottledError("x"), "ModelThrottled", [UPSTREAM_THROTTLES]),
+        (errors.ServiceUnavailableError("x"), "ServiceUnavailable", []),
+        (errors.InvalidFilterError("x"), "InvalidFilter", []),
+        (errors.UnknownCollectionError("x"), "UnknownCollection", []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_alarms_hear_of_lost_permissions_and_of_throttling(
+    error: errors.RagStackError, code: str, counted: list[str]
+) -> None:
+    metrics = Counted()
+
+    record_failure(error, metrics)
+
+    assert (code_of(error), metrics.names) == (code, counted)
+
+
+@pytest.mark.parametrize(
+    ("code", "counted", "advice"),
+    [
+        ("AccessDeniedException", [DEPLOYMENT_FAULTS], "its operator finds the cause in the log"),
+        ("NoSuchBucket", [DEPLOYMENT_FAULTS], "its operator finds the cause in the log"),
+        ("InternalServerError", [], "may succeed later"),
+    ],
+)
+def test_a_registry_that_refuses_our_role_is_no_passing_fault(code: str, counted: list[str], advice: str) -> None:
+    metrics = Counted()
+
+    with (
+        pytest.raises(errors.RegistryError, match=advice) as caught,
+        failing_as(errors.RegistryError, "The document registry could not be reached"),
+    ):
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetItem")
+
+    assert record_failure(caught.value, metrics) == HTTPStatus.BAD_GATEWAY
+    assert metrics.names == counted
+
+
+def test_an_error_that_its_own_group_caused_can_be_logged() -> None:
+    error = errors.ThrottledError("too many")
+    error.__cause__ = ExceptionGroup("all", [error])
+
+    assert errors.loggable(error) == "too many"
 
 
 @pytest.mark.parametrize(

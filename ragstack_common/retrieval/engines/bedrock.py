@@ -19,6 +19,7 @@ from ragstack_common.config import (
     OTHER_STORE,
     SEARCH_TYPES,
     SIGNALS_HEADER,
+    SLICE_FAILURES,
     VECTOR_STORES,
 )
 from ragstack_common.errors import InvalidRequestError
@@ -298,13 +299,16 @@ class _Retrieve(Engine):
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search, and measure the slice."""
-        start, complete = time.perf_counter(), False
+        start, failed = time.perf_counter(), True
         try:
             outcome = await self._search(request)
-            complete = outcome.complete
+            failed = not outcome.complete
+        except InvalidRequestError:
+            failed = False  # the caller's fault, which must not ring an alarm
+            raise
         finally:
-            if not complete:
-                self._metrics.add_metric("SliceFailures", "Count", 1)
+            if failed:
+                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
             self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
         return outcome
 

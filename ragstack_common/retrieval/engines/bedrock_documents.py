@@ -36,7 +36,7 @@ POLL_GROWTH: Final = 1.5
 _MEANINGS: Final[Mapping[str, Meaning]] = {
     "AccessDeniedException": (
         AccessDeniedError,
-        f"allow {', '.join(PERMISSIONS)} on the knowledge base to the caller's role",
+        f"allow {', '.join(PERMISSIONS)} on the knowledge base to the process's role",
     ),
     "ValidationException": (InvalidRequestError, "change the documents; the cause of this error says how"),
 }

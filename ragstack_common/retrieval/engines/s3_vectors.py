@@ -70,7 +70,7 @@ _MEANINGS: Final[Mapping[str, Meaning]] = {
     "NotFoundException": (CollectionNotFoundError, "check the names of bucket and index, the account and the region"),
     "AccessDeniedException": (
         AccessDeniedError,
-        "allow s3vectors:GetIndex, s3vectors:QueryVectors and s3vectors:GetVectors on the index to the caller's role",
+        "allow s3vectors:GetIndex, s3vectors:QueryVectors and s3vectors:GetVectors on the index to the process's role",
     ),
     "TooManyRequestsException": (ThrottledError, "send fewer requests a second"),
     "RequestTimeoutException": (RetrievalTimeoutError, "try again"),

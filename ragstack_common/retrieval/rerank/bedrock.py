@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class BedrockReranker:
-    """Calls the Rerank API; the caller's role needs ``bedrock:Rerank`` and ``bedrock:InvokeModel`` on the model.
+    """Calls the Rerank API; the process's role needs ``bedrock:Rerank`` and ``bedrock:InvokeModel`` on the model.
 
     Texts are cut at 32,000 characters; empty ones are not sent, and score 0.
 

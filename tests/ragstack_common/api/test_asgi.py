@@ -16,7 +16,7 @@ from ragstack_common.answering.answer import Answerer, CitationEvent, Source, Ti
 from ragstack_common.api import asgi
 from ragstack_common.api.asgi import HEARTBEAT, create_app
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse, SourcesEvent, StreamEvent
-from ragstack_common.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
+from ragstack_common.errors import GenerationTimeoutError, ModelAccessError, ModelThrottledError, RetrievalTimeoutError
 from tests.support.asgi_server import asgi_server
 from tests.support.waiting import eventually
 
@@ -156,6 +156,7 @@ def test_a_stream_has_every_event_with_its_name_and_is_not_buffered_on_the_way(u
     [
         (RetrievalTimeoutError("Nothing came back"), 504, "RetrievalTimeout"),
         (ModelThrottledError("arn:aws:iam::123456789012:role/x may not"), 429, "ModelThrottled"),
+        (ModelAccessError("No access to the model"), 502, "ModelAccess"),
         (ValueError("a secret"), 500, "InternalError"),
     ],
 )

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -25,6 +25,7 @@ from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest, 
 from ragstack_common.clients import dynamodb_client, s3_client
 from ragstack_common.config import AnswerSettings, QuerySettings
 from ragstack_common.deadline import in_thread
+from ragstack_common.errors import AccessDeniedError
 from ragstack_common.positions import PAGE_KEY
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.retrieval import register_backend
@@ -67,6 +68,20 @@ class Writer:
             yield ModelEnd("end_turn", 10, 5, self.model)
         finally:
             self.stopped.set()
+
+
+@dataclass
+class Recorded:
+    """Names of the metrics that were recorded."""
+
+    names: list[str] = field(default_factory=list)
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:  # noqa: ARG002 - the interface's parameters
+        self.names.append(name)
+
+
+async def denied(*_: Any, **__: Any) -> Any:
+    raise AccessDeniedError("Bedrock denies access")
 
 
 @pytest.fixture
@@ -242,6 +257,34 @@ async def test_an_invalid_argument_is_an_error_with_the_api_s_message(
 
     assert result.is_error
     assert result.content[0].text.startswith(message)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("tool", "arguments", "counted"),
+    [
+        ("search", {"query": "x"}, ["DeploymentFaults", "McpFailures"]),
+        ("retriever", {"collection_name": "handbook", "texts": ["x"]}, ["DeploymentFaults", "McpFailures"]),
+        ("retriever", {"collection_name": "other", "texts": ["x"]}, []),
+        ("search", {"query": ""}, []),
+    ],
+)
+async def test_a_failure_that_is_not_the_caller_s_is_counted(
+    operations: ServiceOperations,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    arguments: dict[str, Any],
+    counted: list[str],
+) -> None:
+    metrics = Recorded()
+    for method in ("search", "retrieve_batch"):
+        monkeypatch.setattr(InMemoryBackend, method, denied)
+
+    async with Client(server_of(replace(operations, metrics=metrics), metrics)) as client:
+        result = await client.call_tool(tool, arguments)
+
+    assert result.is_error
+    assert metrics.names == counted
 
 
 @pytest.mark.asyncio

@@ -16,6 +16,7 @@ from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.events import Context, api_event, sample
 from tests.support.knowledge_base import (
     DATA_SOURCE,
+    KNOWLEDGE_BASE,
     hit,
     hits,
     is_filtered,
@@ -296,8 +297,8 @@ def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(retrieve: Retr
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        (Fault("ResourceNotFoundException"), (404, "KnowledgeBaseNotFound")),
-        (Fault("AccessDeniedException"), (403, "AccessDenied")),
+        (Fault("ResourceNotFoundException"), (502, "KnowledgeBaseNotFound")),
+        (Fault("AccessDeniedException"), (502, "UpstreamAccessDenied")),
         (Fault("ValidationException"), (400, "InvalidRequest")),
         (Dropped, (502, "ServiceUnavailable")),
         (Fault("DependencyFailedException"), (502, "ServiceUnavailable")),
@@ -433,6 +434,24 @@ def test_no_value_of_a_rejected_filter_stands_in_the_log(
     assert "Judy Doe" in answer["error"]["message"]
     assert "greaterThan(name)" in logged
     assert "Judy" not in logged
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/retrieve", {"query": "q"}),
+        ("/tools/retriever", {"input": {"collection_name": KNOWLEDGE_BASE, "texts": ["q"]}}),
+    ],
+)
+def test_a_lost_permission_is_a_502_and_is_counted(
+    ask: Call, searches: AwsService, capsys: pytest.CaptureFixture[str], path: str, body: Any
+) -> None:
+    searches.program("Retrieve", Fault("AccessDeniedException"))
+
+    status, _ = ask("POST", path, body)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert (status, lines[0]["DeploymentFaults"]) == (502, [1.0])
 
 
 def test_a_request_is_counted(retrieve: Retrieve, searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:

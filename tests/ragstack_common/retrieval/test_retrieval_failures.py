@@ -42,7 +42,7 @@ class Metrics:
         return [(unit, value) for n, unit, value in self.recorded if n == name]
 
 
-def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
+def test_a_refused_slice_is_warned_of_without_the_text_of_the_query(
     searches: AwsService, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = "salary of Judy"
@@ -57,8 +57,19 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     assert "Retrieve failed: ValidationException" in caplog.text
     assert query not in caplog.text
     assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING] * 2
-    assert metrics.named("SliceFailures") == [("Count", 1)]
+    assert metrics.named("SliceFailures") == [], "callers must not be able to ring the alarm"
     assert len(metrics.named("SliceLatency")) == 2
+
+
+def test_a_slice_that_fails_on_its_own_is_counted(searches: AwsService) -> None:
+    searches.program("Retrieve", Fault("DependencyFailedException"), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+    metrics = Metrics()
+
+    outcome = MultiSliceRetriever(searches.client(), metrics=metrics).search("q", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert not outcome.complete
+    assert metrics.named("SliceFailures") == [("Count", 1)]
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])

@@ -241,8 +241,9 @@ def test_an_unknown_tool_is_a_404() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [
-        ("CollectionNotFoundError", 404, "query failed: collection not found"),
-        ("KnowledgeBaseNotFoundError", 404, "query failed: collection not found"),
+        ("CollectionNotFoundError", 502, "query failed: collection not found"),
+        ("PartitionNotFoundError", 404, "query failed: partition not found"),
+        ("KnowledgeBaseNotFoundError", 502, "query failed: the shelf is no good"),
         ("ThrottledError", 429, "query failed: the shelf is no good"),
         ("DimensionMismatchError", 500, "query failed: the shelf is no good"),
     ],
