@@ -39,9 +39,11 @@ answers a request maps a class to a status.
         └── ServiceUnavailableError      the service, or the way to it, failed
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import distributions
 from itertools import islice
 from typing import Final
 
@@ -79,8 +81,22 @@ class MissingPackageError(ConfigurationError, ModuleNotFoundError):
     """
 
     def __init__(self, needed_by: str, module: str | None, extra: str | None) -> None:
-        advice = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else "install it"
+        advice = command_to_install(extra) if extra else "install it"
         super().__init__(f"{needed_by} needs the package {module}, which is not installed: {advice}", name=module)
+
+
+def command_to_install(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from where the package itself came.
+
+    Source: PEP 610, which describes direct_url.json.
+    """
+    installed = (each.read_text("direct_url.json") for each in distributions(name=DISTRIBUTION))
+    origin = json.loads(next(filter(None, installed), "{}"))
+    if origin.get("dir_info", {}).get("editable"):
+        return "run `make setup` in the checkout"
+    system = origin.get("vcs_info", {}).get("vcs")
+    place = f" @ {f'{system}+' if system else ''}{origin['url']}" if origin else ""
+    return f"pip install '{DISTRIBUTION}[{extra}]{place}'"
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def build(
     model = load(choice)
     plan = Plan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
     store = Path(db_path or settings.db_path).expanduser()
-    with needs_extra("local,chroma", "`ragstack build`"):
+    with needs_extra("chroma", "`ragstack build`"):
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     with display.progress() as bars:
         building = bars.add_task("Building", total=len(selection.files), detail="")

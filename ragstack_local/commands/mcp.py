@@ -5,7 +5,7 @@ import signal
 import sys
 from functools import cache
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import RagStackError, needs_extra
 from ragstack_local import display
 from ragstack_local.targets import Target, with_target
 
@@ -21,10 +21,12 @@ def mcp(target: Target) -> None:
     An API anywhere:  ragstack mcp --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
     """
     import anyio  # noqa: PLC0415 - other commands start without it
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
-    from ragstack_common.api.mcp import server_of  # noqa: PLC0415
-    from ragstack_local.mcp_operations import ApiOperations  # noqa: PLC0415
+    with needs_extra("mcp", "`ragstack mcp`"):
+        from mcp.server.stdio import stdio_server  # noqa: PLC0415
+
+        from ragstack_common.api.mcp import server_of  # noqa: PLC0415
+        from ragstack_local.mcp_operations import ApiOperations  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")

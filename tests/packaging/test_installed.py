@@ -17,8 +17,20 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 UV = Path(sys.executable).parent / "uv"
 PACKAGES = ("evaluation", "local_bedrock", "ragstack_common", "ragstack_local")
-EXTRAS = ("local", "semantic", "s3-vectors", "chroma", "milvus", "langgraph", "mcp", "telemetry", "evaluation")
+EXTRAS = (
+    "client",
+    "local",
+    "semantic",
+    "s3-vectors",
+    "chroma",
+    "milvus",
+    "langgraph",
+    "mcp",
+    "telemetry",
+    "evaluation",
+)
 """Each has a script here. The others, infra and dev, are for a checkout, where the Makefile installs them."""
+MAX_CLIENT_BYTES = 60_000_000
 OLDEST_PYTHON = os.environ.get("LOWEST_PYTHON", "python3.11")
 
 
@@ -97,7 +109,7 @@ def test_a_plain_install_searches_bedrock_and_says_what_the_rest_needs(
 
     assert (bare.returncode, bare.stdout) == (3, "")
     assert bare.stderr.count("\n") == 1
-    assert "pip install 'ragstack-kb[client]'" in bare.stderr
+    assert f"pip install 'ragstack-kb[client] @ {wheel.as_uri()}'" in bare.stderr
     assert (version.returncode, version.stdout) == (0, f"{DISTRIBUTION} {__version__}\n")
     assert searched.returncode == 0, searched.stdout + searched.stderr
 
@@ -114,6 +126,20 @@ def test_an_extra_works_when_it_is_the_only_one(
 
     assert used.returncode == 0, used.stdout + used.stderr
     assert called.stdout == f"{DISTRIBUTION} {__version__}\n"
+
+
+def test_the_client_takes_less_than_60_mb(wheel: Path, endpoint: str, tmp_path: Path) -> None:
+    """Without bytecode, which pip writes and uv does not."""
+    install(tmp_path, wheel, "client", "highest", endpoint)
+
+    sizes = {
+        path: path.stat().st_size
+        for path in tmp_path.glob("venv/lib/python*/site-packages/**/*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+    print(f"the client takes {sum(sizes.values()) / 1e6:.1f} MB in {len(sizes):,} files")  # noqa: T201 - published
+    assert sum(sizes.values()) < MAX_CLIENT_BYTES
 
 
 def test_the_installed_command_outside_a_checkout_says_what_needs_one(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ragstack_common import DISTRIBUTION, __version__
+from ragstack_common.errors import command_to_install
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,9 @@ def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
     tries = {code: BLOCKED.format(names={package}) + code for code, (package, _) in MISSING.items()}
     script = f"""
 import json, os
+from ragstack_common import errors
 from ragstack_common.errors import MissingPackageError
+errors.DISTRIBUTION = "as-in-a-layer"
 from ragstack_common.retrieval import create_retrieval_backend
 from ragstack_common.retrieval.engines import bedrock
 for name, code in {tries!r}.items():
@@ -102,8 +105,37 @@ for name, code in {tries!r}.items():
 
     assert messages.keys() == MISSING.keys()
     for code, (package, extra) in MISSING.items():
-        expected = rf".+ needs the package {package}\b.*: pip install 'ragstack-kb\[{extra}\]'"
+        expected = rf".+ needs the package {package}\b.*: pip install 'as-in-a-layer\[{extra}\]'"
         assert re.fullmatch(expected, messages[code]), code
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'ragstack-kb[chroma]'"),
+        (
+            {"url": "file:///tmp/ragstack_kb.whl", "archive_info": {}},
+            "pip install 'ragstack-kb[chroma] @ file:///tmp/ragstack_kb.whl'",
+        ),
+        (
+            {"url": "https://git.example/ragstack", "vcs_info": {"vcs": "git", "commit_id": "0"}},
+            "pip install 'ragstack-kb[chroma] @ git+https://git.example/ragstack'",
+        ),
+        ({"url": "file:///checkout", "dir_info": {"editable": True}}, "run `make setup` in the checkout"),
+    ],
+    ids=["index", "wheel", "git", "checkout"],
+)
+def test_an_extra_is_installed_from_where_the_package_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None, command: str
+) -> None:
+    folder = tmp_path / "ragstack_kb-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: ragstack-kb\n")
+    if origin:
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+
+    assert command_to_install("chroma") == command
 
 
 @pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])
@@ -115,17 +147,15 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
 
 
-@pytest.mark.parametrize(
-    ("module", "extra", "exit_code"), [("ragstack_local", "client", 3), ("local_bedrock", "local", 2)]
-)
-def test_the_command_without_its_packages_says_what_to_install(module: str, extra: str, exit_code: int) -> None:
+@pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("local_bedrock", 2)])
+def test_the_command_without_its_packages_says_what_to_install(module: str, exit_code: int) -> None:
     blocked = BLOCKED.format(names={"typer"})
     code = f"{blocked}\nsys.argv = ['ragstack']; from {module}.__main__ import main; main()"
 
     done = run("-c", code)
 
     assert done.returncode == exit_code
-    assert re.fullmatch(rf"Error: .*typer.*pip install 'ragstack-kb\[{extra}\]'\n", done.stderr)
+    assert re.fullmatch(r"Error: .*typer.*: run `make setup` in the checkout\n", done.stderr)
 
 
 def test_a_command_that_needs_a_missing_package_says_so_in_one_line(tmp_path: Path) -> None:
@@ -136,7 +166,7 @@ def test_a_command_that_needs_a_missing_package_says_so_in_one_line(tmp_path: Pa
     done = run("-c", code)
 
     assert done.returncode == 3
-    assert re.fullmatch(r"Error: .*apsw.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
+    assert re.fullmatch(r"Error: .*apsw.*: run `make setup` in the checkout\n", done.stderr)
 
 
 @pytest.mark.parametrize("names", [set[str](), {"typer", "rich"}])

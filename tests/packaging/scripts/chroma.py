@@ -1,6 +1,9 @@
-"""Fill a collection in a folder and search it, through the engine and through KnowledgeBase."""
+"""Fill a collection in a folder and search it, through the engine, KnowledgeBase and the command line."""
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
@@ -24,3 +27,12 @@ async def main() -> None:
 
 
 asyncio.run(main())
+
+Path("texts").mkdir()
+Path("texts/leave.md").write_text("Employees have thirty days of leave.")
+Path("texts/lunch.html").write_text("<p>Lunch is at noon.</p>")
+ragstack = Path(sys.executable).parent / "ragstack"
+for arguments in (["build", "texts"], ["query", "thirty days", "--engine", "chroma"]):
+    done = subprocess.run([ragstack, *arguments, "--db-path", "built"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+assert "leave.md" in done.stdout, done

@@ -1,9 +1,11 @@
-"""Call a tool of a server over services of one's own."""
+"""Call a tool of a server over services of one's own, and start the server of the command line."""
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
-from mcp import Client
+from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.mcp import ServiceOperations, server_of
@@ -32,6 +34,11 @@ async def main() -> None:
     async with Client(server_of(operations)) as client:
         result = await client.call_tool("search", {"query": "days of leave"})
     assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result
+    ragstack = str(Path(sys.executable).parent / "ragstack")
+    parameters = StdioServerParameters(command=ragstack, args=["mcp", "--api-url", "http://127.0.0.1:9"])
+    async with Client(stdio_client(parameters)) as client:
+        listed = await client.list_tools()
+    assert "search" in {tool.name for tool in listed.tools}, listed
 
 
 asyncio.run(main())

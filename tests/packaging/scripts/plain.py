@@ -30,13 +30,13 @@ for find in (
         continue
     raise AssertionError("there is no such knowledge base")
 
-assert "pip install 'ragstack-kb[chroma]'" in missing({"type": "chroma"})
-assert "pip install 'ragstack-kb[milvus]'" in missing({"type": "milvus"})
+assert "pip install 'ragstack-kb[chroma] @ file://" in missing({"type": "chroma"})
+assert "pip install 'ragstack-kb[milvus] @ file://" in missing({"type": "milvus"})
 place = {"vector_bucket_name": "bucket", "index_name": "index"}
-assert "pip install 'ragstack-kb[s3-vectors]'" in missing({"type": "s3_vectors", **place})
+assert "pip install 'ragstack-kb[s3-vectors] @ file://" in missing({"type": "s3_vectors", **place})
 try:
     import ragstack_common.embedding  # noqa: F401
 except ImportError as error:
-    assert "pip install 'ragstack-kb[local]'" in str(error)  # noqa: PT017 - a script, which pytest does not run
+    assert "pip install 'ragstack-kb[local] @ file://" in str(error)  # noqa: PT017 - a script, which pytest does not run
 else:
     raise AssertionError("numpy is installed")

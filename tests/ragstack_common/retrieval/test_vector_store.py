@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragstack_common import errors
 from ragstack_common.errors import ConfigurationError, MissingPackageError
 from ragstack_common.retrieval import SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
@@ -139,7 +140,8 @@ def test_everything_passes_to_the_engine_under_one_span(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named_by_the_extra_of_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "DISTRIBUTION", "as-in-a-layer")
     monkeypatch.setitem(__import__("sys").modules, "ragstack_common.retrieval.engines.milvus.backend", None)
 
-    with pytest.raises(MissingPackageError, match=r"ragstack-kb\[milvus\]"):
+    with pytest.raises(MissingPackageError, match=r"as-in-a-layer\[milvus\]"):
         VectorStoreBackend("milvus:lite.db#books")
