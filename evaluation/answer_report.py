@@ -118,7 +118,7 @@ def abstention(one: MeasuredAnswers) -> Iterator[tuple[float, Mapping[str, float
 def _share(one: MeasuredAnswers, kind: str, threshold: float, *, answered: bool) -> float:
     """Return the share of the questions of a kind that get an answer, or none; those that failed got neither."""
     asked = [each for each in one.asked if each.kind == kind]
-    has_answer = [each.given is not None and (each.best_relevance or 0) >= threshold for each in asked]
+    has_answer = [each.answered and (each.best_relevance or 0) >= threshold for each in asked]
     succeeded = [each.answer is not None for each in asked]
     return sum(has == answered and done for has, done in zip(has_answer, succeeded, strict=True)) / len(asked)
 
@@ -188,7 +188,8 @@ def _line(asked: Asked) -> dict[str, Any]:
         "_id": asked.query.id,
         "kind": asked.kind,
         "question": asked.query.text,
-        "answered": asked.given is not None,
+        "answered": asked.answered,
+        "closest_passages": asked.answer is not None and asked.answer.closest_passages,
         "answer": None if answer is None else answer.answer,
         "references": list(asked.query.answers),
         "cited": list(asked.cited),

@@ -15,6 +15,7 @@ import numpy as np
 from evaluation.dataset import Query
 from evaluation.metrics import Interval, Values, between, resampled
 from ragstack_common.answering.answer import Answer
+from ragstack_common.answering.models import CLOSEST_PASSAGES
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
 """Of a question: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
@@ -48,9 +49,15 @@ class Asked:
     verdict: Verdict | None = None
 
     @property
+    def answered(self) -> bool:
+        """Whether there is a response, and its `answered` is true."""
+        return self.answer is not None and self.answer.answered
+
+    @property
     def given(self) -> Answer | None:
-        """The answer; None if the call failed, or its `answered` is false."""
-        return self.answer if self.answer is not None and self.answer.answered else None
+        """The answer, or the closest passages; None if the call failed, or there is neither."""
+        answer = self.answer
+        return answer if answer is not None and (answer.answered or answer.closest_passages) else None
 
     @property
     def abstained(self) -> bool:
@@ -59,8 +66,9 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """The answer without citation markers; empty if there is none."""
-        return "" if self.given is None else " ".join(sentence.text for sentence in self.given.sentences)
+        """The answer or the closest passages, without citation markers; empty if there are none."""
+        sentences = [] if self.given is None else [sentence.text for sentence in self.given.sentences]
+        return " ".join(text for text in sentences if text != CLOSEST_PASSAGES)
 
 
 Part = tuple[float, float]
@@ -107,7 +115,11 @@ def _share(condition: bool) -> Part:
 
 
 def _answered(asked: Asked) -> Part:
-    return _share(asked.given is not None) if asked.kind == "answerable" else NOTHING
+    return _share(asked.answered) if asked.kind == "answerable" else NOTHING
+
+
+def _closest_passages(asked: Asked) -> Part:
+    return _share(asked.answer is not None and asked.answer.closest_passages) if asked.kind == "answerable" else NOTHING
 
 
 def _abstained(kind: Kind) -> Callable[[Asked], Part]:
@@ -181,7 +193,8 @@ JUDGED: Final = "judged correct"
 FAILED: Final = "failed"
 MEASURES: Final[Mapping[str, Measure]] = {
     "answered": Measure("answerable questions", _answered),
-    "token F1": Measure("questions with a reference; 0 without an answer", _of_reference(token_f1)),
+    "closest passages": Measure("answerable questions; shown as such, not as an answer", _closest_passages),
+    "token F1": Measure("questions with a reference; of what is shown, 0 if nothing is", _of_reference(token_f1)),
     "token recall": Measure("the same", _of_reference(token_recall)),
     JUDGED: Measure("the same, by the judge; partly correct is .5", _correct),
     "relevant received": Measure("answerable questions with a relevant passage", _received_relevant),

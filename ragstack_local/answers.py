@@ -18,6 +18,9 @@ from ragstack_local.results import excerpt, place_of, print_incomplete
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
+CLOSEST_SHOWN: Final = 3
+"""Passages shown where none is quoted."""
+
 UNSUPPORTED_SHOWN: Final = 5
 UNSUPPORTED_CHARACTERS: Final = 120
 
@@ -95,7 +98,11 @@ def print_stream(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]
             elif name == DONE:
                 answer = data
     _print_unsupported(answer)
-    print_sources([source for source in answer["sources"] if source["cited"]], answer["question"])
+    cited = [source for source in answer["sources"] if source["cited"]]
+    if not cited and not answer["answered"] and answer["sources"]:
+        console.print("\nThe closest passages:")
+        cited = answer["sources"][:CLOSEST_SHOWN]
+    print_sources(cited, answer["question"])
     _print_remarks(answer)
     return answer
 
@@ -179,8 +186,9 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
         console.print(note, style="yellow")
     print_incomplete(answer)
     uncited = sum(not source["cited"] for source in answer["sources"])
+    has_text = answer["answered"] or answer["closest_passages"]
     parts = [
-        ("Quoted, without a model" if answerer["quotes"] else answerer["model"]) if answer["answered"] else None,
+        ("Quoted, without a model" if answerer["quotes"] else answerer["model"]) if has_text else None,
         counted(uncited, "more passage") + " read" if uncited else None,
         f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens" if answerer["provider"] == "bedrock" else None,
         f"{_time(timings['total_ms'])} (search {_time(timings['retrieval_ms'])})",

@@ -51,7 +51,7 @@ QUESTIONS: Final = (
         {"query": _LAPTOP, "top_k": 1},
         ("security-incident-response.pdf",),
         1,
-        "This passage is in a PDF. The percentage is its relevance: the chance that people would call it relevant.",
+        "This passage is in a PDF.",
     ),
     Question(
         (_RATE_LIMIT, "--top-k", "2"),

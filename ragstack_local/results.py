@@ -13,10 +13,8 @@ EXCERPT_WORDS: Final = 36
 SHORT_WORD: Final = 3
 """Letters; words of this length or less don't choose the excerpt."""
 
-RESULT_INDENT: Final = 12
-PASSAGE_INDENT: Final = 16
-FIGURE_CELLS: Final = 5
-LEAST_SHOWN: Final = 0.005
+RESULT_INDENT: Final = 5
+PASSAGE_INDENT: Final = 9
 
 _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
@@ -37,7 +35,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
     """
     _print_best(answer)
     for rank, result in enumerate(answer["results"], start=1):
-        head = Text.assemble(f"{rank:>3}  {_figure(result)}  ", (result["source"] or "(no source)", "bold"))
+        head = Text.assemble(f"{rank:>3}  ", (result["source"] or "(no source)", "bold"))
         known = result["metadata"]
         shown = [f"{name}={known[name]}" for name in ("corpus", "version", "topic") if name in known]
         attributes = Text(" ".join(shown), "dim")
@@ -60,20 +58,9 @@ def _print_best(answer: Mapping[str, Any]) -> None:
     """Say that nothing relevant was found, or nothing that reaches the minimum."""
     best = answer.get("best_relevance")
     if best is not None and answer["answerable"] is False:
-        console.print(f"Nothing relevant was found (best: {percent(best)}).", style="yellow")
+        console.print("Nothing that was found is probably relevant.", style="yellow")
     elif best is not None and not answer["results"]:
-        console.print(f"Nothing reaches the minimum (best relevance: {percent(best)}).", style="yellow")
-
-
-def _figure(result: Mapping[str, Any]) -> str:
-    """Show the relevance; without a calibration the score, which orders the results and means nothing else."""
-    relevance = result.get("relevance")
-    return f"{result['score']:.3f}" if relevance is None else percent(relevance).rjust(FIGURE_CELLS)
-
-
-def percent(share: float) -> str:
-    """Write a probability, which is never certain."""
-    return "< 1 %" if share < LEAST_SHOWN else f"{min(99, round(share * 100))} %"
+        console.print(f"Nothing reaches the minimum (best relevance: {best:.2f}).", style="yellow")
 
 
 def place_of(passage: Mapping[str, Any]) -> str:

@@ -95,6 +95,11 @@ class Answer(_Form):
     answered: bool = Field(
         description="False if nothing relevant was found, the answerer found no answer in it, or no source is cited"
     )
+    closest_passages: bool = Field(
+        default=False,
+        description="Whether the text quotes the passages that are closest to the question, which may not answer it:"
+        " `answered` is false then",
+    )
     sentences: list[Sentence]
     sources: list[Source] = Field(description="What the answerer received, in the order of the numbers")
     removed_citations: int = Field(default=0, description="Citation markers that named no source, and were removed")

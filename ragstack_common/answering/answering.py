@@ -25,8 +25,8 @@ from ragstack_common.positions import Position
 from ragstack_common.retrieval import SearchOutcome
 from ragstack_common.retrieval.models import UNNAMED_SOURCE
 
-NOTHING_FOUND: Final = "Nothing in the documents answers this question."
-"""The answer if nothing found is relevant enough."""
+NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answer this question."
+"""The answer without any passage."""
 
 NOTHING_CITED: Final = "The answer cites no source, so it counts as not answered"
 
@@ -159,6 +159,7 @@ class Answering:
             "question": self._question.text,
             "answer": verifier.answer,
             "answered": answered and bool(verifier.cited),
+            "closest_passages": verifier.closest_passages,
             "sentences": verifier.sentences,
             "sources": self.sources,
             "removed_citations": verifier.removed,

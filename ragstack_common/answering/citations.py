@@ -8,7 +8,7 @@ from typing import Final
 
 from ragstack_common.answering.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
 from ragstack_common.answering.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
-from ragstack_common.answering.models import NO_ANSWER, Passage
+from ragstack_common.answering.models import CLOSEST_PASSAGES, NO_ANSWER, Passage
 from ragstack_common.answering.quotations import Haystack, is_checked, quotations_in
 from ragstack_common.answering.sentences import SentenceReader, Span
 
@@ -44,8 +44,13 @@ class Verifier:
 
     @property
     def no_answer(self) -> bool:
-        """Whether the answerer said that the passages contain no answer."""
-        return self._markers.no_answer or self.answer.strip() == NO_ANSWER
+        """Whether the answerer said that the passages contain no answer, or may contain none."""
+        return self._markers.no_answer or self.answer.strip() == NO_ANSWER or self.closest_passages
+
+    @property
+    def closest_passages(self) -> bool:
+        """Whether the answerer only quotes what is closest to the question."""
+        return self.answer.startswith(CLOSEST_PASSAGES)
 
     def feed(self, text: str) -> list[TokenEvent | CitationEvent]:
         """Take the next piece of the answer; return what is verified by now."""

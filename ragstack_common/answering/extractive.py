@@ -6,6 +6,7 @@ from typing import Final
 
 from ragstack_common.answering.models import (
     CHARACTERS_IN_TOKEN,
+    CLOSEST_PASSAGES,
     NO_ANSWER,
     ModelEnd,
     ModelPiece,
@@ -70,11 +71,13 @@ class ExtractiveProvider:
 def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:
     """Write quotations with quotation marks and citation markers, each in a line.
 
+    If none of them is sure, a line above them says that they may not answer the question.
+
     Args:
         quotations: What to quote.
         numbers: The number of each passage.
     """
-    lines = []
+    lines = [] if not quotations or any(quotation.is_sure for quotation in quotations) else [CLOSEST_PASSAGES]
     for quotation in quotations:
         markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
         if quotation.text.lstrip().startswith(_FENCE):

@@ -9,8 +9,11 @@ from ragstack_common.retrieval import RetrievedChunk
 
 Role = Literal["user", "assistant"]
 
-NO_ANSWER: Final = "The documents do not answer this question."
+NO_ANSWER: Final = "No answer was found in the passages that were read."
 """The whole answer of a provider that finds none in the passages."""
+
+CLOSEST_PASSAGES: Final = "These passages are closest to the question, and may not answer it:"
+"""The first line of a provider that quotes passages without knowing whether they answer."""
 
 CHARACTERS_IN_TOKEN: Final = 4
 """Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a

@@ -32,6 +32,13 @@ MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
 """For a quote that is itself a question."""
 
+SURE_COVERAGE: Final = 0.6
+"""Share of the question, weighted by rarity, that a quote and what is above it must contain to count as an answer.
+
+Of right quotes, 70 % reach it on samples/judged and 66 % on XQuAD's English questions; of the others, 39 % and 19 %.
+Source: answers without a model, HYBRID, ``hashed``; a quote is right if it has .6 of the words of the reference answer.
+"""
+
 SECOND_BEST: Final = 0.9
 """Share of the best score that a further quote must reach."""
 
@@ -51,12 +58,14 @@ class Quotation:
         text: Sentence, list, table row or block of code.
         passages: The positions of all passages that contain it, from 0.
         head: The header of its table, unless the quotation before has the same.
+        is_sure: Whether it has most of the question's words, and the number, date or person that the question asks for.
     """
 
     space: str
     text: str
     passages: tuple[int, ...]
     head: str = ""
+    is_sure: bool = True
 
     @property
     def whole(self) -> str:
@@ -71,6 +80,7 @@ class _Candidate:
     Attributes:
         words: Weight of each of the question's words in it: 1 if the quote contains the word itself.
         own_coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
+        misfits: Whether it lacks what the question asks for, such as a number.
     """
 
     quote: Quote
@@ -78,6 +88,11 @@ class _Candidate:
     words: Mapping[str, float]
     own_coverage: float = 0.0
     score: float = 0.0
+    misfits: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        return self.own_coverage >= SURE_COVERAGE and not self.misfits
 
 
 def best_quotations(question: str, passages: Sequence[str], contexts: Sequence[str] = ()) -> list[Quotation]:
@@ -96,7 +111,8 @@ def best_quotations(question: str, passages: Sequence[str], contexts: Sequence[s
     for before, candidate in pairwise([None, *_chosen(asked, _candidates(asked, passages, contexts))]):
         assert candidate is not None
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
-        found.append(Quotation(_space(before, candidate), candidate.quote.text, cited, _head_after(before, candidate)))
+        space, head = _space(before, candidate), _head_after(before, candidate)
+        found.append(Quotation(space, candidate.quote.text, cited, head, candidate.is_sure))
     return found
 
 
@@ -141,11 +157,12 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         text = candidate.quote.text
         shares = [(weight, weight * rarity[word]) for word, weight in candidate.words.items()]
         own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
-        coverage = sum(share for _, share in shares) - MISFIT_COST * question.misfits(text)
+        misfits = question.misfits(text)
+        coverage = sum(share for _, share in shares) - MISFIT_COST * misfits
         score = coverage + RANK_WEIGHT / (1 + candidate.passage)
         score += FIT_WEIGHT * question.fits(text) - QUESTION_COST * text.endswith("?")
         if coverage >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
-            found.append(replace(candidate, own_coverage=own, score=score))
+            found.append(replace(candidate, own_coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
 
 

@@ -153,7 +153,7 @@ def test_the_demonstration_ends_with_success_and_leaves_nothing_running(folder_o
     assert all(shlex.join(question.arguments) in done.stdout for question in QUESTIONS)
     assert done.stdout.count("ms through API Gateway") == len(QUESTIONS)
     assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ASKED)
-    assert done.stdout.count("Nothing in the documents answers this question.") == 1
+    assert done.stdout.count("The search found nothing that is relevant enough to answer this question.") == 1
     assert "16 INDEXED" in done.stdout
     assert demonstration.processes() == set()
 

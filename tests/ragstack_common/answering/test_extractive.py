@@ -5,7 +5,15 @@ from hypothesis import strategies as st
 
 from ragstack_common.answering.citations import Verifier
 from ragstack_common.answering.extractive import ExtractiveProvider
-from ragstack_common.answering.models import NO_ANSWER, ModelEnd, ModelMessage, ModelRequest, ModelText, Passage
+from ragstack_common.answering.models import (
+    CLOSEST_PASSAGES,
+    NO_ANSWER,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+)
 from ragstack_common.answering.prompt import model_request
 from ragstack_common.retrieval import RetrievedChunk
 from tests.support.passages import markdown
@@ -61,6 +69,12 @@ def test_code_that_ends_in_another_passage_is_closed_and_does_not_hide_its_citat
 
 def test_a_long_sentence_without_spaces_is_cut() -> None:
     assert answer("年次休暇?", "年次休暇は十日" * 300) == f'"{("年次休暇は十日" * 300)[:800]} ..." [1]'
+
+
+def test_an_uncertain_quotation_is_not_presented_as_an_answer() -> None:
+    said = answer("How many days may leave be carried over to March?", LEAVE)
+
+    assert said == f'{CLOSEST_PASSAGES}\n"Every employee has 27 days of annual leave." [1]'
 
 
 def test_without_an_answer_it_says_so() -> None:

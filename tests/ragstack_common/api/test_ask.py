@@ -14,6 +14,8 @@ from pydantic import BaseModel
 from ragstack_common.answering.answer import CitationEvent, TokenEvent
 from ragstack_common.answering.answering import NOTHING_CITED, NOTHING_FOUND
 from ragstack_common.answering.models import (
+    CLOSEST_PASSAGES,
+    NO_ANSWER,
     ModelEnd,
     ModelMessage,
     ModelPiece,
@@ -240,8 +242,8 @@ def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
     ("script", "text"),
     [
         (["[no ", "answer]", " The passages don't say."], "The passages don't say."),
-        (["[No answer]\n"], "The documents do not answer this question."),
-        (["The documents do not answer this question."], "The documents do not answer this question."),
+        (["[No answer]\n"], NO_ANSWER),
+        ([NO_ANSWER], NO_ANSWER),
     ],
 )
 def test_a_model_that_finds_no_answer_gives_an_answer_that_is_not_answered(script: list[str], text: str) -> None:
@@ -258,6 +260,17 @@ def test_an_empty_or_blocked_answer_is_not_answered(script: list[str], reason: S
     answer = asyncio.run(service(found(LEAVE), Model(script, stop_reason=reason)).ask(question()))
 
     assert not answer.answered
+
+
+def test_closest_passages_are_cited_but_do_not_count_as_an_answer() -> None:
+    quoting = Model([f"{CLOSEST_PASSAGES}\n", f'"{LEAVE.content}" [1]'])
+
+    answer = asyncio.run(service(found(LEAVE), quoting).ask(question()))
+
+    assert (answer.answered, answer.closest_passages) == (False, True)
+    assert [source.cited for source in answer.sources] == [True]
+    assert not any(sentence.unsupported for sentence in answer.sentences)
+    assert answer.notes == []
 
 
 def test_an_answer_that_cites_nothing_is_not_answered_and_says_so() -> None:

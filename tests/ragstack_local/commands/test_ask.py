@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.answering.answer import Answerer, CitedText, Sentence, Usage
+from ragstack_common.answering.models import NO_ANSWER
 from ragstack_common.api.search_models import SliceSummary
 from ragstack_local import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
@@ -155,6 +156,18 @@ def test_nothing_found_in_a_corpus_brings_the_command_that_lists_them(stack: Pat
 
     assert "`ragstack corpora` lists the values of --corpus." in done.stdout
     assert "--doc-version" not in done.stdout
+
+
+def test_without_an_answer_the_closest_passages_are_shown(stack: Path, api: Api) -> None:
+    sources = [source.model_copy(update={"cited": False, "quoted": []}) for source in SOURCES]
+    api.will_stream(*events(response(answer=NO_ANSWER, answered=False, sentences=[], sources=sources)))
+
+    done = ragstack("ask", QUESTION, data=stack)
+
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert lines[0] == NO_ANSWER
+    assert "Rate limits One API key may make 600 requests a minute." in lines[lines.index("The closest passages:") :]
 
 
 def test_how_to_add_a_model_is_explained_once(stack: Path, api: Api) -> None:
