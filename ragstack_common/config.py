@@ -639,3 +639,15 @@ class KnowledgeSettings(Settings):
         """The embedding, as ``--embedding`` takes it; None for the collection's."""
         is_plain_onnx = self.embedding is not None and self.embedding.startswith("onnx:") and "#" not in self.embedding
         return f"{self.embedding}#{self.pooling}" if is_plain_onnx and self.pooling else self.embedding
+
+
+FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
+    QuerySettings,
+    AnswerSettings,
+    RetrieverToolSettings,
+    IngestionSettings,
+    ReconcileSettings,
+    DocumentApiSettings,
+    TraceSettings,
+)
+"""What functions read from their environment."""

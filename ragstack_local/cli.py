@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
-from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE
+from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
@@ -44,10 +44,17 @@ COMMANDS: Final = {
 
 
 class _Commands(Mapping[str, Any]):
-    """Typer's commands by name."""
+    """Typer's commands by name, each with the options that all commands share."""
+
+    def __init__(self, shared: list[Any]) -> None:
+        self._shared = shared
 
     def __getitem__(self, name: str) -> Any:
-        return _load(name)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        alone.command(name)(_points()[name].load())
+        command = typer.main.get_command(alone)
+        command.params += self._shared
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(_points())
@@ -61,7 +68,8 @@ class _LazyGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = _Commands()  # type: ignore[assignment] # nothing is added later
+        shared = [each for each in self.params if each.name == "verbose"]
+        self.commands = _Commands(shared)  # type: ignore[assignment] # nothing is added later
 
     def list_commands(self, _: Any) -> list[str]:
         return list(self.commands)
@@ -98,10 +106,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _read_environment_file(context: typer.Context, is_verbose: bool) -> None:
+    """Read .env before the options of the command, some of which are variables."""
+    if context.obj is None:
+        context.obj = read_file()
+    if is_verbose:
+        typer.echo(context.obj, err=True)
+
+
 @app.callback()
 def _ragstack(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            callback=_read_environment_file,
+            expose_value=False,
+            help=f"Print which variables the file {FILE} in the current folder sets.",
+        ),
     ] = False,
 ) -> None: ...
 
@@ -111,13 +136,6 @@ def _points() -> dict[str, EntryPoint]:
     own = (EntryPoint(name, value, ENTRY_POINTS) for name, value in COMMANDS.items())
     registered = sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
     return {point.name: point for point in (*own, *registered)}
-
-
-@cache
-def _load(name: str) -> Any:
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    alone.command(name)(_points()[name].load())
-    return typer.main.get_command(alone)
 
 
 def _summary(point: EntryPoint) -> str:

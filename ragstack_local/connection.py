@@ -13,6 +13,7 @@ import boto3
 from botocore.config import Config
 
 from local_bedrock.options import LOCAL
+from ragstack_common.config import FUNCTION_SETTINGS
 from ragstack_local import running
 from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
@@ -229,8 +230,14 @@ def _local_session() -> boto3.Session:
 
 
 def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:
-    """Return the environment of a local process: without the user's AWS settings, with all calls to the local stack."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    """Return the environment of a local process, with all calls to the local stack.
+
+    It has neither the user's AWS settings nor their settings of functions: a function has those of its deployment.
+    """
+    settings = {variable for model in FUNCTION_SETTINGS for variable in model.variables()}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("AWS_") and name not in settings
+    }
     without_proxy = ",".join(filter(None, (os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), LOCAL)))
     return inherited | {
         "NO_PROXY": without_proxy,

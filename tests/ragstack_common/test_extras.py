@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = (
     *("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime"),
-    "markdown_it",
+    *("markdown_it", "dotenv"),
 )
 MISSING = {
     "create_retrieval_backend({'type': 'chroma'})": ("chromadb", "chroma"),

@@ -261,15 +261,17 @@ def test_local_clients_know_nothing_of_the_users_settings(
     connection.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=connection.knowledge_base_id)
 
 
-def test_a_local_process_gets_none_of_the_users_aws_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_process_gets_no_settings_of_aws_and_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("NO_PROXY", "intranet.example")
+    monkeypatch.setenv("SEARCH_K", "3")  # functions have the settings of their deployment
 
     env = local_environment("http://127.0.0.1:1", EXTRA="1")
 
     assert "AWS_SESSION_TOKEN" not in env
     assert "AWS_PROFILE" not in env
+    assert "SEARCH_K" not in env
     assert env["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
     assert env["NO_PROXY"] == env["no_proxy"] == "intranet.example,127.0.0.1"
     assert env["EXTRA"] == "1"

@@ -81,7 +81,7 @@ def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(co
         (("query", "x", "--top-k", "101"), "Invalid value for '--top-k'"),
         (("ingest", "x", "--timeout", "0"), "Invalid value for '--timeout'"),
         (("up", "--port", "65536"), "Invalid value for '--port'"),
-        (("status", "--verbose"), "--verbose"),
+        (("status", "--loudly"), "--loudly"),
         (("ingest", "x", "--watch", "--json"), "there is no result to print"),
         (("replay", "s3://b/a", "--all"), "give URIs and jobs, or --all, not both"),
         (("discard",), "name messages, or give --unreadable"),
