@@ -15,7 +15,6 @@ from evaluation.index import Index
 from evaluation.judge import Judge
 from evaluation.language_models import provided
 from evaluation.measuring import Progress, Servers
-from evaluation.metrics import documents_of
 from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
 from ragstack_common.answering.answer import Answer, Source
 from ragstack_common.api.ask import AskService
@@ -218,7 +217,7 @@ class AnswerPlan:
         return frozenset(document for document, grade in self.data.judgments[query.id].items() if grade > 0)
 
     def _documents(self, sources: Sequence[Source]) -> tuple[str, ...]:
-        names = (documents_of([source.source or ""], self.data.documents) for source in sources)
+        names = (self.data.documents_of([source.source or ""]) for source in sources)
         return tuple(name for (name,) in names)
 
 

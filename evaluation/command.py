@@ -26,7 +26,12 @@ RELEVANCE: Final = "relevance"
 
 DataFolder = Annotated[
     Path,
-    typer.Argument(metavar="DATASET", help="Folder with corpus.jsonl, queries.jsonl and qrels/.", show_default=False),
+    typer.Argument(
+        metavar="DATASET",
+        help="Folder with corpus.jsonl, queries.jsonl and qrels/; or a CSV file with the columns question and file (or"
+        " JSON lines) about documents that are ingested already.",
+        show_default=False,
+    ),
 ]
 Split = Annotated[str, typer.Option(help="Which judgments: the name of a file in qrels/.")]
 Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
@@ -63,12 +68,13 @@ def evaluate(
     ] = None,
     contextual_headers: Headers = True,
     engine: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="private: a local Bedrock of its own; stack: the running local stack; bm25s: another program's BM25;"
             " or the file of a retrieval backend's configuration, where the type 'collection' is the private one."
+            " Default: private; for a file of questions, stack."
         ),
-    ] = "private",
+    ] = None,
     compare: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,8 +160,7 @@ def evaluate(
 
     Compared with another BM25:  ragstack eval samples/judged --search KEYWORD --compare search=HYBRID,engine=bm25s
 
-    On the running stack:  ragstack eval samples/judged --write-documents files; ragstack ingest files; ragstack eval
-    samples/judged --engine stack
+    On documents that the running stack has:  ragstack eval questions.csv
 
     What filters gain and cost:  ragstack eval samples/judged --table filters --compare search=SEMANTIC
 
@@ -165,6 +170,12 @@ def evaluate(
     from evaluation.searching import Setup  # noqa: PLC0415
 
     data = _read(dataset, split, queries)
+    engine = engine or ("private" if data.has_texts else "stack")
+    if not data.has_texts and (engine in ("private", "bm25s") or write_documents is not None or spread is not None):
+        raise typer.BadParameter(
+            f"{dataset} has questions and no documents: use --engine stack, or the file of a backend's configuration",
+            param_hint="DATASET",
+        )
     options = {
         "search": search,
         "embedding": embedding,
@@ -289,7 +300,7 @@ def _relevance(
         for data in sets:
             _forget(data, [setup], folder)
     with raised_interrupts(), display.progress() as bars:
-        table = relevance_table.measured(sets, setup, folder / "indexes", Progress(bars))
+        table = relevance_table.measured(sets, setup, folder / "indexes", Progress(bars), _stack)
     results = output or _new_folder(folder, sets[0])
     relevance_table.show(results, table)
     display.console.print(f"Every figure, and a picture:  {results}", soft_wrap=True)

@@ -7,12 +7,15 @@ acceptable ones, and ``metadata.answerable``, false for a question that the coll
 filters of its attributes, by kind: one, or a list.
 """
 
+import csv
+import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import unquote
 
 from pydantic import (
     BaseModel,
@@ -85,6 +88,7 @@ class DataSet:
         queries: Those with a relevant document, in the order of the file.
         judgments: For each of the queries.
         unanswerable: Questions that the collection does not answer, in the order of the file.
+        has_texts: False if the documents were ingested elsewhere, and only the judged ones are known, by name.
     """
 
     name: str
@@ -94,6 +98,30 @@ class DataSet:
     queries: tuple[Query, ...]
     judgments: Judgments
     unanswerable: tuple[Query, ...] = ()
+    has_texts: bool = True
+
+    def documents_of(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """Return the documents of sources, each once, at its best rank.
+
+        A source is a document's id, or a file that is called like it: ``s3://bucket/folder/ID.md``, its special
+        characters as in a URL. Without texts, a source that no judgment names is irrelevant.
+
+        Raises:
+            DataSetError: A source is not a document of the collection, so it cannot be judged.
+        """
+        return tuple(dict.fromkeys(map(self._document_of, sources)))
+
+    def _document_of(self, source: str) -> str:
+        if source in self.documents:
+            return source
+        if not self.has_texts:
+            ends = (source[place + 1 :] for place, character in enumerate(source) if character == "/")
+            return next((end for end in ends if end in self.documents), source)
+        name = source.rpartition("/")[2]
+        for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
+            if candidate in self.documents:
+                return candidate
+        raise DataSetError(f"The source {source!r} is not in the collection: search an index of the collection only")
 
     def first(self, queries: int | None) -> "DataSet":
         """Keep the first queries of each kind only; None keeps all."""
@@ -139,12 +167,65 @@ class DataSet:
         return wrong
 
 
-def read(folder: Path, split: str = "test") -> DataSet:
-    """Read a data set.
+def read(place: Path, split: str = "test") -> DataSet:
+    """Read a data set in BEIR's format from a folder, or questions and the files that answer them from one file.
 
     Raises:
         DataSetError: A file is missing or malformed.
     """
+    return read_questions(place) if place.is_file() else _read_folder(place, split)
+
+
+def read_questions(file: Path) -> DataSet:
+    """Read questions about documents that are ingested already.
+
+    Args:
+        file: CSV with the columns ``question`` and ``file``, or JSON lines with these members. A question with several
+            files has several lines. A file is a name, the end of a key such as ``guides/leave.md``, or a URI.
+
+    Raises:
+        DataSetError: The file cannot be read, or a line lacks a member.
+    """
+    judgments: dict[str, dict[str, int]] = {}
+    for number, line in _question_lines(file):
+        try:
+            entry = _Question.model_validate(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"])) or "the line"
+            raise DataSetError(f"{file}, line {number}: {where}: {problem['msg']}") from None
+        judgments.setdefault(entry.question, {})[entry.file] = 1
+    if not judgments:
+        raise DataSetError(f"{file}: there are no questions: write a line 'question,file', and one for each question")
+    queries = tuple(Query(f"q{number}", text, {}) for number, text in enumerate(judgments, start=1))
+    documents = {name: Document(name, "", "", {}) for files in judgments.values() for name in files}
+    by_query = {query.id: judgments[query.text] for query in queries}
+    digest = sha256(file.read_bytes()).hexdigest()
+    return DataSet(file.stem, file.stem, digest, documents, queries, by_query, has_texts=False)
+
+
+class _Question(BaseModel):
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    file: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _question_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    lines = (line for _, line in _lines(file))
+    if file.suffix.lower() == ".csv":
+        rows = csv.DictReader(lines)
+        missing = {"question", "file"} - {*(rows.fieldnames or ())}
+        if missing:
+            raise DataSetError(f"{file}: the first line must name the columns question and file")
+        yield from ((rows.line_num, row) for row in rows)
+        return
+    for number, line in _lines(file):
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise DataSetError(f"{file}, line {number}: this is not JSON ({error}). Is it CSV? Call it .csv") from None
+
+
+def _read_folder(folder: Path, split: str) -> DataSet:
     documents = {
         name: Document(name, entry.title, entry.text, entry.metadata)
         for name, entry in _entries(folder / CORPUS, _DocumentLine).items()

@@ -17,6 +17,7 @@ from botocore.config import Config
 
 from evaluation.dataset import DataSet, Document, EvaluationError
 from local_bedrock.creation import create_knowledge_base
+from ragstack_local import display
 from ragstack_local.connection import local_client, local_environment
 from ragstack_local.stack.processes import Child, held_interrupts
 
@@ -104,7 +105,7 @@ def serving(
     Ingested documents stay in the cache, also if the run is interrupted.
 
     Raises:
-        EvaluationError: A document failed.
+        EvaluationError: Every document failed.
         StackError: The local Bedrock does not start, or ended.
     """
     folder = indexing.folder(cache, data)
@@ -211,7 +212,10 @@ def _fill(index: Index, data: DataSet, child: Child, progress: Progress) -> None
         time.sleep(POLL_SECONDS)
     if failed:
         reasons = "; ".join(f"{name}: {status}, {reason}" for name, (status, reason) in list(failed.items())[:3])
-        raise EvaluationError(f"{len(failed)} documents cannot be searched: {reasons}")
+        message = f"{len(failed)} of {len(wanted)} documents cannot be searched, and count as not found: {reasons}"
+        if len(failed) == len(wanted):
+            raise EvaluationError(message)
+        display.errors.print(message, style="yellow", markup=False, soft_wrap=True)
 
 
 def _statuses(agent: Any, index: Index) -> dict[str, tuple[str, str | None]]:

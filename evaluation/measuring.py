@@ -125,6 +125,8 @@ class Plan:
             yield bm25_peer.of_documents(self.data, self.depth)
         elif setup.engine == STACK:
             stack = self.stack()
+            if not self.data.has_texts:
+                searching.require_documents(self.data, stack)
             client = stack.client("bedrock-agent-runtime")
             yield searching.of_knowledge_base(client, stack.knowledge_base_id, setup, self.depth, self.data)
         elif setup.engine != PRIVATE:

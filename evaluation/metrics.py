@@ -7,12 +7,11 @@ and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8, for cl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.dataset import EvaluationError, Judgments
+from evaluation.dataset import Judgments
 from ragstack_common.errors import needs_extra
 
 with needs_extra("evaluation", "The evaluation"):
@@ -160,25 +159,3 @@ class Run:
         for query, answer in self.answers.items():
             for rank, document in enumerate(answer.documents, start=1):
                 yield f"{query} Q0 {document.replace(' ', '%20')} {rank} {1 / rank:.6f} {tag}"
-
-
-def documents_of(sources: Sequence[str], known: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the documents of sources, each once, at its best rank.
-
-    A source is a document's id, or a file that is called like it: ``s3://bucket/folder/ID.md``, its special characters
-    as in a URL.
-
-    Raises:
-        EvaluationError: A source is not a document of the collection, so it cannot be judged.
-    """
-    return tuple(dict.fromkeys(_document_of(source, known) for source in sources))
-
-
-def _document_of(source: str, known: Mapping[str, object]) -> str:
-    if source in known:
-        return source
-    name = source.rpartition("/")[2]
-    for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
-        if candidate in known:
-            return candidate
-    raise EvaluationError(f"The source {source!r} is not in the collection: search an index of the collection only")

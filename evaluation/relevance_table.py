@@ -13,10 +13,10 @@ import numpy as np
 from evaluation import calibration, report
 from evaluation.calibration import Passages, Quality
 from evaluation.dataset import DataSet, EvaluationError
-from evaluation.index import Index, Indexing, serving
+from evaluation.index import Indexing, serving
 from evaluation.measuring import Progress
-from evaluation.metrics import Values, documents_of
-from evaluation.searching import PRIVATE, TIMEOUT_SECONDS, Setup, backend_of
+from evaluation.metrics import Values
+from evaluation.searching import PRIVATE, STACK, TIMEOUT_SECONDS, Setup, backend_of, require_documents
 from ragstack_common import __version__, settings
 from ragstack_common.config import ANSWERABLE_RELEVANCE, EMBEDDING_HEADER
 from ragstack_common.deadline import wait_for
@@ -25,6 +25,7 @@ from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.base import RetrievalBackend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_local import display
+from ragstack_local.connection import Connection
 
 RELEVANCE_CALIBRATION: Final = "relevance_calibration"
 """Name of the setting."""
@@ -84,7 +85,12 @@ class Table:
 
 
 def measured(
-    sets: Sequence[DataSet], setup: Setup, cache: Path, progress: Progress, threshold: float = ANSWERABLE_RELEVANCE
+    sets: Sequence[DataSet],
+    setup: Setup,
+    cache: Path,
+    progress: Progress,
+    stack: Callable[[], Connection],
+    threshold: float = ANSWERABLE_RELEVANCE,
 ) -> Table:
     """Search every set, and judge calibrations.
 
@@ -95,7 +101,7 @@ def measured(
     for data in sets:
         foreign = [query.text for other in sets if other is not data for query in other.queries[:FOREIGN_QUERIES]]
         with (
-            _searched(data, setup, cache, progress) as (backend, embedding, search_type),
+            _searched(data, setup, cache, progress, stack) as (backend, embedding, search_type),
             progress.bar(f"{data.name}, {setup.search}", len(data.queries) + len(foreign)) as advance,
         ):
             found.append(_collected(data, backend, foreign, advance))
@@ -111,9 +117,15 @@ def measured(
 
 @contextmanager
 def _searched(
-    data: DataSet, setup: Setup, cache: Path, progress: Progress
+    data: DataSet, setup: Setup, cache: Path, progress: Progress, stack: Callable[[], Connection]
 ) -> Iterator[tuple[RetrievalBackend, str | None, str | None]]:
     """Open what is searched, with the name of its embedding and its kind of search."""
+    if setup.engine == STACK:
+        connection = stack()
+        if not data.has_texts:
+            require_documents(data, connection)
+        yield _of_knowledge_base(connection.client("bedrock-agent-runtime"), connection.knowledge_base_id, setup)
+        return
     if setup.engine != PRIVATE:
         backend = backend_of(Path(setup.engine), None)
         try:
@@ -122,18 +134,15 @@ def _searched(
             wait_for(backend.close())
         return
     with serving(data, Indexing(setup.embedding, setup.headers), cache, progress.indexing) as index:
-        client = index.client("bedrock-agent-runtime")
-        own = BedrockBackend(
-            index.knowledge_base_id, client=client, search_type=setup.search, timeout_seconds=TIMEOUT_SECONDS
-        )
-        yield own, _embedding(client, index), setup.search
+        yield _of_knowledge_base(index.client("bedrock-agent-runtime"), index.knowledge_base_id, setup)
 
 
-def _embedding(client: Any, index: Index) -> str | None:
-    """Ask the local Bedrock for the name of its embedding."""
-    answer = client.retrieve(knowledgeBaseId=index.knowledge_base_id, retrievalQuery={"text": "embedding"})
+def _of_knowledge_base(client: Any, identifier: str, setup: Setup) -> tuple[RetrievalBackend, str | None, str | None]:
+    """Search a local Bedrock, which says what its embedding is called."""
+    backend = BedrockBackend(identifier, client=client, search_type=setup.search, timeout_seconds=TIMEOUT_SECONDS)
+    answer = client.retrieve(knowledgeBaseId=identifier, retrievalQuery={"text": "embedding"})
     name = answer["ResponseMetadata"]["HTTPHeaders"].get(EMBEDDING_HEADER)
-    return None if name is None else str(name)
+    return backend, None if name is None else str(name), setup.search
 
 
 def _collected(
@@ -145,7 +154,7 @@ def _collected(
     for number, query in enumerate(data.queries):
         relevant = {document for document, grade in data.judgments[query.id].items() if grade > 0}
         chunks = _search(backend, query.text, min(MOST_RESULTS, RESULTS + len(relevant)))
-        judged = [(chunk, documents_of([chunk.source], data.documents)[0] in relevant) for chunk in chunks]
+        judged = [(chunk, data.documents_of([chunk.source])[0] in relevant) for chunk in chunks]
         own += [(number, chunk, is_relevant) for chunk, is_relevant in judged[:RESULTS]]
         removed += [(number, chunk) for chunk in [chunk for chunk, is_relevant in judged if not is_relevant][:RESULTS]]
         advance()

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
-from evaluation.metrics import Answer, Run, documents_of
+from evaluation.metrics import Answer, Run
 from local_bedrock.retrieval.ranking import Search, rank, rank_by_words
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common import embedding, filters
@@ -32,6 +32,7 @@ from ragstack_common.retrieval.models import SearchRequest
 from ragstack_common.retrieval.naming import Question
 from ragstack_common.retrieval.rerank import LexicalReranker
 from ragstack_common.retrieval.trust import members_of
+from ragstack_local.connection import Connection
 
 Ids = npt.NDArray[np.int64]
 
@@ -231,7 +232,7 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
         except RagStackError as error:
             raise EvaluationError(f"The query {query.id} of {data.name} failed: {error}") from error
         milliseconds = (time.perf_counter() - start) * 1000
-        answers[query.id] = Answer(documents_of(sources, data.documents), milliseconds)
+        answers[query.id] = Answer(data.documents_of(sources), milliseconds)
         advance()
     return Run(label, answers)
 
@@ -258,6 +259,24 @@ def always(vocabulary: Vocabulary) -> VocabularySource:
         return vocabulary
 
     return known
+
+
+def require_documents(data: DataSet, stack: Connection) -> None:
+    """Check that a running stack has the files that answer the questions.
+
+    Raises:
+        EvaluationError: It lacks one, so that no search could find it.
+    """
+    ids = {"knowledgeBaseId": stack.knowledge_base_id, "dataSourceId": stack.data_source_id}
+    pages = stack.client("bedrock-agent").get_paginator("list_knowledge_base_documents").paginate(**ids)
+    identifiers = (detail["identifier"] for page in pages for detail in page["documentDetails"])
+    held = data.documents_of([each["s3"]["uri"] if "s3" in each else each["custom"]["id"] for each in identifiers])
+    missing = sorted({*data.documents} - {*held})
+    if missing:
+        raise EvaluationError(
+            f"The knowledge base has no document {', '.join(missing[:5])}{' ...' if missing[5:] else ''}: correct the"
+            f" names in {data.name}, or ingest them"
+        )
 
 
 class Normalized:
@@ -288,7 +307,7 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
         filtered_score_boost=setup.boost,
         merge=setup.merge,
         search_type=setup.search,
-        vocabulary=always(vocabulary_of(data)) if setup.infer == "yes" else None,
+        vocabulary=always(vocabulary_of(data)) if setup.infer == "yes" and data.has_texts else None,
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evaluation import metrics
 from evaluation.dataset import DataSet
 from evaluation.index import Index
-from evaluation.metrics import SEED, Clusters, Interval, Values, documents_of
+from evaluation.metrics import SEED, Clusters, Interval, Values
 from evaluation.searching import DEFAULT_BOOST, filter_of, vocabulary_of
 from local_bedrock import retrieval
 from ragstack_common import embedding, filters
@@ -298,7 +298,7 @@ class HitSweeps:
 
     def _documents(self, chunks: Iterable[RetrievedChunk]) -> Sequence[str]:
         # The chunks are of different documents.
-        return documents_of([chunk.source for chunk in islice(chunks, RESULTS)], self._data.documents)
+        return self._data.documents_of([chunk.source for chunk in islice(chunks, RESULTS)])
 
     def _deduplicated(self, query: str, candidates: int) -> list[RetrievedChunk]:
         found = _chunks(self._hits[query, UNFILTERED][:candidates])

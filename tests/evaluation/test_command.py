@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -214,9 +215,34 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
 ) -> None:
     with index.serving(dataset.read(data), Indexing("hashed"), tmp_path) as served:
         stack = stack_at(bedrock_endpoint=served.url, knowledge_base_id=served.knowledge_base_id)
+        stack = replace(stack, data_source_id=served.data_source_id)
         with running_stack(home, stack):
             in_process("eval", data, "--engine", "stack", "--output", tmp_path / "out", data=home)
+            questions = tmp_path / "questions.csv"
+            rows = ("Which heron waits for fish?,heron", "heron for sailors,heron boat", "What hunts voles?,kestrel")
+            questions.write_text("\n".join(("question,file", *rows)))
+            in_process("eval", questions, "--output", tmp_path / "own", data=home)
+            in_process("eval", questions, "--table", "relevance", "--output", tmp_path / "relevance", data=home)
+            questions.write_text("question,file\nWhich heron waits for fish?,hern.md\n")
+            misspelt = ragstack("eval", questions, data=home)
 
+    for folder in ("out", "own"):
+        (setup,) = results(tmp_path / folder)["setups"]
+        assert setup["by_query"]["nDCG@10"] == [1, 1, 1]
+    assert (tmp_path / "relevance" / "relevance.json").exists()
+    assert misspelt.returncode == 3
+    assert "The knowledge base has no document hern.md: correct the names in questions" in misspelt.stderr
+
+
+def test_a_text_that_cannot_be_read_does_not_end_a_run(home: Path, tmp_path: Path) -> None:
+    data = write_data_set(tmp_path / "unreadable")
+    with (data / "corpus.jsonl").open("a") as corpus:
+        corpus.write(json.dumps({"_id": "binary", "text": "\x00\x01\x02" * 50}) + "\n")
+
+    ended = ragstack("eval", data, "--output", tmp_path / "out", data=home)
+
+    assert ended.returncode == 0
+    assert "1 of 6 documents cannot be searched, and count as not found: binary: FAILED" in ended.stderr
     (setup,) = results(tmp_path / "out")["setups"]
     assert setup["by_query"]["nDCG@10"] == [1, 1, 1]
 

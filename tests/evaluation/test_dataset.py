@@ -7,7 +7,6 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.dataset import DataSetError
-from evaluation.metrics import documents_of
 from evaluation.searching import filter_of
 from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
@@ -162,6 +161,56 @@ def test_a_collection_written_as_files_can_be_judged_by_their_names(birds: Path,
 
     names = sorted(path.name for path in (tmp_path / "files").glob("*.md"))
     assert names == ["ferry.md", "heron%20boat.md", "heron.md", "kestrel.md", "osprey.md"]
-    assert set(documents_of([f"s3://bucket/{name}" for name in names], data.documents)) == {*data.documents} - {"empty"}
+    assert set(data.documents_of([f"s3://bucket/{name}" for name in names])) == {*data.documents} - {"empty"}
     sidecar = metadata.of_sidecar((tmp_path / "files" / "heron%20boat.md.metadata.json").read_bytes(), "sidecar")
     assert sidecar.attributes == {"kind": "boat", "tags": ["a", "b"]}
+
+
+@pytest.mark.parametrize("source", ["heron boat", "s3://bucket/in/heron%20boat.txt", "s3://bucket/heron%20boat.md"])
+def test_a_source_is_a_document_by_its_id_or_its_file_name(birds: Path, source: str) -> None:
+    assert dataset.read(birds).documents_of([source, source]) == ("heron boat",)
+
+
+def test_an_unknown_source_is_an_error(birds: Path) -> None:
+    with pytest.raises(dataset.DataSetError, match=r"'s3://bucket/other\.pdf' is not in the collection"):
+        dataset.read(birds).documents_of(["s3://bucket/other.pdf"])
+
+
+QUESTIONS_CSV = """question,file
+"How long, exactly?",leave.md
+"How long, exactly?",in/pay.pdf
+Why?,a b.md
+"""
+QUESTIONS_JSONL = """{"question": "How long, exactly?", "file": "leave.md"}
+{"question": "How long, exactly?", "file": "in/pay.pdf"}
+{"question": "Why?", "file": "a b.md"}
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("questions.csv", QUESTIONS_CSV), ("questions.jsonl", QUESTIONS_JSONL)])
+def test_questions_and_files_are_a_data_set(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+
+    data = dataset.read(tmp_path / name)
+
+    assert [query.text for query in data.queries] == ["How long, exactly?", "Why?"]
+    assert list(data.judgments.values()) == [{"leave.md": 1, "in/pay.pdf": 1}, {"a b.md": 1}]
+    sources = ["s3://b/x/leave.md", "s3://b/in/pay.pdf", "s3://b/other/pay.pdf", "s3://b/a b.md"]
+    assert data.documents_of(sources) == ("leave.md", "in/pay.pdf", "s3://b/other/pay.pdf", "a b.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("q.csv", "Frage,Datei\nWhy?,a.md\n", "the first line must name the columns question and file"),
+        ("q.csv", "question,file\nWhy?,\n", "line 2: file: String should have at least 1 character"),
+        ("q.csv", "question,file\n", "there are no questions"),
+        ("q.jsonl", "question,file\nWhy?,a.md\n", "line 1: this is not JSON"),
+        ("q.jsonl", '{"question": "Why?"}\n', "line 1: file: Field required"),
+    ],
+)
+def test_a_wrong_file_of_questions_is_an_error(tmp_path: Path, name: str, text: str, words: str) -> None:
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(dataset.DataSetError, match=words):
+        dataset.read(tmp_path / name)

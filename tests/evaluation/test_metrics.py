@@ -10,8 +10,7 @@ from hypothesis.extra.numpy import arrays
 from hypothesis.strategies import floats, permutations
 
 from evaluation import metrics
-from evaluation.dataset import EvaluationError
-from evaluation.metrics import Answer, Run, documents_of
+from evaluation.metrics import Answer, Run
 
 JUDGMENTS = {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 1}, "c": {"x": 1}}
 
@@ -82,19 +81,6 @@ def test_queries_of_a_cluster_that_are_alike_count_once() -> None:
     found = metrics.mean_interval(of_companies.repeat(5), np.arange(8).repeat(5))
 
     assert (found.mean, found.low, found.high) == pytest.approx(astuple(metrics.mean_interval(of_companies)))
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["guide/Using Tags.md", "s3://bucket/in/guide%2FUsing%20Tags.md.txt", "s3://bucket/guide%2FUsing%20Tags.md"],
-)
-def test_a_source_is_a_document_by_its_id_or_its_file_name(source: str) -> None:
-    assert documents_of([source, source], {"guide/Using Tags.md": 1}) == ("guide/Using Tags.md",)
-
-
-def test_an_unknown_source_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match=r"'s3://bucket/other\.pdf' is not in the collection"):
-        documents_of(["s3://bucket/other.pdf"], {"heron": 1})
 
 
 def test_a_run_is_written_as_trec_reads_it() -> None:
