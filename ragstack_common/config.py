@@ -256,13 +256,14 @@ class SearchSettings(Settings):
     )
 
 
-class CorpusSettings(Settings):
-    """How searches are balanced over corpora."""
+class QuerySettings(SearchSettings):
+    """How the function `query` searches."""
 
     corpora: CorpusNames = Field(
         (),
         validation_alias="MULTI_CORPUS_METADATA",
-        description="values of the attribute `corpus` over which searches are balanced",
+        description="values of the attribute `corpus` over which searches are balanced; without it, only those with"
+        f" `corpus_filter` `{ALL_CORPORA}` are, over the corpora of the documents",
     )
     per_corpus: int = Field(
         PER_CORPUS,
@@ -276,16 +277,14 @@ class CorpusSettings(Settings):
         validation_alias="LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS",
         ge=1,
         le=MAX_CANDIDATES,
-        description="candidates if one of the configured corpora is searched",
+        description="candidates if one corpus is searched",
     )
     search_k: int = Field(
-        SEARCH_K, ge=1, le=MAX_RESULTS, description="results of a search over configured corpora without `top_k`"
+        SEARCH_K,
+        ge=1,
+        le=MAX_RESULTS,
+        description=f"results of a request without `top_k`, for one corpus or `{ALL_CORPORA}`",
     )
-
-
-class QuerySettings(CorpusSettings, SearchSettings):
-    """How the function `query` searches."""
-
     multislice_enabled: bool = Field(
         True, description="`false` makes one call with the metadata filter: only matches are found"
     )
@@ -329,7 +328,8 @@ class QuerySettings(CorpusSettings, SearchSettings):
         None, repr=False, description="arguments of the engine; for `bedrock`, they replace the settings above"
     )
     rerank: Reranker | None = Field(
-        None, description="reranker of requests without `rerank`; by default only balanced searches are reranked"
+        None,
+        description="reranker of requests without `rerank`; by default `lexical` for one corpus and for `all`",
     )
     registry_table: str | None = Field(None, description="the document registry, which counts the values of attributes")
     vector_store: VectorStore = Field(

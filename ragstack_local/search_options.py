@@ -167,7 +167,11 @@ class SearchOptions:
         bool, typer.Option(help="Also prefer documents with attribute values that the question names.")
     ] = True
     corpus: Annotated[
-        str | None, typer.Option(callback=not_blank, help="Only documents of this corpus; all for every corpus.")
+        str | None,
+        typer.Option(
+            callback=not_blank,
+            help="Only documents of this corpus; all: each corpus gives the same number of candidates.",
+        ),
     ] = None
     doc_version: Annotated[
         str | None, typer.Option(callback=not_blank, help="Only documents of this version. See `ragstack versions`.")
@@ -175,7 +179,7 @@ class SearchOptions:
     top_k: Annotated[
         int | None,
         typer.Option(
-            help="Maximum documents. Default: 5, or SEARCH_K (10) for answers and for configured corpora.",
+            help="Maximum documents. Default: 5; SEARCH_K (10) for answers, with --corpus and with configured corpora.",
             min=1,
             max=MAX_RESULTS,
         ),

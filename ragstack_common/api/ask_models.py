@@ -40,7 +40,8 @@ class AskRequest(BaseModel):
         default=None,
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,
-        description=f"Answer from this corpus only. Default, or {ALL_CORPORA}: every corpus",
+        description=f"Answer from this corpus only; {ALL_CORPORA}: from the same number of candidates of each. "
+        f"Default: from everything, or {ALL_CORPORA} if corpora are configured",
         examples=["people"],
     )
     version_filter: Version | None = Field(

@@ -1,7 +1,8 @@
 """Searches over HTTP: the service that answers requests."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ from ragstack_common.api.catalogue import (
     values_of_engine,
     values_of_registry,
 )
+from ragstack_common.api.known_corpora import FoundCorpora, KnownCorpora
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse, answer_to
 from ragstack_common.config import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
-    CORPUS_KEY,
     LEXICAL,
     OTHER_STORE,
     SLICE_FAILURES,
@@ -35,7 +36,6 @@ from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
-    from ragstack_common.retrieval.balanced import BalancedBackend
     from ragstack_common.retrieval.rerank import LexicalReranker
 
 
@@ -124,9 +124,6 @@ class QueryService:
         # The slices of Bedrock are counted where they fail.
         self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
         self._clock = clock
-        # Made when first used; all of them share the engine.
-        self._balanced = cache(self._make_balanced)
-        self._reranked = cache(self._make_reranked)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "QueryService":
@@ -192,13 +189,21 @@ class QueryService:
     async def _searched(self, request: RetrieveRequest) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
+        if corpus is None and not self.settings.corpora:
+            backend = self._reranked if self._reranks(request, by_default=False) else self._engine
+            return await backend.search(self._search_request(request, filters, DEFAULT_TOP_K))
+        known = await self._corpora_for(corpus)
+        balanced = self._balanced(known, rerank=self._reranks(request, by_default=True))
+        outcome = await balanced.search(self._search_request(request, filters, self.settings.search_k, corpus))
+        return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, known.note))
+
+    async def _corpora_for(self, corpus: str | None) -> KnownCorpora:
+        """Return the configured corpora; without any, the requested one, or those that documents have."""
         if self.settings.corpora:
-            balanced = self._balanced(rerank=self._reranks(request, by_default=True))
-            return await balanced.search(self._search_request(request, filters, corpus))
-        if corpus not in (None, ALL_CORPORA):
-            filters.append({CORPUS_KEY: {"$eq": corpus}})
-        backend = self._reranked() if self._reranks(request, by_default=False) else self._engine
-        return await backend.search(self._search_request(request, filters))
+            return KnownCorpora(self.settings.corpora)
+        if corpus is not None and corpus != ALL_CORPORA:
+            return KnownCorpora((corpus,))
+        return await self._found_corpora()
 
     def _reranks(self, request: RetrieveRequest, *, by_default: bool) -> bool:
         """Whether to rerank: as the request says, else the settings, else the kind of search."""
@@ -206,14 +211,14 @@ class QueryService:
         return by_default if wanted is None else wanted in (True, LEXICAL)
 
     def _search_request(
-        self, request: RetrieveRequest, filters: list[dict[str, Any]], corpus: str | None = None
+        self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None = None
     ) -> SearchRequest:
         preferred = request.metadata_filter or None
         if request.filter_mode == "strict" and preferred is not None:
             filters, preferred = [*filters, preferred], None
         return SearchRequest(
             request.query,
-            request.top_k or (self.settings.search_k if self.settings.corpora else DEFAULT_TOP_K),
+            request.top_k or top_k,
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
             min_relevance=request.min_relevance,
@@ -226,23 +231,28 @@ class QueryService:
             corpus_filter=corpus,
         )
 
-    def _make_balanced(self, *, rerank: bool) -> "BalancedBackend":
+    def _balanced(self, known: KnownCorpora, *, rerank: bool) -> RetrievalBackend:
         from ragstack_common.retrieval.balanced import BalancedBackend  # noqa: PLC0415 - only with corpora
 
         return BalancedBackend(
             self._engine,
-            self.settings.corpora,
+            known.names,
             per_corpus=self.settings.per_corpus,
             single_corpus=self.settings.single_corpus,
-            search_k=self.settings.search_k,
             reranker=self._lexical if rerank else None,
             timeout_seconds=self.settings.timeout_seconds,
+            with_everything=known.are_found,
         )
 
-    def _make_reranked(self) -> RetrievalBackend:
+    @cached_property
+    def _reranked(self) -> RetrievalBackend:
         from ragstack_common.retrieval.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
         return RerankedBackend(self._engine, self._lexical, self.settings.ranking_parameters.candidates)
+
+    @cached_property
+    def _found_corpora(self) -> FoundCorpora:
+        return FoundCorpora(self._values, self._clock)
 
     @cached_property
     def _lexical(self) -> "LexicalReranker":

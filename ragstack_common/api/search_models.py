@@ -53,7 +53,8 @@ class RetrieveRequest(BaseModel):
         ge=1,
         le=MAX_RESULTS,
         strict=True,
-        description="The largest number of results. Default: 5, or SEARCH_K (10) if corpora are configured",
+        description="The largest number of results. Default: SEARCH_K (10) with corpus_filter or configured corpora,"
+        " otherwise 5",
     )
     metadata_filter: dict[str, Any] | None = Field(
         default=None,
@@ -80,8 +81,8 @@ class RetrieveRequest(BaseModel):
         default=None,
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,
-        description=f"Search only this corpus. Default, or {ALL_CORPORA}: every corpus; each configured corpus gives "
-        "the same number of candidates",
+        description=f"Search only this corpus; {ALL_CORPORA}: each corpus for the same number of candidates. Default: "
+        f"everything in one search, or {ALL_CORPORA} if corpora are configured",
         examples=["people"],
     )
     version_filter: Version | None = Field(

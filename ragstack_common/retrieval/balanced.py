@@ -4,19 +4,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
 
-from pydantic import Field
-
-from ragstack_common.config import (
-    ALL_CORPORA,
-    CORPUS_KEY,
-    PER_CORPUS,
-    SEARCH_K,
-    SINGLE_CORPUS,
-    CorpusNames,
-    CorpusSettings,
-)
+from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, PER_CORPUS, SEARCH_K, SINGLE_CORPUS
 from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import Clause, Filter, Operator, required_values
@@ -41,21 +30,6 @@ from ragstack_common.retrieval.reranked import LEXICAL, reranked
 from ragstack_common.retrieval.tracing import Attributes, describe_span
 from ragstack_common.telemetry import LOGGER
 
-DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
-
-
-class BalancedSettings(CorpusSettings):
-    """How a search is balanced over corpora, with the specification's defaults."""
-
-    corpora: CorpusNames = Field(
-        DEFAULT_CORPORA, validation_alias="MULTI_CORPUS_METADATA", description="values of the attribute `corpus`"
-    )
-    pooling: str | None = Field(None, description="how the embedding pools the vectors of tokens; shown in spans")
-
-    def over(self, backend: RetrievalBackend, **options: Any) -> "BalancedBackend":
-        """Balance the searches of a backend with these settings; *options* are those of the class."""
-        return BalancedBackend(backend, **self.model_dump(), **options)
-
 
 class BalancedBackend(Wrapper):
     """Searches each corpus separately, all in parallel, and reranks equal numbers of candidates.
@@ -64,11 +38,14 @@ class BalancedBackend(Wrapper):
 
     A corpus that fails or is late is a failed part of the outcome, and missing from it; if all fail, the error names
     every cause. ``min_score`` is compared with the scores that chunks are returned with. Chunks without one of the
-    corpora are not found.
+    corpora are not found, unless *with_everything* is true.
 
     Args:
         backend: Searches every corpus, by a filter on *corpus_key*.
         corpora: Names of the corpora, each once.
+        with_everything: Whether a search of every corpus has one more part, which searches all chunks at once. It adds
+            chunks of other corpora, or of none: those of *corpora* are candidates of their corpus already. *corpora*
+            may be empty then.
         corpus_key: The attribute that holds a chunk's corpus.
         per_corpus: Candidates of each corpus, 1 or more. A search for more results asks for more, and every corpus is
             asked for fewer if the backend cannot return, or the reranker cannot rerank, as many.
@@ -78,7 +55,6 @@ class BalancedBackend(Wrapper):
             the scores of the search, which must be comparable then.
         timeout_seconds: Deadline of the searches, over 0 and finite; the reranker has what is left of it, and at
             least a quarter of it.
-        pooling: Shown in spans.
 
     Raises:
         ConfigurationError: The reranker is unknown, or cannot be created.
@@ -98,7 +74,7 @@ class BalancedBackend(Wrapper):
         search_k: int = SEARCH_K,
         reranker: RerankerChoice | None = LEXICAL,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        pooling: str | None = None,
+        with_everything: bool = False,
     ) -> None:
         super().__init__(backend)
         if not 0 < timeout_seconds < math.inf:
@@ -106,7 +82,8 @@ class BalancedBackend(Wrapper):
         for name, value in (("per_corpus", per_corpus), ("single_corpus", single_corpus), ("search_k", search_k)):
             if not 1 <= value <= MAX_TOP_K:
                 raise ValueError(f"{name} must be 1 to {MAX_TOP_K}, not {value!r}")
-        if isinstance(corpora, str) or not corpora or len({*corpora, ALL_CORPORA}) <= len(corpora):
+        are_missing = not corpora and not with_everything
+        if isinstance(corpora, str) or are_missing or len({*corpora, ALL_CORPORA}) <= len(corpora):
             raise ValueError(f"corpora must be names, each once and none of them {ALL_CORPORA!r}, not {corpora!r}")
         self.corpora = tuple(corpora)
         self._corpus_key = corpus_key
@@ -114,28 +91,29 @@ class BalancedBackend(Wrapper):
         self._single_corpus = single_corpus
         self.default_top_k = search_k
         self._timeout_seconds = timeout_seconds
-        self._pooling = pooling
+        self._with_everything = with_everything
         self._reranker = None if reranker is None else load_reranker(reranker)
         self._reranks = MAX_TOP_K if self._reranker is None else self._reranker.max_chunks
         self.max_top_k = min(MAX_TOP_K, backend.max_top_k, self._reranks)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        corpora = self._chosen(request)
-        size = self._per_corpus if len(corpora) > 1 else self._single_corpus
-        candidates = max(1, min(max(size, request.top_k), self._reranks // len(corpora), self.backend.max_top_k))
-        searched = corpora[0] if len(corpora) == 1 else ALL_CORPORA
-        describe_span({"corpus_filter": searched, "large_retrieval_size": candidates})
+        searched = self._chosen(request)
+        is_one_corpus = len(searched) == 1 and searched != (ALL_CORPORA,)
+        size = self._single_corpus if is_one_corpus else self._per_corpus
+        candidates = max(1, min(max(size, request.top_k), self._reranks // len(searched), self.backend.max_top_k))
+        corpus = searched[0] if is_one_corpus else ALL_CORPORA
+        describe_span({"corpus_filter": corpus, "large_retrieval_size": candidates})
         start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
         deeper = replace(
             request,
-            top_k=min(MAX_TOP_K, candidates * len(corpora)),
+            top_k=min(MAX_TOP_K, candidates * len(searched)),
             min_score=None,
             min_relevance=None,
             documents=min(candidates, request.documents_wanted),
             corpus_filter=None,
         )
-        only = {name: self._only(name) for name in corpora}
+        only = {name: self._only(name) for name in searched}
         # How far a filter is trusted depends on all corpora, so slices are searched over all of them.
         around = self.backend.around(lambda inner: _Corpora(inner, only, candidates, seconds))
         with inner_deadline(seconds):  # slices may be searched in two rounds
@@ -148,24 +126,28 @@ class BalancedBackend(Wrapper):
             notes = (*notes, *more)
         chunks = best_of(chunks, request)
         found = [name for chunk in chunks for name in chunk.ranked_by.found_by]
-        counts = tuple(CorpusCount(name, counted.count(name), found.count(name)) for name in corpora)
+        counts = tuple(
+            CorpusCount(name, counted.count(name), found.count(name)) for name in searched if name != ALL_CORPORA
+        )
         shown = {each.name: {"candidates": each.candidates, "results": each.results} for each in counts}
         LOGGER.info("balanced search", extra={"corpora": shown})
         enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
         return replace(
             outcome,
             chunks=chunks,
-            parts=_named(outcome.parts, corpora),
+            parts=_named(outcome.parts, searched),
             milliseconds=(time.perf_counter() - start) * 1000,
             corpora=counts,
             notes=tuple(note for note in notes if not (enough and isinstance(note, Shortage))),
         )
 
-    def _only(self, corpus: str) -> Filter:
-        return Clause(Operator.EQUALS, self._corpus_key, corpus)
+    def _only(self, corpus: str) -> Filter | None:
+        return None if corpus == ALL_CORPORA else Clause(Operator.EQUALS, self._corpus_key, corpus)
 
     def _chosen(self, request: SearchRequest) -> tuple[str, ...]:
         """Return the corpora that a request searches: all, the one of ``corpus_filter``, or one that a filter requires.
+
+        :data:`ALL_CORPORA` among them stands for the search of all chunks at once.
 
         Raises:
             UnknownCorpusError: ``corpus_filter`` is not one of them.
@@ -173,7 +155,8 @@ class BalancedBackend(Wrapper):
         corpus = request.corpus_filter
         if corpus is None or corpus == ALL_CORPORA:
             required = required_values(request.restriction, self._corpus_key)
-            return next(((name,) for name in self.corpora if name in required), self.corpora)
+            everything = (ALL_CORPORA,) if self._with_everything else ()
+            return next(((name,) for name in self.corpora if name in required), (*self.corpora, *everything))
         if corpus not in self.corpora:
             known = ", ".join(self.corpora)
             raise UnknownCorpusError(f"There is no corpus {corpus!r}: choose one of {known}, or {ALL_CORPORA}")
@@ -192,17 +175,19 @@ class BalancedBackend(Wrapper):
     def span_attributes(self) -> Attributes:
         """Show how the search is balanced."""
         reranker = "none" if self._reranker is None else self._reranker.name
-        pooling = {} if self._pooling is None else {"pooling": self._pooling}
-        return {"corpora": ",".join(self.corpora), "reranker_name": reranker, **pooling}
+        return {"corpora": ",".join(self.corpora), "reranker_name": reranker}
 
 
 class _Corpora(Wrapper):
-    """Searches each corpus for the same number of candidates, and returns all of them by their scores."""
+    """Searches each corpus for the same number of candidates, and returns all of them by their scores.
+
+    A corpus without a filter is a search of all chunks.
+    """
 
     name = "corpora"
 
     def __init__(
-        self, backend: RetrievalBackend, corpora: Mapping[str, Filter], candidates: int, timeout_seconds: float
+        self, backend: RetrievalBackend, corpora: Mapping[str, Filter | None], candidates: int, timeout_seconds: float
     ) -> None:
         super().__init__(backend)
         self.max_top_k = MAX_TOP_K

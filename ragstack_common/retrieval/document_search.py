@@ -125,12 +125,13 @@ class DocumentSearch:
 
     async def _search(self) -> None:
         request = self._request
-        by_document = request.deduplicate_by == "document"
-        candidates = min(self._most, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
+        candidates = min(self._most, request.top_k)
+        if request.deduplicate_by == "document":
+            candidates = max(candidates, min(self._page, request.top_k * CANDIDATES_PER_DOCUMENT))
         describe_span({"large_retrieval_size": candidates})
         count = min(self._page, candidates)
         full = await self._read(count)
-        while full and count < candidates and not by_document:
+        while full and count < candidates:
             count = min(candidates, count + self._page)
             full = await self._read(count)
         paged, others = self._page < self._most, True  # whether the store can exclude documents

@@ -55,8 +55,8 @@ class TracingSettings(TraceSettings):
 
 _settings = TracingSettings()
 
-_running: Final[ContextVar[Any]] = ContextVar("running", default=None)
-"""The span of the innermost retrieval; threads that it starts have it too."""
+_running: Final[ContextVar["_Running | None"]] = ContextVar("running", default=None)
+"""The innermost retrieval with a span; threads that it starts have it too."""
 
 
 def configure_tracing(settings: TracingSettings) -> None:
@@ -95,6 +95,41 @@ class RetrievalSpan:
                 self.span.add_event("part missing", {"part": part.name, "status": part.status})
 
 
+@dataclass
+class _Running:
+    """A retrieval with a span.
+
+    Attributes:
+        span: Its span.
+        search_k: Results that the caller of the outermost retrieval wants.
+        corpus: The corpus that is searched.
+        outer: The retrieval around it.
+        poolings: Those of the engines that searched under it.
+    """
+
+    span: Any
+    search_k: int
+    corpus: str
+    outer: "_Running | None"
+    poolings: frozenset[str] = frozenset()
+
+    def describe(self, attributes: Attributes) -> None:
+        """Add attributes to the span; a pooling also to the spans around it."""
+        if self.span.is_recording():  # an abandoned call may outlive its span
+            self.span.set_attributes(attributes)
+        self.corpus = str(attributes.get("corpus_filter", self.corpus))
+        if (pooling := attributes.get("pooling")) is not None:
+            self.pool(frozenset((str(pooling),)))
+
+    def pool(self, poolings: frozenset[str]) -> None:
+        """Add poolings to the span, and to those around it."""
+        self.poolings |= poolings
+        if self.span.is_recording():
+            self.span.set_attribute("pooling", ", ".join(sorted(self.poolings)))
+        if self.outer is not None:
+            self.outer.pool(self.poolings)
+
+
 @contextmanager
 def retrieval_span(
     name: str, request: "SearchRequest", attributes: Callable[[], Attributes] = dict, *, queries: Sequence[str] = ()
@@ -103,7 +138,8 @@ def retrieval_span(
 
     Every such span has the attributes of specification 002: ``search_type``, ``search_k`` (chunks that the caller
     wants), ``large_retrieval_size`` (candidates from which they are chosen), ``pooling`` and ``corpus_filter``. Code
-    under the span that knows better says so with :func:`describe_span`.
+    under the span that knows better says so with :func:`describe_span`. A span within another has its ``search_k``,
+    and its ``corpus_filter`` unless the request is narrowed to one corpus.
 
     Args:
         name: The backend.
@@ -115,21 +151,24 @@ def retrieval_span(
     if tracer is None:
         yield RetrievalSpan()
         return
+    outer = _running.get()
     with _opened(tracer, f"retrieve {name}") as span:
+        corpus = _corpus_of(request) or (ALL_CORPORA if outer is None else outer.corpus)
+        running = _Running(span, request.top_k if outer is None else outer.search_k, corpus, outer)
         usual = {
             "openinference.span.kind": "RETRIEVER",
             "search_type": name,
-            "search_k": request.top_k,
+            "search_k": running.search_k,
             "large_retrieval_size": request.top_k,
-            "pooling": UNKNOWN,
-            "corpus_filter": _corpus_of(request),
+            "corpus_filter": running.corpus,
         }
-        span.set_attributes({**usual, **attributes()})
+        span.set_attributes({**usual, "pooling": UNKNOWN})
+        running.describe(attributes())
         if queries:
             span.set_attributes({"queries": len(queries), "input.mime_type": "application/json"})
         asked = json.dumps([*queries], ensure_ascii=False) if queries else request.query
         span.set_attribute("input.value", shown_input(asked))
-        token = _running.set(span)
+        token = _running.set(running)
         try:
             yield RetrievalSpan(span)
         finally:
@@ -171,16 +210,16 @@ async def traced_reranking(
 
 def describe_span(attributes: Attributes) -> None:
     """Add attributes to the span of the running retrieval, if there is one."""
-    span = _running.get()
-    if span is not None and span.is_recording():  # an abandoned call may outlive its span
-        span.set_attributes(attributes)
+    running = _running.get()
+    if running is not None:
+        running.describe(attributes)
 
 
-def _corpus_of(request: "SearchRequest") -> str:
-    """Return the corpus that is searched: the one that the request names, or one that a filter requires."""
+def _corpus_of(request: "SearchRequest") -> str | None:
+    """Return the corpus that the request names, or one that a filter requires; None for all of them."""
     corpus = request.corpus_filter
     if corpus is None or corpus == ALL_CORPORA:
-        corpus = next(map(str, required_values(request.restriction, CORPUS_KEY)), ALL_CORPORA)
+        return next(map(str, required_values(request.restriction, CORPUS_KEY)), None)
     return corpus
 
 

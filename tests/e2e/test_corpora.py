@@ -186,3 +186,12 @@ def test_without_corpora_a_corpus_is_a_filter_and_a_version_is_one_too(stack: Lo
 
     assert {result["metadata"]["corpus"] for result in people} == {"people"}
     assert names(first) == ["api-rate-limits-v1.md"]
+
+
+def test_without_corpora_all_is_balanced_over_those_of_the_registry(stack: LocalStack, handbook: Path) -> None:
+    status, answer = stack.request("POST", "/api/retrieve", {"query": QUESTION, "corpus_filter": "all"})
+
+    results = {count["name"]: count["results"] for count in answer["corpora"]}
+    assert (status, answer["complete"], answer["notes"], len(answer["results"])) == (200, True, [], 10)
+    assert {"people", "product", "engineering"} <= results.keys()
+    assert results["product"] > 0

@@ -17,7 +17,8 @@ from ragstack_common.answering.models import ModelPiece, ModelRequest, estimated
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
-from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.config import AnswerSettings, KnowledgeSettings, QuerySettings
 from ragstack_common.embedding import EmbeddingError
 from ragstack_common.errors import ConfigurationError, UnknownCorpusError
 from ragstack_common.knowledge_base import KnowledgeBase
@@ -31,11 +32,10 @@ from ragstack_common.reranking import (
 from ragstack_common.retrieval import (
     RetrievalBackend,
     RetrievedChunk,
-    SearchRequest,
     create_retrieval_backend,
     register_backend,
 )
-from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
+from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.models import SearchOutcome
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from tests.contract.cases.chroma import COLLECTION, fill, quiet
@@ -118,14 +118,13 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def search(
-    store: dict[str, Any], query: str = QUERY, corpus_filter: str | None = None, **options: Any
+    store: dict[str, Any], query: str = QUERY, corpus_filter: str | None = "all", **members: Any
 ) -> SearchOutcome:
-    async def searched() -> SearchOutcome:
-        settings = BalancedSettings.from_env(os.environ)
-        async with settings.over(create_retrieval_backend(store), timeout_seconds=60, **options) as balanced:
-            return await balanced.search(SearchRequest(query, settings.search_k, corpus_filter=corpus_filter))
-
-    return asyncio.run(searched())
+    """Search as the functions and the command line do, with the settings of the environment."""
+    body = {"query": query, "corpus_filter": corpus_filter, "infer_filter": False, "deduplicate_by": "chunk"}
+    engine = {"RETRIEVAL_ENGINE": "in_memory_by_id", "RETRIEVAL_TIMEOUT_SECONDS": "20"}
+    service = QueryService(QuerySettings.from_env({**os.environ, **engine}), create_retrieval_backend(store))
+    return asyncio.run(service.search(RetrieveRequest.model_validate({**body, **members})))
 
 
 class VectorStore:
@@ -150,18 +149,17 @@ def test_section_3_the_example_pools_what_a_balanced_search_pools(store: dict[st
 
     outcome = search(store)
 
-    assert [(count.name, count.candidates) for count in outcome.corpora] == [
-        (name, sum(chunk.metadata["corpus"] == name for chunk in pool)) for name in SIZES
-    ]
+    assert {count.name: count.candidates for count in outcome.corpora} == {
+        name: sum(chunk.metadata["corpus"] == name for chunk in pool) for name in SIZES
+    }
     assert {chunk.chunk_id for chunk in outcome.chunks} <= {chunk.chunk_id for chunk in pool}
-    assert [count.candidates for count in outcome.corpora] == [200, 6, 5]
+    assert {count.candidates for count in outcome.corpora} == {200, 6, 5}
 
 
 def test_section_3_the_variables_have_their_defaults() -> None:
-    settings = BalancedSettings.from_env({})
+    settings = QuerySettings.from_env({"RETRIEVAL_ENGINE": "in_memory_by_id"})
 
     assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (200, 500, 10)
-    assert settings.corpora == ("legal_us", "legal_uk", "legislation_nz")
 
 
 def test_section_3_the_variables_trade_recall_for_speed(store: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +174,14 @@ def test_section_3_the_variables_trade_recall_for_speed(store: dict[str, Any], m
 
 
 @pytest.mark.parametrize("everything", [None, "all"])
-def test_section_4_no_corpus_or_all_is_every_corpus(store: dict[str, Any], everything: str | None) -> None:
-    assert len(search(store, corpus_filter=everything).corpora) == 3
+def test_section_7_configured_corpora_are_equal_also_without_a_filter(
+    store: dict[str, Any], monkeypatch: pytest.MonkeyPatch, everything: str | None
+) -> None:
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", ",".join(SIZES))
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "4")
+    monkeypatch.setenv("SEARCH_K", "4")
+
+    assert [count.candidates for count in search(store, corpus_filter=everything).corpora] == [4, 4, 4]
 
 
 def test_section_4_a_corpus_is_searched_alone_and_for_more_candidates(store: dict[str, Any]) -> None:
@@ -306,7 +310,7 @@ def test_section_7_no_corpus_dominates_however_large_it_is(
     monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "4")
     monkeypatch.setenv("SEARCH_K", "4")
 
-    assert {count.candidates for count in search(store, reranker=None).corpora} == {4}
+    assert {count.candidates for count in search(store, rerank=False).corpora} == {4}
 
 
 def test_section_8_the_pooling_of_the_cheatsheet_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,13 +320,13 @@ def test_section_8_the_pooling_of_the_cheatsheet_is_done(tmp_path: Path, monkeyp
     model = embedding.load(f"onnx:{folder}")
 
     assert model.dimension == 2 * len(WORDS)
-    assert BalancedSettings.from_env(os.environ).pooling == "mean+max"
+    assert KnowledgeSettings.from_env(os.environ).pooling == "mean+max"
 
 
 def test_section_8_the_examples_of_the_cheatsheet_are_read() -> None:
     env = {"LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300", "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600", "SEARCH_K": "15"}
 
-    settings = BalancedSettings.from_env(env)
+    settings = QuerySettings.from_env({**env, "RETRIEVAL_ENGINE": "in_memory_by_id"})
 
     assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (300, 600, 15)
 
@@ -380,6 +384,22 @@ def test_section_3_a_search_on_the_command_line_is_balanced(built: Path) -> None
     assert set(everything["results"][0]["ranking"]["contributions"]) >= {"phrase", "frequency", "proximity", "metadata"}
     assert [(each["name"], each["candidates"]) for each in one["corpora"]] == [("legal_us", 7)]
     assert {result["metadata"]["corpus"] for result in one["results"]} == {"legal_us"}
+
+
+def test_section_3_the_command_line_needs_no_list_of_corpora(built: Path) -> None:
+    settings = {"SEARCH_K": "3", "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "7", "LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "4"}
+
+    one = found(built, "--corpus", "legal_us", "--explain", **settings)
+    everything = found(built, "--corpus", "all", **settings)
+
+    assert one["corpora"] == [{"name": "legal_us", "candidates": 7, "results": 3}]
+    assert set(one["results"][0]["ranking"]["contributions"]) >= {"phrase", "frequency", "proximity", "metadata"}
+    assert len(one["results"]) == len(everything["results"]) == 3
+    assert {each["name"]: each["candidates"] for each in everything["corpora"]} == {
+        "legal_us": 4,
+        "legal_uk": 2,
+        "legislation_nz": 1,
+    }
 
 
 def test_section_1_a_question_is_answered_from_the_reranked_passages_of_a_chroma_collection(built: Path) -> None:

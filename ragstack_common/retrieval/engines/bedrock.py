@@ -43,7 +43,7 @@ from ragstack_common.retrieval.models import (
     ranked_fields,
 )
 from ragstack_common.retrieval.multislice import Merge, MultiSliceBackend
-from ragstack_common.retrieval.tracing import Attributes, retrieval_span
+from ragstack_common.retrieval.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -301,7 +301,7 @@ class _Retrieve(Engine):
         """Search, and measure the slice."""
         start, failed = time.perf_counter(), True
         try:
-            outcome = await self._search(request)
+            outcome = await traced_search("bedrock slice", self.span_attributes, request, self._search)
             failed = not outcome.complete
         except InvalidRequestError:
             failed = False  # the caller's fault, which must not ring an alarm

@@ -220,7 +220,7 @@ async def test_the_options_of_a_question_are_those_of_a_search() -> None:
     await service(engine, model).ask(question(metadata_filter={"topic": "leave"}, filter_mode="strict", **options))
 
     (asked,) = engine.asked
-    assert asked.top_k == 3
+    assert (asked.top_k, asked.documents) == (500, 3)
     assert str(asked.filters).count("Clause") == 3
     assert asked.metadata_filter is None
     assert "German" in model.asked[0].system_prompt

@@ -23,7 +23,7 @@ from tests.contract.documents import Document
 from tests.ingestion.clock import Clock
 from tests.ragstack_common.api.conftest import Call
 from tests.support.aws_service import AwsService
-from tests.support.knowledge_base import hit, hits, is_filtered, is_unfiltered
+from tests.support.knowledge_base import hit, hits, is_filtered, is_unfiltered, search_of
 from tests.support.registry_table import TABLE, create_table
 from tests.support.waiting import eventually
 
@@ -86,6 +86,41 @@ def test_versions_are_in_natural_order_with_their_types_and_counts(
         {"versions": [True, 9, "9", "10", "v1.9", "v1.10"], "documents": [1, 1, 2, 1, 1, 1], "complete": True},
     )
     assert searches.requests == []
+
+
+def test_all_is_balanced_over_the_20_largest_corpora_of_the_registry(
+    ask: Call, registry: Any, searches: AwsService
+) -> None:
+    names = [f"corpus-{number:02}" for number in range(22)]
+    write(registry, "a.md", Status.INDEXED, corpus=names)
+    write(registry, "b.md", Status.INDEXED, corpus=[*names[:9], *names[11:]])
+    searches.program("Retrieve", hits())
+
+    status, answer = ask("POST", "/api/retrieve", {"query": "q", "corpus_filter": "all", "infer_filter": False})
+
+    sent = [search_of(request).get("filter") for request in searches.asked("Retrieve")]
+    largest = [name for name in names if name not in ("corpus-09", "corpus-10")]
+    assert status == 200
+    assert [each["name"] for each in answer["corpora"]] == largest
+    assert sorted(filter_["equals"]["value"] for filter_ in sent if filter_) == largest
+    assert len(sent) == 21  # of everything too
+    assert [note.partition(":")[0] for note in answer["notes"]] == [
+        "The search was balanced over 20 of the corpora, and searched the others together"
+    ]
+
+
+def test_a_corpus_is_searched_alone_whatever_the_registry_knows(
+    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS", "150")
+    page = [hit(f"s3://b/{number}", 0.5) for number in range(100)]
+    searches.program("Retrieve", {**hits(*page), "nextToken": "2"}, hits(*page))
+
+    status, answer = ask("POST", "/api/retrieve", {"query": "q", "corpus_filter": "people", "infer_filter": False})
+
+    sizes = [search_of(request)["numberOfResults"] for request in searches.asked("Retrieve")]
+    assert (status, len(answer["results"]), sizes) == (200, 10, [100, 100])
+    assert "_values" not in vars(query.service())
 
 
 def test_searches_do_not_need_the_registry(ask: Call, registry: Any, searches: AwsService) -> None:

@@ -100,10 +100,88 @@ def test_a_strict_filter_excludes_on_any_engine(search: Search) -> None:
     assert sources(search(**wanted, version_filter="2")) == set()
 
 
-def test_a_corpus_that_nobody_configured_is_a_filter_like_any_other(search: Search) -> None:
-    assert sources(search(corpus_filter="legal_uk")) == {"uk1.md"}
-    assert sources(search(corpus_filter="there is none")) == set()
-    assert len(sources(search(corpus_filter="all"))) == len(DOCUMENTS)
+def test_a_request_without_a_corpus_is_one_search(search: Search) -> None:
+    answer = search(infer_filter=False, explain=True)
+
+    assert Counted.searches == 1
+    assert answer["corpora"] == []
+    assert not any(result["ranking"]["contributions"] for result in answer["results"])
+
+
+@pytest.mark.parametrize("configured", [None, CORPORA])
+def test_one_corpus_has_its_size_the_reranking_and_search_k(
+    search: Search, monkeypatch: pytest.MonkeyPatch, configured: str | None
+) -> None:
+    for name, value in {"LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "2", "SEARCH_K": "1"}.items():
+        monkeypatch.setenv(name, value)
+    if configured:
+        monkeypatch.setenv("MULTI_CORPUS_METADATA", configured)
+
+    answer = search(query="deposit of a flat", corpus_filter="legal_us", infer_filter=False, explain=True)
+
+    assert answer["corpora"] == [{"name": "legal_us", "candidates": 2, "results": 1}]
+    assert [part["name"] for part in answer["slices"]] == ["legal_us"]
+    assert answer["results"][0]["source"] == "us2.md"
+    assert answer["results"][0]["ranking"]["contributions"].keys() >= {"phrase", "frequency", "proximity", "metadata"}
+    assert Counted.searches == 1
+    assert len(search(corpus_filter="legal_us", top_k=2)["results"]) == 2
+
+
+def test_a_corpus_without_documents_is_an_error_only_if_corpora_are_configured(
+    ask: Call, search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert search(corpus_filter="legal_fr")["results"] == []
+
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", CORPORA)
+    query.service.cache_clear()
+    status, answer = ask("POST", "/api/retrieve", {"query": "q", "corpus_filter": "legal_fr"})
+
+    assert (status, answer["error"]["code"]) == (400, "UnknownCorpus")
+    assert "choose one of legal_us, legal_uk, legislation_nz, or all" in answer["error"]["message"]
+
+
+def test_all_is_balanced_over_the_corpora_of_the_documents(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "2")
+    search(corpus_filter="all")
+    Counted.searches = 0
+
+    answer = search(query="notice board in the hall", corpus_filter="all", infer_filter=False, explain=True, top_k=2)
+
+    assert Counted.searches == 3  # of each corpus and of everything; the corpora are remembered
+    assert [(count["name"], count["candidates"]) for count in answer["corpora"]] == [("legal_uk", 1), ("legal_us", 2)]
+    assert [part["name"] for part in answer["slices"]] == ["legal_uk", "legal_us", "all"]
+    assert "other.md" in sources(answer)  # it has no corpus
+    assert all(result["ranking"]["contributions"] for result in answer["results"])
+    assert answer["notes"] == []
+
+
+def test_all_has_as_many_results_as_search_k(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_K", "2")
+
+    assert len(search(corpus_filter="all")["results"]) == 2
+
+
+def test_all_finds_documents_none_of_which_has_a_corpus(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [{"id": each["id"], "text": each["text"]} for each in DOCUMENTS]
+    monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": plain}))
+
+    answer = search(corpus_filter="all")
+
+    assert (len(answer["results"]), answer["corpora"], answer["notes"]) == (len(DOCUMENTS), [], [])
+
+
+def test_corpora_that_cannot_be_listed_leave_one_search_and_a_note(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise RagStackError("out of order")
+
+    monkeypatch.setattr("ragstack_common.retrieval.values.distinct_values", broken)
+
+    answer = search(corpus_filter="all")
+
+    assert len(answer["results"]) == len(DOCUMENTS)
+    assert answer["notes"] == ["The search was not balanced over corpora: out of order"]
 
 
 def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> None:
@@ -151,7 +229,7 @@ def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(
 ) -> None:
     monkeypatch.setenv("SEARCH_K", "2")
 
-    assert len(search()["results"]) == 2
+    assert len(search()["results"]) == len(search(corpus_filter="all")["results"]) == 2
     assert len(search(top_k=3)["results"]) == 3
 
 

@@ -37,7 +37,7 @@ from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 from ragstack_common.tools.retriever import RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
-from tests.support.spans import Spans, attributes, recorded
+from tests.support.spans import FIVE, Spans, attributes, recorded
 
 SECRET = "appeal of John Smith"
 TEXT = "The tribunal heard the appeal."
@@ -107,21 +107,56 @@ def test_a_search_is_a_retriever_span_as_openinference_has_it(heard: Spans) -> N
     assert (shown["search_k"], shown["results"], shown["complete"]) == (3, 2, True)
 
 
-def test_a_balanced_search_shows_the_attributes_that_the_specification_names(heard: Spans) -> None:
-    backend = BalancedBackend(Library(found=4), ["au", "nz"], per_corpus=3, pooling="mean+max")
+def test_a_balanced_search_shows_the_attributes_that_the_specification_names(heard: Spans, tmp_path: Path) -> None:
+    fill_collection(tmp_path)
 
-    shown = attributes(spans_of(heard, backend, top_k=2)["retrieve balanced"][0])
+    async def searched() -> None:
+        async with BalancedBackend(MultiSliceBackend(ChromaBackend(tmp_path, "library")), ["au", "nz"]) as backend:
+            await backend.search(SearchRequest(SECRET, 2))
 
-    assert {
-        "search_type": "balanced",
-        "search_k": 2,
-        "large_retrieval_size": 3,
-        "pooling": "mean+max",
-        "corpus_filter": "all",
-        "corpus.au.candidates": 3,
-        "corpus.nz.candidates": 3,
-    }.items() <= shown.items()
-    assert shown["corpus.au.results"] + shown["corpus.nz.results"] == 2
+    asyncio.run(searched())
+
+    assert heard.five("retrieve balanced") == ("balanced", 2, 200, "none", "all")
+    assert heard.five("retrieve multislice")[3:] == ("none", "all")
+    (balanced,) = map(attributes, heard.by_name()["retrieve balanced"])
+    assert (balanced["corpus.nz.candidates"], balanced["corpus.nz.results"]) == (1, 1)
+    assert (balanced["corpus.au.candidates"], balanced["corpus.au.results"]) == (0, 0)
+    corpora = [attributes(span) for span in heard.by_name()["retrieve chroma"]]
+    assert sorted((shown["corpus_filter"], shown["search_k"]) for shown in corpora) == [("au", 2), ("nz", 2)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("corpus_filter", "corpora", "size"), [("people", ["people"], 500), ("all", ["law", "people"], 200)]
+)
+async def test_the_spans_of_bedrock_name_the_corpus_that_they_search(
+    heard: Spans, searches: AwsService, corpus_filter: str, corpora: list[str], size: int
+) -> None:
+    searches.program("Retrieve", hits(hit(score=0.5)))
+    backend = BalancedBackend(BedrockBackend(KNOWLEDGE_BASE, client=searches.client()), ["law", "people"])
+
+    await backend.search(SearchRequest("days of leave", 3, corpus_filter=corpus_filter))
+
+    assert heard.five("retrieve balanced") == ("balanced", 3, size, "unknown", corpus_filter)
+    assert heard.five("retrieve bedrock")[1] == 3
+    assert heard.five("retrieve bedrock")[4] == corpus_filter
+    slices = [[attributes(span)[name] for name in FIVE] for span in heard.by_name()["retrieve bedrock slice"]]
+    assert sorted(slices) == [["service's default", 3, size, "unknown", corpus] for corpus in corpora]
+
+
+def test_engines_that_pool_differently_are_both_shown(heard: Spans) -> None:
+    class Pooled(Library):
+        def __init__(self, pooling: str) -> None:
+            super().__init__()
+            self.pooling = pooling
+
+        def span_attributes(self) -> dict[str, str]:
+            return {"pooling": self.pooling}
+
+    spans_of(heard, FederatedBackend({"a": Pooled("mean"), "b": Pooled("cls"), "c": Pooled("mean")}))
+
+    (federated,) = heard.by_name()["retrieve federated"]
+    assert attributes(federated)["pooling"] == "cls, mean"
 
 
 class Third(RetrievalBackend):
@@ -226,7 +261,7 @@ def test_the_retriever_tool_shows_the_five_attributes(heard: Spans, tmp_path: Pa
     asyncio.run(run())
 
     (span,), (batch,) = heard.by_name()["retrieve tool retriever"], heard.by_name()["retrieve chroma"]
-    assert heard.five("retrieve tool retriever") == ("tool", 4, 8, "unknown", "nz")
+    assert heard.five("retrieve tool retriever") == ("tool", 4, 8, "none", "nz")
     assert attributes(span)["results"] == 1
     assert batch.parent is not None
     assert batch.parent.span_id == span.context.span_id
