@@ -30,7 +30,7 @@ class _Work:
     name: str
     action: str
     request: dict[str, Any]
-    light: bool = False
+    speed: int = formats.SLOW
 
 
 class Synchronisation:
@@ -138,7 +138,7 @@ class Synchronisation:
                     work.action,
                     now=self._clock(),
                     request=work.request,
-                    light=work.light,
+                    speed=work.speed,
                     job_id=job.id,
                     seconds=self._pace.indexing_seconds if ingests else self._pace.deletion_seconds,
                 )
@@ -193,7 +193,7 @@ def _difference(
         request = {"uri": uri, "change": kind}
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
-        work.append(_Work(uri, submissions.INGEST, request, light=entry.size <= formats.LARGEST_LIGHT_DOCUMENT))
+        work.append(_Work(uri, submissions.INGEST, request, formats.speed(request, entry.size)))
     gone = [name for name in known if name not in found and name not in under_way]
     return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
 

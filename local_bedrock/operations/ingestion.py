@@ -98,7 +98,7 @@ def _ingest(context: Context, change: Change, source: DataSource, submitted: lis
             request=document.request,
             content=document.content,
             request_id=request_id,
-            light=len(document.content or b"") <= formats.LARGEST_LIGHT_DOCUMENT,
+            speed=formats.speed(document.request, len(document.content or b"")),
             seconds=context.options.pace.indexing_seconds,
         )
     return {"documentDetails": [_detail(change.connection, source, document.name) for document in submitted]}

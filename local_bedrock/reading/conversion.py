@@ -6,9 +6,12 @@ Runs in a worker process with limited memory, and imports the libraries when the
 import io
 import os
 import re
+import signal
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_double
 from itertools import accumulate, pairwise
 from statistics import median_low
@@ -116,10 +119,19 @@ LARGEST_UNPACKED: Final = 512 * 1024**2
 """Unpacked bytes of a docx or xlsx file; a 50 MB file with more is not an office document."""
 
 
-def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
+def convert(
+    data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT, processor_seconds: float = 0.0
+) -> tuple[str, str | None]:
     """Convert a file to Markdown, or a PDF to plain text.
 
     A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``, because it can't process another file.
+
+    Args:
+        data: The file.
+        file_format: Its format.
+        memory_limit: Bytes of the process.
+        processor_seconds: Maximum processor time, without that for loading libraries; SIGPROF then ends the process.
+            0 for no limit.
 
     Returns:
         The text, with a form feed after each page of a PDF, and the title.
@@ -130,7 +142,10 @@ def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> 
     if file_format in ("docx", "xlsx"):
         _check_archive(data, file_format)
     try:
-        text, title = _pdf(data, memory_limit) if file_format == "pdf" else _office(data, file_format, memory_limit)
+        if file_format == "pdf":
+            text, title = _pdf(data, memory_limit, processor_seconds)
+        else:
+            text, title = _office(data, file_format, memory_limit, processor_seconds)
     except MemoryError:
         os._exit(TOO_MUCH_MEMORY_CODE)
     if len(text) > LARGEST_TEXT:
@@ -140,12 +155,23 @@ def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> 
     return _whole(text), _whole(title) if title else None
 
 
-def _pdf(data: bytes, memory_limit: int) -> tuple[str, None]:
-    with limited_memory(memory_limit):
+@contextmanager
+def _limited_time(processor_seconds: float) -> Iterator[None]:
+    signal.setitimer(signal.ITIMER_PROF, processor_seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _pdf(data: bytes, memory_limit: int, processor_seconds: float) -> tuple[str, None]:
+    import pypdfium2  # noqa: F401, PLC0415 - before the time counts
+
+    with limited_memory(memory_limit), _limited_time(processor_seconds):
         return "".join(f"{page}\f" for page in pdf_pages(data, LARGEST_TEXT)), None
 
 
-def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str | None]:
+def _office(data: bytes, file_format: str, memory_limit: int, processor_seconds: float) -> tuple[str, str | None]:
     # Importing markitdown takes most of a second.
     from markitdown import StreamInfo, converters  # noqa: PLC0415
 
@@ -156,7 +182,11 @@ def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str 
         "html": converters.HtmlConverter,
     }[file_format]()
     try:
-        with limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
+        with (
+            limited_memory(memory_limit),
+            _limited_time(processor_seconds),
+            warnings.catch_warnings(action="ignore"),
+        ):
             charset = "utf-8" if _is_utf8(data) else None
             result = converter.convert(io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=charset))
     except Exception as error:

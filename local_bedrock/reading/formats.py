@@ -10,8 +10,13 @@ LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
 LARGEST_LIGHT_DOCUMENT: Final = 1024 * 1024
 """Bytes of a document that can be processed within seconds."""
 
-LIGHT_SECONDS: Final = 5.0
-"""Maximum time to convert a light document. The sample files take less than 0.5 seconds each."""
+LIGHT_SECONDS: Final = 1.0
+"""Maximum processor time to convert a light document. The sample files take less than 0.5 seconds each."""
+
+SLOW: Final = 0
+LIGHT: Final = 1
+PLAIN: Final = 2
+"""How quickly a document is processed: it may take long, it is small, or it is small and needs no conversion."""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
@@ -88,6 +93,21 @@ def of_request(request: Mapping[str, Any]) -> str:
     if "format" in request:
         return str(request["format"])
     return of_mime_type(request["mimeType"]) if request.get("mimeType") else of_name(request["uri"])
+
+
+def speed(request: Mapping[str, Any], size: int) -> int:
+    """Return how quickly a submitted document is likely to be processed: SLOW, LIGHT or PLAIN.
+
+    Args:
+        request: As :func:`of_request` takes it.
+        size: Bytes; 0 if it is unknown.
+    """
+    if size > LARGEST_LIGHT_DOCUMENT:
+        return SLOW
+    try:
+        return LIGHT if of_request(request) in CONVERTED else PLAIN
+    except UnreadableDocument:  # fails at once
+        return PLAIN
 
 
 def check(data: bytes, file_format: str) -> None:

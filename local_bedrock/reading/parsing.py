@@ -82,16 +82,16 @@ class Parser:
         self._pool.close()
 
     def _converted(self, data: bytes, file_format: str, *, light: bool) -> tuple[str, str | None]:
-        seconds = min(formats.LIGHT_SECONDS, self._time_limit_seconds) if light else self._time_limit_seconds
+        arguments = (data, file_format, self._memory_limit, formats.LIGHT_SECONDS if light else 0.0)
         try:
-            return self._pool.call(conversion.convert, data, file_format, self._memory_limit, timeout=seconds)
+            return self._pool.call(conversion.convert, *arguments, timeout=self._time_limit_seconds)
         except TimeoutError:
-            if light:
-                raise formats.NotLight from None
             raise UnreadableDocument(
                 f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
             ) from None
         except ProcessExpired as error:
+            if light and error.exitcode == -signal.SIGPROF:
+                raise formats.NotLight from None
             # C++ libraries abort when they get no memory; damaged files cause other signals.
             if error.exitcode in (TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
                 raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 8
+VERSION: Final = 9
 """Of the tables (PRAGMA user_version); increase it with every change."""
 
 _TABLES: Final = """
@@ -80,12 +80,12 @@ CREATE TABLE submission (
     former_status TEXT,                  -- of the document; null if it was new
     former_reason TEXT,
     request_id TEXT,                     -- the call that submitted it directly
-    light INTEGER NOT NULL DEFAULT 0     -- 1 if it is certain to be processed quickly
+    speed INTEGER NOT NULL DEFAULT 0    -- 0 may take long, 1 is small, 2 is small and needs no conversion
 );
 CREATE INDEX submission_by_job ON submission (job_id);
 CREATE INDEX submission_by_sequence ON submission (sequence);
 CREATE INDEX submission_by_turn ON submission (action, due_at, sequence) WHERE taken = 0;
-CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
+CREATE INDEX submission_by_speed ON submission (speed DESC, due_at, sequence) WHERE taken = 0 AND speed > 0;
 CREATE INDEX submission_by_change ON submission (next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE ingestion_job (
@@ -213,7 +213,19 @@ _WORDS: Final = """
 ALTER TABLE vector ADD COLUMN words BLOB NOT NULL DEFAULT x'';
 """
 
-UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE + _POSITIONS + _WORDS, 6: _POSITIONS + _WORDS, 7: _WORDS}
+_SPEED: Final = """
+DROP INDEX submission_by_light_turn;
+ALTER TABLE submission RENAME COLUMN light TO speed;
+CREATE INDEX submission_by_speed ON submission (speed DESC, due_at, sequence) WHERE taken = 0 AND speed > 0;
+"""
+
+UPGRADES: Final = {
+    0: _TABLES,
+    5: _TAGS_IN_ONE_TABLE + _POSITIONS + _WORDS + _SPEED,
+    6: _POSITIONS + _WORDS + _SPEED,
+    7: _WORDS + _SPEED,
+    8: _SPEED,
+}
 """Statements that upgrade a file of each earlier version to the present one; a new file has version 0."""
 
 

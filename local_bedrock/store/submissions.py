@@ -53,7 +53,7 @@ def submit(
     job_id: str | None = None,
     seconds: float = 0.0,
     request_id: str | None = None,
-    light: bool = False,
+    speed: int = 0,
 ) -> None:
     """Submit a document; replaces an unfinished submission of the same document.
 
@@ -67,7 +67,7 @@ def submit(
         job_id: As in :class:`Submission`.
         seconds: Minimum time before the work, divided among the earlier statuses.
         request_id: The call that submitted it directly.
-        light: Whether it is likely to be processed quickly.
+        speed: How quickly it is likely to be processed: 0 may take long; the higher, the sooner others follow.
     """
     step = seconds / _STATUSES_BEFORE_WORK[action]
     # The state before the first of several submissions.
@@ -97,7 +97,7 @@ def submit(
         "former_status": former_status,
         "former_reason": former_reason,
         "request_id": request_id,
-        "light": light,
+        "speed": speed,
     }
     insert(change, "submission", submission, replace=True)
 
@@ -151,6 +151,9 @@ def next_change(connection: apsw.Connection, now: float) -> float | None:
 def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
     """Claim work that is due, deletions first, and set the statuses of its documents.
 
+    First come, first served; but the worker of light documents takes those first that need no conversion, so that
+    they don't wait for others, each of which may turn out to take long.
+
     Args:
         change: The transaction.
         now: Seconds since 1970.
@@ -158,11 +161,11 @@ def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = Fa
         light_only: Skip documents that may take long.
     """
     for action in (DELETE, INGEST):
-        chosen = "light = 1" if light_only and action == INGEST else "TRUE"
+        chosen, order = ("speed > 0", "speed DESC, ") if light_only and action == INGEST else ("TRUE", "")
         rows = change.connection.execute(
             "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"  # noqa: S608
             f" FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? AND {chosen}"
-            " ORDER BY due_at, sequence LIMIT ?",
+            f" ORDER BY {order}due_at, sequence LIMIT ?",
             (DELETE, LONGEST_SHORT_TEXT, action, now, limit),
         ).fetchall()
         if rows:
@@ -185,7 +188,7 @@ def _taken(connection: apsw.Connection, action: str, document_id: Any, now: floa
 def put_back(change: Change, document: Document) -> None:
     """Return work that proved not to be light, for the other workers."""
     if is_newest(change.connection, document):
-        change.connection.execute("UPDATE submission SET taken = 0, light = 0 WHERE document_id = ?", (document.id,))
+        change.connection.execute("UPDATE submission SET taken = 0, speed = 0 WHERE document_id = ?", (document.id,))
 
 
 def put_back_unfinished(change: Change) -> None:

@@ -1,4 +1,6 @@
-"""Starts MiniStack behind the guard. Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
+"""Starts MiniStack behind the guard and the queue of the API.
+
+Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
 
 MiniStack itself allows every web page: it accepts any Origin and Host, and sends ``Access-Control-Allow-Origin: *``.
 """
@@ -11,6 +13,7 @@ from types import ModuleType
 from typing import Final
 
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "guard.py"
+QUEUE: Final = Path(__file__).with_name("api_queue.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
@@ -24,24 +27,24 @@ def is_closed(method: str, path: str) -> bool:
 
 def main() -> None:
     """Serve until asked to end."""
-    guard = _load_guard()
+    guard, queue = _load(GUARD), _load(QUEUE)
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
 
-    ministack.app = guard.Guard(ministack.app, origins=sys.argv[1:], is_closed=is_closed)
+    ministack.app = guard.Guard(queue.ApiQueue(ministack.app), origins=sys.argv[1:], is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()
 
 
-def _load_guard() -> ModuleType:
+def _load(file: Path) -> ModuleType:
     # By its path: this package's folder on sys.path would shadow modules of MiniStack and of the functions.
-    found = importlib.util.spec_from_file_location("guard", GUARD)
+    found = importlib.util.spec_from_file_location(file.stem, file)
     assert found is not None
     assert found.loader is not None
-    guard = importlib.util.module_from_spec(found)
-    found.loader.exec_module(guard)
-    return guard
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from ragstack_local.stack import api_queue
+
 ROUTES = {
     ("POST", "/api/retrieve"): "query",
     ("POST", "/api/ask"): "answers",
@@ -33,6 +35,12 @@ ROUTES = {
 
 def methods(assembly: Any) -> list[dict[str, Any]]:
     return [method["Properties"] for method in assembly.resources("AWS::ApiGateway::Method").values()]
+
+
+def test_the_local_stack_queues_each_route_for_its_function() -> None:
+    found = {route: api_queue.function_of(f"/_aws/execute-api/b4e4899f/prod{route[1]}") for route in ROUTES}
+
+    assert found == ROUTES
 
 
 def test_every_route_authenticates_callers(aws: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_bedrock.reading import formats
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
 from local_bedrock.store import documents, resources, schema, submissions, tags
@@ -160,6 +161,40 @@ def test_only_the_newest_submission_may_finish(database: Database) -> None:
         assert submissions.is_newest(change.connection, second.document)
 
 
+def test_small_documents_without_conversion_are_first_for_one_worker(database: Database) -> None:
+    with database.write() as change:
+        for name, speed in (("large", formats.SLOW), ("a.html", formats.LIGHT), ("b.html", formats.LIGHT)):
+            key = DocumentKey(BASE, "DS12345678", "S3", name)
+            submissions.submit(change, key, submissions.INGEST, now=0.0, request={}, speed=speed)
+        plain = DocumentKey(BASE, "DS12345678", "S3", "c.txt")
+        submissions.submit(change, plain, submissions.INGEST, now=1.0, request={}, speed=formats.PLAIN)
+
+        taken = [submissions.take_up(change, 2.0, light_only=True) for _ in range(4)]
+        other = submissions.take_up(change, 2.0)
+
+    assert [[each.document.name for each in some] for some in (*taken, other)] == [
+        ["c.txt"],
+        ["a.html"],
+        ["b.html"],
+        [],
+        ["large"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "size", "speed"),
+    [
+        ({"uri": "s3://b/a.txt"}, 0, formats.PLAIN),
+        ({"uri": "s3://b/a.pdf"}, 9, formats.LIGHT),
+        ({"uri": "s3://b/a.md"}, 2_000_000, formats.SLOW),
+        ({"uri": "s3://b/unknown"}, 9, formats.PLAIN),
+        ({"mimeType": "text/html"}, 9, formats.LIGHT),
+    ],
+)
+def test_the_speed_of_a_document_is_known_by_format_and_size(request_: dict[str, str], size: int, speed: int) -> None:
+    assert formats.speed(request_, size) == speed
+
+
 def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
     texts = [("The heron waits", "a.txt > Birds"), ("Herons, herons", ""), ("A stone", "b.txt")]
     database = opened(tmp_path)
@@ -180,7 +215,9 @@ def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
         "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');"
         "CREATE VIRTUAL TABLE text_KBEMPTY000 USING fts5(header, body, content='', contentless_delete=1);"
         "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (9, 'deleted', 'heron');"
-        "DELETE FROM text_KB12345678 WHERE rowid = 9; PRAGMA user_version = 5"
+        "DELETE FROM text_KB12345678 WHERE rowid = 9; DROP INDEX submission_by_speed;"
+        "ALTER TABLE submission RENAME COLUMN speed TO light;"
+        "CREATE INDEX submission_by_light_turn ON submission (due_at); PRAGMA user_version = 5"
     )
     old.executemany(
         "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (?, ?, ?)",
