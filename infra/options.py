@@ -52,6 +52,7 @@ SET_BY_STACKS: Final = frozenset(
         "JOBS_QUEUE_URL",
         "KNOWLEDGE_BASE_ID",
         "REGISTRY_TABLE",
+        "SNAPSHOT_BUCKET",
         "STATUS_QUEUE_URL",
         "VECTOR_STORE",
     }

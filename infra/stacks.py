@@ -18,7 +18,7 @@ from infra.constructs.functions import (
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import ANSWERS, DOCUMENTS, QUERY, RetrievalApi
-from infra.constructs.storage import DocumentRegistry, DocumentsBucket
+from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
@@ -34,6 +34,7 @@ class StorageStack(Stack):
         documents: The documents bucket.
         changes: The queue of its changes, and the dead-letter queue.
         registry: The document registry.
+        snapshot: The bucket of the snapshot of attribute values.
         alarm_topic: The topic that the alarms of all stacks notify; None for no notifications.
     """
 
@@ -42,8 +43,9 @@ class StorageStack(Stack):
         self.changes = DocumentQueue(self, "Changes", max_receives=options.ingestion.max_receives)
         self.documents = DocumentsBucket(self, "Documents", changes=self.changes, target=options.target)
         self.registry = DocumentRegistry(self, "Registry", target=options.target)
+        self.snapshot = SnapshotBucket(self, "Snapshot", target=options.target)
         # Created last: a protected table could not be rolled back with a first deployment that fails.
-        self.registry.node.add_dependency(self.changes, self.documents)
+        self.registry.node.add_dependency(self.changes, self.documents, self.snapshot)
         self.alarm_topic = choose_topic(self, options)
         CfnOutput(self, "DocumentsBucketName", value=self.documents.bucket.bucket_name)
         CfnOutput(self, "IngestionQueueUrl", value=self.changes.events.queue.queue_url)
@@ -102,6 +104,7 @@ class IngestionStack(Stack):
         self.path = IngestionPath(
             documents=storage.documents,
             registry=storage.registry,
+            snapshot=storage.snapshot,
             knowledge_base=knowledge_base,
             changes=storage.changes.events,
             status=status_queue(self, dead_letters, options),

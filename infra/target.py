@@ -41,5 +41,5 @@ The local API Gateway buffers responses, and its functions cannot run the Lambda
 has no layers there, and its routes are HTTP proxies to the server of answers that the local stack runs.
 """
 
-LOCAL_VARIABLES: Final[Mapping[str, str]] = {"STATUS_FIRST_DELAY_SECONDS": "1"}
+LOCAL_VARIABLES: Final[Mapping[str, str]] = {"SNAPSHOT_DELAY_SECONDS": "1", "STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings that have another default there."""

@@ -128,6 +128,19 @@ To withhold an answer is worse than to show a passage that is none. With calibra
 for other sets; .08 keeps 85 % and rejects 87 % (docs/EVALUATION.md).
 """
 
+LEAST_VALUES: Final = 2
+"""An attribute with fewer values distinguishes no documents, and no filter is inferred from it."""
+
+DOCUMENTS_PER_VALUE: Final = 2
+"""An attribute with fewer documents per value on average identifies documents, as a title or a page does."""
+
+SNAPSHOT_KEY: Final = "values.json.gz"
+"""The only object in the bucket of the snapshot."""
+
+INFER_VALUES: Final = 50_000
+"""Each takes 1 KB of memory and 11 microseconds of processor time in a function that searches, when it starts.
+Source: benchmarks/inferred_filters.py."""
+
 PER_CORPUS: Final = 200
 SINGLE_CORPUS: Final = 500
 SEARCH_K: Final = 10
@@ -151,10 +164,15 @@ MAX_DELAY_SECONDS: Final = 900
 """Source: SQS API reference, SendMessage, DelaySeconds."""
 
 
-def _corpus_names(value: Any) -> Any:
+def _names(value: Any) -> tuple[str, ...]:
     names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
     if "" in names:
         raise ValueError("names must be separated by one comma each")
+    return names
+
+
+def _corpus_names(value: Any) -> Any:
+    names = _names(value)
     if len(set(names)) < len(names):
         raise ValueError("each name must occur once")
     if ALL_CORPORA in names:
@@ -206,6 +224,9 @@ RelevanceCalibration = Annotated[
 ]
 CorpusNames = Annotated[
     tuple[str, ...], BeforeValidator(_corpus_names), Allowed(f"1 to {MAX_CORPORA} names separated by commas")
+]
+AttributeNames = Annotated[
+    tuple[str, ...], BeforeValidator(_names), Allowed("names of attributes, separated by commas")
 ]
 Collections = Annotated[
     dict[str, dict[str, Any]],
@@ -332,6 +353,9 @@ class QuerySettings(SearchSettings):
         description="reranker of requests without `rerank`; by default `lexical` for one corpus and for `all`",
     )
     registry_table: str | None = Field(None, description="the document registry, which counts the values of attributes")
+    snapshot_bucket: str | None = Field(
+        None, description="the bucket with the snapshot of these values, from which filters are inferred"
+    )
     vector_store: VectorStore = Field(
         OTHER_STORE, description="the vector store; filters that it may ignore are rejected"
     )
@@ -507,6 +531,7 @@ class IngestionSettings(PathSettings):
 
     status_queue_url: str = Field(description="the queue of documents that are being indexed")
     dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
+    jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
     max_receives: int = Field(
@@ -551,6 +576,12 @@ class IngestionSettings(PathSettings):
         le=MAX_DELAY_SECONDS,
         description="delay of the first status check, doubled for documents that fill a call",
     )
+    snapshot_delay_seconds: int = Field(
+        120,
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="delay of the snapshot of attribute values after a change; it covers all changes until then",
+    )
 
 
 class ReconcileSettings(PathSettings):
@@ -567,6 +598,17 @@ class ReconcileSettings(PathSettings):
 
     documents_bucket: str = Field(description="the bucket of the documents")
     jobs_queue_url: str = Field(description="the queue of jobs")
+    snapshot_bucket: str = Field(description="the bucket with the snapshot of attribute values")
+    infer_attributes: AttributeNames = Field(
+        (), description="attributes from whose values filters are inferred; by default from all"
+    )
+    infer_values: int = Field(
+        INFER_VALUES,
+        ge=1,
+        le=200_000,
+        description="values from which filters are inferred, of all attributes together; the most frequent ones if"
+        " there are more",
+    )
     settle_seconds: float = Field(
         60.0,
         validation_alias="RECONCILE_SETTLE_SECONDS",

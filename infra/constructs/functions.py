@@ -26,7 +26,18 @@ from infra.alarms import (
 )
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
-from infra.constructs.storage import DELETE, JOBS, LIST, PUT, READ, SCAN, UPDATE, DocumentRegistry, DocumentsBucket
+from infra.constructs.storage import (
+    DELETE,
+    JOBS,
+    LIST,
+    PUT,
+    READ,
+    SCAN,
+    UPDATE,
+    DocumentRegistry,
+    DocumentsBucket,
+    SnapshotBucket,
+)
 from infra.engine import grant_model
 from infra.layers import ROOT, common_layer, dependencies_layer, extra_layer
 from infra.options import OFF, Auth, Options
@@ -43,7 +54,7 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     TraceSettings,
 )
-from ragstack_common.registry.table import CATALOGUE, GATE, RATE
+from ragstack_common.registry.table import CATALOGUE, GATE, RATE, SNAPSHOT
 from ragstack_common.settings import Settings
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
@@ -91,8 +102,9 @@ MESSAGES_PER_INVOCATION: Final = 100
 RECONCILE_MEMORY_MB: Final = 1769
 """One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing power."""
 
-WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
-"""Jobs with their reports, the gate of a full synchronisation, the rate of calls, and corrected counts."""
+WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, SNAPSHOT)
+"""Jobs with their reports, the gate of a full synchronisation, the rate of calls, corrected counts, and requests for a
+snapshot."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,7 @@ class IngestionPath:
     Attributes:
         documents: The documents bucket.
         registry: The document registry.
+        snapshot: The snapshot of attribute values.
         knowledge_base: Where documents go.
         changes: Events of the bucket, and requests to look at documents.
         status: Documents that are being indexed.
@@ -112,6 +125,7 @@ class IngestionPath:
 
     documents: DocumentsBucket
     registry: DocumentRegistry
+    snapshot: SnapshotBucket
     knowledge_base: KnowledgeBase
     changes: WorkQueue
     status: WorkQueue
@@ -127,6 +141,7 @@ class IngestionPath:
             "VECTOR_STORE": self.knowledge_base.vector_store,
             "DOCUMENTS_BUCKET": self.documents.bucket.bucket_name,
             "REGISTRY_TABLE": self.registry.table.table_name,
+            "SNAPSHOT_BUCKET": self.snapshot.bucket.bucket_name,
             "INGESTION_QUEUE_URL": self.changes.queue.queue_url,
             "STATUS_QUEUE_URL": self.status.queue.queue_url,
             "JOBS_QUEUE_URL": self.jobs.queue.queue_url,
@@ -309,6 +324,7 @@ def _search_environment(path: IngestionPath, options: Options) -> dict[str, str]
 def _let_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant(function, SEARCH)
     path.registry.grant(function, LIST, [CATALOGUE])
+    path.snapshot.grant(function, "s3:GetObject")
     for engine in options.engines:
         engine.grant(function, Stack.of(function))
     if secret := options.retriever_tool.milvus_secret:
@@ -386,7 +402,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         path.registry.grant(function, [PUT, UPDATE])
         path.knowledge_base.grant(function, actions)
         path.bus.grant_put_events_to(function)
-        for receiver in (path.changes, path.status, path.dead_letters):
+        for receiver in (path.changes, path.status, path.jobs, path.dead_letters):
             receiver.queue.grant_send_messages(function)
     path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
     return {"ingestion": submit, "ingestion_status": follow}
@@ -413,6 +429,7 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
     path.registry.grant(function, LIST)
     path.registry.grant(function, SCAN)
     path.registry.grant(function, [PUT, UPDATE, DELETE], WRITTEN_BY_RECONCILE)
+    path.snapshot.grant(function, "s3:GetObject", "s3:PutObject")
     path.knowledge_base.grant(function, RECONCILE)
     for receiver in (path.changes, path.jobs):
         receiver.queue.grant_send_messages(function)

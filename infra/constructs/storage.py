@@ -11,11 +11,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge_all_objects
+from infra.acknowledgements import acknowledge, acknowledge_all_objects
 from infra.alarms import raise_alarm
 from infra.constructs.queues import DocumentQueue
 from infra.target import Target
-from ragstack_common.config import MAX_URI_CHARACTERS
+from ragstack_common.config import MAX_URI_CHARACTERS, SNAPSHOT_KEY
 from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
@@ -122,6 +122,42 @@ class DocumentsBucket(Construct):
             ]
         )
         bucket.node.add_dependency(changes.bucket_policy)
+
+
+class SnapshotBucket(Construct):
+    """The snapshot of attribute values: written by one function, read by those that search.
+
+    It is not in the documents bucket, whose every object is a document, and which the deployer may own.
+
+    Attributes:
+        bucket: The bucket.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, target: Target) -> None:
+        super().__init__(scope, construct_id)
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            # CloudFormation cannot delete a bucket that is not empty.
+            removal_policy=RemovalPolicy.DESTROY
+            if target is Target.LOCAL
+            else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        acknowledge(self.bucket, "S1", "Only functions read and write its one object, which is derived from documents")
+
+    def grant(self, function: iam.IGrantable, *actions: str) -> None:
+        """Allow *function* these actions with the snapshot.
+
+        Without permission to list, S3 answers 403 if there is none.
+        """
+        for permitted, arn in (
+            (("s3:ListBucket",), self.bucket.bucket_arn),
+            (actions, self.bucket.arn_for_objects(SNAPSHOT_KEY)),
+        ):
+            iam.Grant.add_to_principal(actions=[*permitted], grantee=function, resource_arns=[arn])
 
 
 class DocumentRegistry(Construct):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +19,7 @@ from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from ragstack_common.filters import Scalar
+    from ragstack_common.registry.catalogue import SharedValues
     from ragstack_common.retrieval import RetrievalBackend
     from ragstack_common.retrieval.inference import Vocabulary
 
@@ -27,8 +28,8 @@ VERSION_KEY: Final = "version"
 REMEMBERED_SECONDS: Final = 60.0
 """The engine is searched once for each page of values, and documents change rarely."""
 
-VOCABULARY_SECONDS: Final = 300.0
-"""Age at which the vocabulary is read again; searches use the old one meanwhile."""
+VOCABULARY_SECONDS: Final = 60.0
+"""Age at which S3 is asked for a newer snapshot; searches use the old one meanwhile."""
 
 VOCABULARY_WAIT_SECONDS: Final = 0.5
 """How long the first searches wait for the vocabulary."""
@@ -165,38 +166,35 @@ async def list_versions(source: ValueSource) -> Versions:
     return Versions(versions=list(found.values), documents=found.documents, complete=found.complete)
 
 
-class RegistryVocabulary:
-    """The values that questions can name, read from the document registry in the background.
+class SnapshotVocabulary:
+    """The values that questions can name, read from the snapshot of the catalogue in the background.
 
     Searches wait only for the first reading, and not long. A reading that fails is logged, and repeated when the next
     one is due.
 
     Args:
-        table: The document registry.
-        read: Reads the vocabulary of a table; blocking.
+        bucket: The bucket of the snapshot.
+        read: Reads the snapshot of a bucket if it no longer has an entity tag; blocking.
         clock: Seconds, never decreasing.
     """
 
     def __init__(
-        self,
-        table: str,
-        *,
-        read: "Callable[[str], Vocabulary | None] | None" = None,
-        clock: Callable[[], float] = monotonic,
+        self, bucket: str, *, read: "SnapshotReader | None" = None, clock: Callable[[], float] = monotonic
     ) -> None:
-        self._table = table
-        self._read = read or _read_vocabulary
+        self._bucket = bucket
+        self._read = read or _read_snapshot
         self._clock = clock
         self._lock = Lock()
         self._due = clock()
         self._reading: Future[None] = Future()
         self._vocabulary: Vocabulary | None = None
+        self._etag: str | None = None
 
     async def __call__(self) -> "Vocabulary | None":
-        """Return the latest vocabulary; None if none was read in time."""
+        """Return the latest vocabulary; None if none was read in time, or if there are no documents."""
         with self._lock:
             now = self._clock()
-            if now >= self._due:
+            if now >= self._due and not self._reading.running():
                 self._due = now + VOCABULARY_SECONDS
                 self._reading = Future()
                 self._reading.set_running_or_notify_cancel()  # a search that stops waiting does not cancel it
@@ -209,18 +207,24 @@ class RegistryVocabulary:
         return self._vocabulary
 
     def _refresh(self, reading: Future[None]) -> None:
+        from ragstack_common.retrieval.inference import Vocabulary  # noqa: PLC0415 - as above
+
         try:
-            self._vocabulary = self._read(self._table)
+            if (found := self._read(self._bucket, self._etag)) is not None:
+                shared, self._etag = found
+                # Without documents in the registry, those of the knowledge base came another way.
+                usable = shared is not None and shared.documents > 0
+                self._vocabulary = Vocabulary(shared.values, shared.documents) if shared and usable else None
         except Exception as error:  # noqa: BLE001 - searches do without it
-            LOGGER.warning("The catalogue could not be read: %s", type(error).__name__, exc_info=error)
+            LOGGER.warning("The snapshot of the catalogue could not be read: %s", type(error).__name__, exc_info=error)
         reading.set_result(None)
 
 
-def _read_vocabulary(table: str) -> "Vocabulary | None":
-    """Return None if the registry has no documents: those of the knowledge base came another way."""
-    from ragstack_common.clients import dynamodb_client  # noqa: PLC0415 - as above
-    from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
-    from ragstack_common.retrieval.inference import Vocabulary  # noqa: PLC0415
+SnapshotReader: TypeAlias = "Callable[[str, str | None], tuple[SharedValues | None, str | None] | None]"
 
-    counts, documents = Catalogue(dynamodb_client(), table).shared_values()
-    return Vocabulary(counts, documents) if documents else None
+
+def _read_snapshot(bucket: str, etag: str | None) -> "tuple[SharedValues | None, str | None] | None":
+    from ragstack_common.clients import s3_client  # noqa: PLC0415 - as above
+    from ragstack_common.registry.snapshot import read_if_changed  # noqa: PLC0415
+
+    return read_if_changed(s3_client(), bucket, etag)

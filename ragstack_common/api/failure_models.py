@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.api.dead_letters import Action
 from ragstack_common.api.documents import Time
+from ragstack_common.reconciliation.messages import RequestKind
 from ragstack_common.registry.jobs import JobKind
 
 MAX_NAMES: Final = 1000
@@ -35,7 +36,7 @@ class RequestedJob(BaseModel):
     """A job that a dead letter names or requests."""
 
     job_id: str | None = Field(description="Null for a job that was requested and never started")
-    kind: JobKind | None
+    kind: RequestKind | None
     status: str = Field(
         description="The job's status now; FORGOTTEN if the registry does not know it, NOT_STARTED if no job of the"
         " kind ran since it was requested"

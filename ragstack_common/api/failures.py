@@ -33,9 +33,10 @@ from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFou
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, look
+from ragstack_common.reconciliation.messages import RequestKind
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
-from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobKind, JobStore, is_job_id
+from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobStore, is_job_id
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 
 UNKNOWN: Final = "UNKNOWN"
@@ -252,7 +253,7 @@ class Failures:
         except JobNotFoundError:
             return JobInQueue(message.job, None)
 
-    def _started_since(self, kind: JobKind, sent_at: float) -> Job | None:
+    def _started_since(self, kind: RequestKind, sent_at: float) -> Job | None:
         """Find a job that did what was to be started. A QUEUED job does not count: it may lack its message."""
         for job in self._jobs.page(MAX_PAGE).jobs:
             is_done = job.status == "COMPLETE" and job.created_at >= sent_at

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragstack_common.api.catalogue import (
     VERSION_KEY,
     Corpora,
-    RegistryVocabulary,
+    SnapshotVocabulary,
     ValueSource,
     Versions,
     list_corpora,
@@ -101,7 +101,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "merge": settings.slice_merge,
         "trust": settings.ranking_parameters.trust,
         "search_type": settings.search_type,
-        "vocabulary": None if settings.registry_table is None else RegistryVocabulary(settings.registry_table),
+        "vocabulary": None if settings.snapshot_bucket is None else SnapshotVocabulary(settings.snapshot_bucket),
         "relevance_calibration": settings.relevance_calibration,
         "metrics": metrics,
     }

@@ -15,7 +15,8 @@ from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.telemetry import NO_METRICS, MetricSink
+from ragstack_common.registry.snapshot import SNAPSHOT_MESSAGE, SnapshotRequests
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -53,10 +54,23 @@ class Services:
         self.clock = clock
         self.sleep = sleep
         self.agent: Any = PacedAgent(agent or agent_client(), rate)
-        self.registry = DocumentRegistry(table, dynamodb, metrics=metrics, sleep=sleep)
+        self.registry = DocumentRegistry(
+            table, dynamodb, metrics=metrics, sleep=sleep, counts_changed=self._request_snapshot
+        )
         self.gate = Gate(dynamodb, table, clock=clock)
         self.observer = Observer(s3 or s3_client(), settings.vector_store)
         self.ingestion_queue = Queue(settings.ingestion_queue_url, sqs)
         self.status_queue = Queue(settings.status_queue_url, sqs)
+        self._jobs_queue = Queue(settings.jobs_queue_url, sqs)
+        self._snapshots = SnapshotRequests(dynamodb, table, clock=clock)
         self.dead_letters = Queue(settings.dead_letter_queue_url, sqs)
         self.outcomes = Outcomes(events or events_client(), settings.event_bus_name, self.dead_letters, metrics)
+
+    def _request_snapshot(self) -> None:
+        """Have the changed catalogue written for searches. Documents do not wait for it."""
+        delay = self.settings.snapshot_delay_seconds
+        try:
+            if self._snapshots.make(delay):
+                self._jobs_queue.send([SNAPSHOT_MESSAGE], delay)
+        except CALL_ERRORS as error:
+            LOGGER.warning("No snapshot of the catalogue was requested; the next change requests one: %s", error)

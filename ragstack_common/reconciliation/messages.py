@@ -3,14 +3,19 @@
 ::
 
     {"start": "reconcile", "by": "schedule"}        create a job of that kind and run it
+    {"start": "snapshot", "by": "a change"}         write the snapshot of the catalogue, which is no job
     {"job": "<id>", "step": 3, "failures": 1}       continue a job; without a step, from the first
 """
 
 import json
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.registry.jobs import KINDS, JobKind
+from ragstack_common.registry.snapshot import SNAPSHOT_KIND
+
+RequestKind: TypeAlias = JobKind | Literal["snapshot"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class JobMessage:
     *step* is the job's step when the message was sent, after *failures* attempts at it.
     """
 
-    kind: JobKind | None = None
+    kind: RequestKind | None = None
     by: str = ""
     job_id: str = ""
     step: int = 0
@@ -43,7 +48,7 @@ def read_job_message(body: str) -> JobMessage:
     try:
         message = json.loads(body)
         if "start" in message:
-            if message["start"] not in KINDS:
+            if message["start"] not in (*KINDS, SNAPSHOT_KIND):
                 raise InvalidRequestError(f"There is no job of the kind {message['start']!r:.100}")
             return JobMessage(kind=message["start"], by=str(message.get("by", "unknown")))
         job_id = message["job"]

@@ -22,6 +22,7 @@ from ragstack_common.reconciliation.compare import (
 )
 from ragstack_common.registry.catalogue import Catalogue, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
+from ragstack_common.registry.snapshot import SnapshotWriter
 from ragstack_common.retry import Backoff
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -55,6 +56,7 @@ class Reconciliation:
     agent: Any
     registry: DocumentRegistry
     catalogue: Catalogue
+    snapshot: SnapshotWriter
     s3: "S3Client"
     queue: Queue
     metrics: MetricSink = NO_METRICS
@@ -101,6 +103,7 @@ class _Run:
     stage: str = "nothing was done yet"
     read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
     catalogue: dict[str, Any] = field(default_factory=lambda: {"differences": 0, "reason": "It was not compared"})
+    snapshot: dict[str, Any] | None = None
     differences: Tally = field(default_factory=Tally)
     looked_at: int = 0
     candidates: list[Candidate] = field(default_factory=list)
@@ -117,6 +120,9 @@ class _Run:
         self.stage = "the catalogue was compared"
         self._check_time()
         self.catalogue = of.catalogue.repair(counts, self.started_at - CLOCK_SECONDS)
+        self.stage = "the snapshot of the catalogue was written"
+        self._check_time()
+        self.snapshot = of.snapshot.write()
         for objects in self._each("bucket", bucket_pages(of.s3, of.settings.documents_bucket)):
             self._take(self.comparison.bucket(objects))
         self.stage = "documents absent from the bucket were checked"
@@ -149,6 +155,7 @@ class _Run:
             **self.comparison.out_of_reach.report(),
             "looked_at": self.looked_at,
             "catalogue": self.catalogue,
+            "snapshot": self.snapshot,
         }
 
     def _each(self, source: str, pages: Iterable[list[T]]) -> Iterator[list[T]]:

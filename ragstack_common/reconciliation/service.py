@@ -26,6 +26,7 @@ from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
+from ragstack_common.registry.snapshot import SNAPSHOT_KIND, SnapshotRequests, SnapshotWriter
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -79,6 +80,17 @@ class ReconcileService:
         paced: Any = PacedAgent(agent or agent_client(), rate)
         gate = Gate(dynamodb, table, clock=clock)
         registry = DocumentRegistry(table, dynamodb, metrics=metrics, sleep=sleep)
+        s3 = s3 or s3_client()
+        catalogue = Catalogue(dynamodb, table)
+        snapshot = SnapshotWriter(
+            catalogue,
+            SnapshotRequests(dynamodb, table, clock=clock),
+            s3,
+            settings.snapshot_bucket,
+            settings.infer_attributes,
+            settings.infer_values,
+            metrics,
+        )
         return cls(
             jobs=JobStore(table, dynamodb, metrics=metrics, clock=clock, sleep=sleep),
             queue=Queue(settings.jobs_queue_url, sqs),
@@ -87,8 +99,9 @@ class ReconcileService:
                 settings,
                 paced,
                 registry,
-                Catalogue(dynamodb, table),
-                s3 or s3_client(),
+                catalogue,
+                snapshot,
+                s3,
                 Queue(settings.ingestion_queue_url, sqs),
                 metrics,
                 clock=clock,
@@ -115,7 +128,9 @@ class ReconcileService:
         for message in messages:
             try:
                 request = read_job_message(message.body)
-                if request.kind is not None:
+                if request.kind == SNAPSHOT_KIND:
+                    LOGGER.info("snapshot of the catalogue: %s", self.reconciliation.snapshot.write())
+                elif request.kind is not None:
                     self._start(request.kind, request.by)
                 else:
                     self._continue(request, request.failures + message.receives - 1, seconds_left)

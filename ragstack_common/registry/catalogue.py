@@ -4,14 +4,17 @@ A count changes in the transaction that changes the document, so that the two al
 documents again and repairs counts that differ.
 """
 
+import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.registry.table import (
@@ -45,9 +48,6 @@ COUNT: Final = "documents"
 
 MOST_VALUES: Final = 200_000
 """The maximum number of different values that are counted again in memory."""
-
-MOST_VALUES_OF_ONE: Final = 100_000
-"""An attribute with more values is left out of a vocabulary: reading them takes seconds."""
 
 SAMPLES: Final = 20
 """Wrong counts that a report lists."""
@@ -106,6 +106,43 @@ def count_again(counts: Counter[str], records: Iterable[DocumentRecord]) -> None
         counts.update(_sort_key(key, value) for record in records for key, value in record.counted)
 
 
+@dataclass(frozen=True)
+class SharedValues:
+    """The values by which a question can ask for documents.
+
+    Attributes:
+        documents: How many documents are searchable.
+        values: How many of them have each value, by attribute.
+        left_out: How many less frequent values were over the limit.
+    """
+
+    documents: int
+    values: Mapping[str, Mapping[Scalar, int]]
+    left_out: int
+
+
+class _ValuesOfOne:
+    """The values of one attribute: their number, their documents in total, and the most frequent ones."""
+
+    def __init__(self, most: int) -> None:
+        self.number = 0
+        self.most_frequent: list[tuple[int, str]] = []  # a heap
+        self._most = most
+        self._total = 0
+
+    def add(self, text: str, count: int) -> None:
+        if count <= 0 or text == "null":
+            return
+        self.number += 1
+        self._total += count
+        keep = heapq.heappush if self.number <= self._most else heapq.heappushpop
+        keep(self.most_frequent, (count, text))
+
+    def are_shared(self, documents: int) -> bool:
+        """Whether the values distinguish documents, at least two of which have the same on average."""
+        return self.number >= LEAST_VALUES and DOCUMENTS_PER_VALUE * self.number <= self._total <= documents
+
+
 class Catalogue:
     """Reads and repairs the counts."""
 
@@ -124,27 +161,30 @@ class Catalogue:
         """Count the searchable documents."""
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
-    def shared_values(self) -> tuple[dict[str, dict[Scalar, int]], int]:
-        """Count the documents with each value, by attribute, and all documents.
+    def shared_values(self, attributes: Collection[str], most: int) -> SharedValues:
+        """Read the values that documents share, and by which a question can ask for them.
 
-        An attribute with more than half as many values as documents is left out, and read only so far.
+        Left out are attributes that distinguish no documents: those with one value, those with fewer than two documents
+        for each value on average, as titles have, and lists, which count a document more than once. The memory that
+        this takes depends on *most*, not on the catalogue.
+
+        Args:
+            attributes: Only these; all if there are none.
+            most: The most frequent values that are kept, of all attributes together.
         """
         documents = self.documents()
-        most = min(documents // 2, MOST_VALUES_OF_ONE)
-        found: dict[str, dict[Scalar, int]] = {}
-        after: str | None = _sort_key("", ALL_DOCUMENTS[1])
-        while after is not None:
-            counts, after = self._counts("", after=after), None
-            for name, count in counts:
-                key, _, text = name.rpartition(_DIVIDER)
-                value = json.loads(text)
-                if count > 0 and value is not None:
-                    found.setdefault(key, {})[value] = count
-                if len(found.get(key, ())) > most:
-                    del found[key]
-                    after = key + _AFTER_DIVIDER
-                    break
-        return found, documents
+        kept: list[tuple[int, str, str]] = []
+        number = 0
+        for key, values in self._attributes(attributes, documents, most):
+            if values.are_shared(documents):
+                number += values.number
+                kept += ((count, key, text) for count, text in values.most_frequent)
+                if len(kept) > most:
+                    kept = heapq.nlargest(most, kept)
+        shared: dict[str, dict[Scalar, int]] = {}
+        for count, key, text in sorted(kept, key=itemgetter(1, 2)):
+            shared.setdefault(key, {})[json.loads(text)] = count
+        return SharedValues(documents, shared, number - len(kept))
 
     def repair(self, right: Counter[str], since: float) -> dict[str, Any]:
         """Compare the counts with a new count of all documents, correct those that differ, and report.
@@ -173,6 +213,31 @@ class Catalogue:
             key, _, value = name.rpartition(_DIVIDER)
             if documents > 0:
                 yield Facet(key, json.loads(value), documents)
+
+    def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, "_ValuesOfOne"]]:
+        """Yield attributes with their values, one at a time; one that is certainly not shared is read only so far."""
+        if chosen:
+            for key in sorted(set(chosen)):
+                values = _ValuesOfOne(most)
+                for name, count in self._counts(f"{key}{_DIVIDER}"):
+                    of, _, text = name.rpartition(_DIVIDER)
+                    if of == key:
+                        values.add(text, count)
+                        if values.number > documents // 2:
+                            break
+                yield key, values
+            return
+        key, values = "", _ValuesOfOne(most)
+        reading = self._counts("", after=_sort_key("", ALL_DOCUMENTS[1]))
+        while (counted := next(reading, None)) is not None:
+            of, _, text = counted[0].rpartition(_DIVIDER)
+            if of != key:
+                yield key, values
+                key, values = of, _ValuesOfOne(most)
+            values.add(text, counted[1])
+            if values.number > documents // 2:
+                reading = self._counts("", after=key + _AFTER_DIVIDER)
+        yield key, values
 
     def _counts(self, prefix: str, *, after: str = "") -> Iterator[tuple[str, int]]:
         """Read the counts whose sort key begins with *prefix*, or those whose sort key is after another."""

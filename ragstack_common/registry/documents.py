@@ -100,10 +100,20 @@ class DocumentRegistry:
         *,
         metrics: MetricSink = NO_METRICS,
         sleep: Callable[[float], None] = time.sleep,
+        counts_changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Bind a table by its name; a missing client is made."""
+        """Bind a table by its name.
+
+        Args:
+            table: The table.
+            client: By default, it is made.
+            metrics: Receives the number of invalid items.
+            sleep: Waits.
+            counts_changed: Called after a write that changed the catalogue; must not raise.
+        """
         self.table = table
         self.client = client or dynamodb_client()
+        self._counts_changed = counts_changed
         self._metrics = metrics
         self._sleep = sleep
         self._transactions = Transactions(self.client, table, sleep)
@@ -196,6 +206,8 @@ class DocumentRegistry:
             puts = [_put(change, write) for change in batch]
             losers = self._transactions.write([*puts, *count_writes(sorted(counts.items()))])
             lost |= losers
+            if counts and not losers:
+                self._counts_changed()
             if losers:
                 # Counts that cancelled out may not do so without the losers: divide the rest again.
                 batches.extend(_batches([change for change in batch if change.after.uri not in losers]))

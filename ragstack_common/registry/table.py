@@ -9,6 +9,7 @@
     JOB#LOCK                     <kind of job>             the job of that kind that is running
     RATE#<operation>             RATE                      when the next call of that operation may start
     GATE                         GATE                      the full synchronisation that blocks direct ingestion
+    SNAPSHOT                     SNAPSHOT                  a snapshot of the catalogue that was requested
 
 A document's item is also in three indexes, each sorted by URI: all documents, the documents of one status, and the
 documents of one corpus. The stacks create the table from the same names.
@@ -60,6 +61,7 @@ CATALOGUE: Final = "CATALOGUE"
 JOB: Final = "JOB"
 RATE: Final = "RATE"
 GATE: Final = "GATE"
+SNAPSHOT: Final = "SNAPSHOT"
 
 _ID_CHARACTERS: Final = 32
 

@@ -6,13 +6,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 
+from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
 from ragstack_common.retrieval.naming import Name, Question, Values, shown
-
-DOCUMENTS_PER_VALUE: Final = 2
-"""An attribute with fewer documents per value on average identifies documents, as a title or a page does."""
-
-LEAST_VALUES: Final = 2
 
 MOST_NAMED: Final = 3
 """A question that names more values of one attribute asks about none of them in particular."""

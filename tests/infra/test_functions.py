@@ -27,7 +27,7 @@ READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:Rece
 RIGHTS = {
     "answers": {"bedrock:Retrieve", "dynamodb:Query"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
-    "query": {"bedrock:Retrieve", "dynamodb:Query"},
+    "query": {"bedrock:Retrieve", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"},
     "documents": SENDING
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
@@ -47,20 +47,21 @@ RIGHTS = {
     | READING_A_QUEUE
     | {"bedrock:GetIngestionJob", "bedrock:ListKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
-    | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "s3:ListBucket"},
+    | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+    | {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
 }
 MAX_LAYERS = 5
 """Source: Lambda quotas, layers of a function."""
 
 RECEIVERS = {
     "documents": {"ChangesEvents", "JobsQueue"},
-    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
-    "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
+    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue"},
+    "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue"},
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
     "documents": ["JOB", "JOB#*"],
-    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE"],
+    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "SNAPSHOT"],
 }
 """Partitions of the registry, where a function may not write all of them."""
 
@@ -153,6 +154,14 @@ def test_the_query_function_reads_the_catalogue_and_no_document(aws: Any) -> Non
     assert "/index/" not in aws.rights("query")["dynamodb:Query"]
 
 
+def test_one_function_writes_the_snapshot_and_no_other_object(aws: Any) -> None:
+    for service, actions in (("query", ["s3:GetObject"]), ("reconcile", ["s3:GetObject", "s3:PutObject"])):
+        for action in actions:
+            resource = json.dumps(aws.rights(service)[action])
+            assert "/values.json.gz" in resource, (service, action)
+            assert "/*" not in resource, (service, action)
+
+
 def test_events_go_to_the_bus_that_the_deployer_names(aws: Any, tuned: Any) -> None:
     assert ":event-bus/default" in aws.rights("ingestion")["events:PutEvents"]
     assert ":event-bus/documents" in tuned.rights("ingestion_status")["events:PutEvents"]
@@ -184,6 +193,8 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
         "bedrock:InvokeModel",
         "bedrock:Retrieve",
         "dynamodb:Query",
+        "s3:GetObject",
+        "s3:ListBucket",
         "s3vectors:GetIndex",
         "s3vectors:GetVectors",
         "s3vectors:QueryVectors",

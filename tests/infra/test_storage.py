@@ -18,7 +18,7 @@ def documents(aws: Any) -> dict[str, Any]:
 def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
     buckets = aws.resources("AWS::S3::Bucket")
 
-    assert len(buckets) == 3
+    assert len(buckets) == 4
     for name, bucket in buckets.items():
         properties = bucket["Properties"]
         assert "ServerSideEncryptionConfiguration" in properties["BucketEncryption"], name

@@ -48,7 +48,8 @@ class World:
         """Make a new table and new queues."""
         name = f"world-{next(_numbers)}"
         create_table(aws.dynamodb, name)
-        urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in ("in", "status", "dead")}
+        kinds = ("in", "status", "dead", "jobs")
+        urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds}
         settings = IngestionSettings(
             knowledge_base_id=source.knowledge_base_id,
             data_source_id=source.id,
@@ -56,6 +57,7 @@ class World:
             ingestion_queue_url=urls["in"],
             status_queue_url=urls["status"],
             dead_letter_queue_url=urls["dead"],
+            jobs_queue_url=urls["jobs"],
             max_retries=0,
         )
         return cls(aws, source, bucket, settings.model_copy(update=more))

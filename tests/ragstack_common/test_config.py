@@ -16,6 +16,7 @@ INGESTION = {
     "REGISTRY_TABLE": "registry",
     "INGESTION_QUEUE_URL": "https://sqs/events",
     "STATUS_QUEUE_URL": "https://sqs/status",
+    "JOBS_QUEUE_URL": "https://sqs/jobs",
     "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",
 }
 

@@ -12,12 +12,12 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
-from ragstack_common.api.catalogue import VOCABULARY_SECONDS, RegistryVocabulary
-from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.api.catalogue import VOCABULARY_SECONDS, SnapshotVocabulary
+from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter
 from ragstack_common.retrieval import register_backend
-from ragstack_common.retrieval.inference import Vocabulary
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ingestion.clock import Clock
@@ -145,11 +145,15 @@ def test_for_another_engine_the_registry_is_not_read(ask: Call, registry: Any, m
     ]
 
 
-def test_a_question_that_names_a_value_of_the_registry_prefers_its_documents(
-    ask: Call, registry: Any, searches: AwsService
+def test_a_question_that_names_a_value_of_the_snapshot_prefers_its_documents(
+    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
         write(registry, f"{number}.md", Status.INDEXED, topic=["Amcor", "Boeing"][number % 2])
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="snapshot")
+    SnapshotWriter(Catalogue(registry, TABLE), SnapshotRequests(registry, TABLE), s3, "snapshot", (), 100).write()
+    monkeypatch.setenv("SNAPSHOT_BUCKET", "snapshot")
     searches.program("Retrieve", hits(hit("s3://b/amcor", 0.4, metadata={"topic": "Amcor"})), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/boeing", 0.9)), when=is_unfiltered)
     question = {"query": "What did Amcor earn?"}
@@ -169,31 +173,43 @@ def test_a_question_that_names_a_value_of_the_registry_prefers_its_documents(
     assert (without["inferred_filter"], len(without["slices"])) == (None, 1)
 
 
-def test_the_vocabulary_is_read_once_and_again_when_it_is_old_while_searches_use_the_old_one() -> None:
-    clock, readings, allowed = Clock(0.0), [], Event()
-    first, second = (Vocabulary({"topic": {"a": 2, "b": 2}}, 4) for _ in range(2))
+def test_a_newer_snapshot_is_read_while_searches_use_the_old_one() -> None:
+    clock, tags, allowed = Clock(0.0), [], Event()
+    first, second = (SharedValues(documents, {"topic": {"a": 2, "b": 2}}, 0) for documents in (4, 5))
 
-    def read(table: str) -> Vocabulary:
-        readings.append(table)
-        if len(readings) == 2:
+    def read(_bucket: str, etag: str | None) -> tuple[SharedValues, str] | None:
+        tags.append(etag)
+        if len(tags) == 3:
             allowed.wait()
-        return [first, second][len(readings) - 1]
+        return [(first, "1"), None, (second, "2"), None][len(tags) - 1]
 
-    vocabulary = RegistryVocabulary("registry", read=read, clock=clock)
+    vocabulary = SnapshotVocabulary("snapshot", read=read, clock=clock)
 
-    assert asyncio.run(vocabulary()) is first
-    assert asyncio.run(vocabulary()) is first
-    assert readings == ["registry"]
+    used = asyncio.run(vocabulary())
+    assert used is not None
+    assert asyncio.run(vocabulary()) is used
     clock.sleep(VOCABULARY_SECONDS)
-    assert asyncio.run(vocabulary()) is first
+    asyncio.run(vocabulary())
+    eventually(lambda: tags == [None, "1"])
+    assert asyncio.run(vocabulary()) is used
+    clock.sleep(VOCABULARY_SECONDS)
+    assert asyncio.run(vocabulary()) is used
+    clock.sleep(VOCABULARY_SECONDS)
+    assert asyncio.run(vocabulary()) is used
+    assert tags == [None, "1", "1"], "no reading begins before the earlier one has ended"
     allowed.set()
-    eventually(lambda: asyncio.run(vocabulary()) is second)
-    assert len(readings) == 2
+    eventually(lambda: asyncio.run(vocabulary()) is not used)
+    eventually(lambda: tags == [None, "1", "1", "2"])
 
 
-def test_a_catalogue_that_cannot_be_read_is_logged_and_searches_do_without(caplog: pytest.LogCaptureFixture) -> None:
-    def read(table: str) -> Vocabulary:
-        raise OSError(table)
+def test_a_snapshot_that_cannot_be_read_is_logged_and_searches_do_without(caplog: pytest.LogCaptureFixture) -> None:
+    def read(bucket: str, _etag: str | None) -> None:
+        raise OSError(bucket)
 
-    assert asyncio.run(RegistryVocabulary("registry", read=read)()) is None
-    assert "The catalogue could not be read: OSError" in caplog.text
+    assert asyncio.run(SnapshotVocabulary("snapshot", read=read)()) is None
+    assert "The snapshot of the catalogue could not be read: OSError" in caplog.text
+
+
+@pytest.mark.parametrize("found", [(None, None), (SharedValues(0, {}, 0), "1")])
+def test_without_documents_values_come_from_the_first_hits(found: Any) -> None:
+    assert asyncio.run(SnapshotVocabulary("snapshot", read=lambda _bucket, _etag: found)()) is None

@@ -16,6 +16,7 @@ from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import FULL, RECONCILE, Job, JobKind, JobStatus, JobStore
 from ragstack_common.registry.records import Status
+from ragstack_common.registry.snapshot import SNAPSHOT_MESSAGE
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
@@ -231,6 +232,17 @@ def test_a_job_that_was_never_started_is_listed_until_one_has_run(aws: Aws, call
     assert (before["job_id"], before["status"], before["by"]) == (None, "NOT_STARTED", "schedule")
     assert before["actions"] == ["replay"]
     assert (after["job_id"], after["status"], after["actions"]) == (job.id, "COMPLETE", ["discard"])
+
+
+def test_a_snapshot_that_was_not_written_is_replayed(aws: Aws, call: Call) -> None:
+    bury(aws, SNAPSHOT_MESSAGE, cause="S3 did not answer")
+
+    (failure,) = call("GET", PATH)[1]["jobs"]
+    status, answer = call("POST", REPLAY)
+
+    assert (failure["job_id"], failure["kind"], failure["actions"]) == (None, "snapshot", ["replay"])
+    assert (status, answer["deleted"]) == (200, 1)
+    assert remaining(aws) == []
 
 
 def test_a_replay_sends_each_document_once_and_deletes_its_messages(aws: Aws, call: Call) -> None:

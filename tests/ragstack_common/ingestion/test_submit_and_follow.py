@@ -104,6 +104,7 @@ def path(agent: AwsService, clients: SimpleNamespace) -> Path:
         ingestion_queue_url=sqs.create_queue(QueueName="ingestion")["QueueUrl"],
         status_queue_url=sqs.create_queue(QueueName="status")["QueueUrl"],
         dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
+        jobs_queue_url=sqs.create_queue(QueueName="jobs")["QueueUrl"],
         max_receives=3,
         max_retries=1,
         base_delay_seconds=0.0,

@@ -58,6 +58,7 @@ def new_stack(aws: SimpleNamespace, bedrock: Bedrock) -> Callable[[], Stack]:
     def make() -> Stack:
         name = f"reconciled-{os.getpid()}-{next(_numbers)}"
         aws.s3.create_bucket(Bucket=name)
+        aws.s3.create_bucket(Bucket=f"{name}-snapshot")
         create_table(aws.dynamodb, name)
         queues = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in Stack.QUEUES}
         source = bedrock.s3_source(bedrock.knowledge_base(name), name)

@@ -54,7 +54,7 @@ class Measured:
 class Stack:
     """Bucket, registry, knowledge base and queues, with the functions between them."""
 
-    QUEUES: ClassVar = ("ingestion", "status", "dead", "jobs")
+    QUEUES: ClassVar = ("ingestion", "status", "dead", "jobs", "snapshots")
 
     aws: SimpleNamespace
     bucket: str
@@ -73,6 +73,7 @@ class Stack:
             data_source_id=self.source.id,
             registry_table=self.bucket,
             documents_bucket=self.bucket,
+            snapshot_bucket=f"{self.bucket}-snapshot",
             ingestion_queue_url=self.queues["ingestion"],
             jobs_queue_url=self.queues["jobs"],
             calls_per_second=10_000.0,
@@ -173,6 +174,7 @@ class Stack:
                 ingestion_queue_url=self.queues["ingestion"],
                 status_queue_url=self.queues["status"],
                 dead_letter_queue_url=self.queues["dead"],
+                jobs_queue_url=self.queues["snapshots"],  # apart from jobs, which tests count
                 calls_per_second=10_000.0,
                 first_delay_seconds=0.0,
             ),

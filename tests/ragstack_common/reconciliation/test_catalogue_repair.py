@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.registry.snapshot import SNAPSHOT_MESSAGE, read_if_changed
 from tests.ragstack_common.reconciliation.stack import Stack
 
 
@@ -52,6 +53,52 @@ def test_wrong_counts_are_repaired_and_reported(stack: Stack) -> None:
         ],
     }
     assert afterwards.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
+
+
+def _snapshot(stack: Stack) -> SharedValues | None:
+    found = read_if_changed(stack.aws.s3, stack.settings.snapshot_bucket, None)
+    assert found is not None
+    return found[0]
+
+
+def test_documents_that_are_indexed_have_a_snapshot_written(stack: Stack) -> None:
+    stack.indexed("a.txt", "b.txt", corpus="x")
+    stack.indexed("c.txt", "d.txt", corpus="y")
+
+    messages = stack.take("snapshots")
+    again = stack.service().process(messages, lambda: 60.0)
+
+    assert [message.body for message in messages] == [SNAPSHOT_MESSAGE] * 2, "an hour passed between them"
+    assert again == []
+    assert _snapshot(stack) == SharedValues(4, {"corpus": {"x": 2, "y": 2}}, left_out=0)
+
+
+def test_a_snapshot_that_cannot_be_requested_delays_no_document(stack: Stack) -> None:
+    stack.aws.sqs.delete_queue(QueueUrl=stack.queues["snapshots"])
+
+    stack.indexed("a.txt", corpus="x")
+
+    assert _snapshot(stack) is None
+
+
+def test_a_reconciliation_writes_a_snapshot_that_was_lost(stack: Stack) -> None:
+    stack.indexed("a.txt", "b.txt", corpus="x")
+    stack.indexed("c.txt", "d.txt", corpus="y")
+    stack.take("snapshots")
+
+    report = stack.reconcile().report["snapshot"]
+
+    assert (report["attributes"], report["values"], report["left_out"]) == (1, 2, 0)
+    assert _snapshot(stack) == SharedValues(4, {"corpus": {"x": 2, "y": 2}}, left_out=0)
+
+
+def test_a_snapshot_is_written_again_after_s3_failed(stack: Stack) -> None:
+    stack.indexed("a.txt", corpus="x")
+    (message,) = stack.take("snapshots")
+
+    assert stack.service(snapshot_bucket="absent").process([message], lambda: 60.0) == [message.message_id]
+    assert stack.service().process([message], lambda: 60.0) == []
+    assert _snapshot(stack) == SharedValues(1, {}, left_out=0)
 
 
 def test_counts_are_not_repaired_while_documents_change(stack: Stack) -> None:

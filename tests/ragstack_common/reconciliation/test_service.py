@@ -53,6 +53,7 @@ def function(stack: Stack, aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Ite
         "DOCUMENTS_BUCKET": settings.documents_bucket,
         "INGESTION_QUEUE_URL": settings.ingestion_queue_url,
         "JOBS_QUEUE_URL": settings.jobs_queue_url,
+        "SNAPSHOT_BUCKET": settings.snapshot_bucket,
         "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": aws_url,
         "AWS_ENDPOINT_URL_BEDROCK_AGENT": stack.source.bedrock.url,

@@ -149,20 +149,3 @@ class Counting(RuleBasedStateMachine):
 
 TestCounting = Counting.TestCase
 TestCounting.settings = settings(max_examples=60 if SOAK else 5, stateful_step_count=10, deadline=None)
-
-
-def test_values_that_several_documents_share_are_read_and_titles_are_passed_over(dynamodb: Any) -> None:
-    registry = DocumentRegistry(TABLE, dynamodb)
-    for number in range(6):
-        attributes = {
-            "topic": "ab"[number % 2],
-            "title": f"Report {number}",
-            "topic x": True,
-            "year": 2020 + number // 2,
-        }
-        written(registry, f"s3://bucket/{number}", **attributes)
-
-    counts, documents = Catalogue(dynamodb, TABLE).shared_values()
-
-    assert documents == 6
-    assert counts == {"topic": {"a": 3, "b": 3}, "topic x": {True: 6}, "year": {2020: 2, 2021: 2, 2022: 2}}

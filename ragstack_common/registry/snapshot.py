@@ -1,0 +1,175 @@
+"""One object in S3 with the values that documents share, from which searches infer filters.
+
+Reading the catalogue takes time in proportion to its values, so one function reads it for all that search. A change of
+the catalogue requests a snapshot, which is written a little later and covers all changes until then::
+
+    a count changes          SNAPSHOT item set, unless it is there    -> message to the jobs queue, delayed
+    the message arrives      SNAPSHOT item deleted, catalogue read, object written if nobody else wrote it meanwhile
+
+A writer deletes the item before it reads, so that a change that it misses requests another snapshot. It replaces only
+the object that was there before it read, so that an older reading never replaces a newer one. A snapshot that is lost
+with its function leaves the earlier one, until the next change or reconciliation.
+"""
+
+import gzip
+import hashlib
+import json
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.config import SNAPSHOT_KEY
+from ragstack_common.errors import RegistryError
+from ragstack_common.registry.catalogue import Catalogue, SharedValues
+from ragstack_common.registry.table import PARTITION_KEY, SNAPSHOT, SORT_KEY, to_item
+from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+SNAPSHOT_KIND: Final = "snapshot"
+SNAPSHOT_MESSAGE: Final = json.dumps({"start": SNAPSHOT_KIND, "by": "a change"})
+"""Has the function reconcile write a snapshot."""
+
+VALUES_LEFT_OUT: Final = "InferredValuesLeftOut"
+"""Metric: values from which no filter is inferred, because there are more than INFER_VALUES."""
+
+LOST_SECONDS: Final = 120.0
+"""A message that has not arrived this long after its delay counts as lost: the next change sends another."""
+
+_ATTEMPTS: Final = 5
+_UNTIL: Final = "expected_until"
+_LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
+
+
+class SnapshotRequests:
+    """Remembers that a snapshot was requested, so that the changes of a while request one."""
+
+    def __init__(self, client: "DynamoDBClient", table: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._clock = clock
+        self._item: Any = {"TableName": table, "Key": to_item({PARTITION_KEY: SNAPSHOT, SORT_KEY: SNAPSHOT})}
+
+    def make(self, delay_seconds: float) -> bool:
+        """Note a request; returns False if an earlier one covers it, so that no message is needed."""
+        now = self._clock()
+        try:
+            self._client.update_item(
+                **self._item,
+                UpdateExpression=f"SET {_UNTIL} = :until",
+                ConditionExpression=f"attribute_not_exists({_UNTIL}) OR {_UNTIL} < :now",
+                ExpressionAttributeValues=to_item({":until": now + delay_seconds + LOST_SECONDS, ":now": now}),
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != CONDITION_FAILED:
+                raise
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Forget the request: a change from now on needs another."""
+        self._client.delete_item(**self._item)
+
+
+@dataclass(frozen=True)
+class SnapshotWriter:
+    """Writes the snapshot."""
+
+    catalogue: Catalogue
+    requests: SnapshotRequests
+    s3: "S3Client"
+    bucket: str
+    attributes: Collection[str]
+    most: int
+    metrics: MetricSink = NO_METRICS
+
+    def write(self) -> dict[str, Any]:
+        """Read the catalogue, write the snapshot unless it is the same, and report.
+
+        Raises:
+            ClientError, BotoCoreError: The registry or S3 did not answer.
+            RegistryError: Others wrote at the same time, repeatedly.
+        """
+        self.requests.clear()
+        for _ in range(_ATTEMPTS):
+            etag = self._etag()
+            shared = self.catalogue.shared_values(self.attributes, self.most)
+            body = packed(shared)
+            if etag != _etag_of(body) and not self._replace(etag, body):
+                continue
+            self.metrics.add_metric(VALUES_LEFT_OUT, "Count", shared.left_out)
+            if shared.left_out:
+                LOGGER.warning(
+                    "Filters are inferred from the %d most frequent values; %d others are over INFER_VALUES",
+                    self.most,
+                    shared.left_out,
+                )
+            number = sum(map(len, shared.values.values()))
+            return {"attributes": len(shared.values), "values": number, "left_out": shared.left_out, "bytes": len(body)}
+        raise RegistryError(f"The snapshot of the catalogue was written by others {_ATTEMPTS} times in a row")
+
+    def _etag(self) -> str | None:
+        try:
+            return self.s3.head_object(Bucket=self.bucket, Key=SNAPSHOT_KEY)["ETag"]
+        except ClientError as error:
+            if _status(error) != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def _replace(self, etag: str | None, body: bytes) -> bool:
+        condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        try:
+            self.s3.put_object(
+                Bucket=self.bucket, Key=SNAPSHOT_KEY, Body=body, ContentType="application/gzip", **condition
+            )
+        except ClientError as error:
+            if _status(error) not in _LOST_RACE:
+                raise
+            return False
+        return True
+
+
+def packed(shared: SharedValues) -> bytes:
+    """Return the object's content; equal values always give the same."""
+    values = {key: [*counts.items()] for key, counts in shared.values.items()}
+    content = {"documents": shared.documents, "left_out": shared.left_out, "values": values}
+    return gzip.compress(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
+
+
+def unpacked(body: bytes) -> SharedValues:
+    """Return the values in the object's content."""
+    content = json.loads(gzip.decompress(body))
+    values = {key: {value: count for value, count in counts} for key, counts in content["values"].items()}  # noqa: C416
+    return SharedValues(content["documents"], values, content["left_out"])
+
+
+def read_if_changed(s3: "S3Client", bucket: str, etag: str | None) -> tuple[SharedValues | None, str | None] | None:
+    """Read the snapshot and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
+    condition: Any = {} if etag is None else {"IfNoneMatch": etag}
+    try:
+        answer = s3.get_object(Bucket=bucket, Key=SNAPSHOT_KEY, **condition)
+    except ClientError as error:
+        if _status(error) == HTTPStatus.NOT_MODIFIED:
+            return None
+        if _status(error) == HTTPStatus.NOT_FOUND:
+            return None, None
+        raise
+    return unpacked(answer["Body"].read()), answer["ETag"]
+
+
+def _etag_of(body: bytes) -> str:
+    """Return the entity tag that S3 gives an object encrypted with its own keys; with another, the object is rewritten.
+
+    Source: Amazon S3 API reference, Object, ETag.
+    """
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def _status(error: ClientError) -> int:
+    return error.response["ResponseMetadata"]["HTTPStatusCode"]
