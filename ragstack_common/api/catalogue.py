@@ -34,6 +34,9 @@ VOCABULARY_SECONDS: Final = 60.0
 VOCABULARY_WAIT_SECONDS: Final = 0.5
 """How long the first searches wait for the vocabulary."""
 
+MOST_LISTED: Final = 2000
+"""Corpora or versions in one answer, which Lambda limits to 6 MB; `GET /api/facets` has pages."""
+
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 """For answers that most containers never give: each model takes half a millisecond of a cold start."""
 
@@ -99,15 +102,23 @@ def values_of_registry(table: str) -> ValueSource:
     The source raises RegistryError if the registry cannot be read.
     """
     # Searches do without the registry.
-    from ragstack_common.api.documents import counted_values  # noqa: PLC0415
     from ragstack_common.clients import dynamodb_client  # noqa: PLC0415
+    from ragstack_common.error_responses import reaching_the_registry  # noqa: PLC0415
     from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
+    from ragstack_common.retrieval.values import natural_order  # noqa: PLC0415
 
     catalogue = Catalogue(dynamodb_client(), table)
 
+    def counted(key: str) -> Values:
+        with reaching_the_registry():
+            found = catalogue.facets(key, MOST_LISTED + 1)
+        counts = [(facet.value, facet.documents) for facet in found if facet.value is not None]
+        listed = sorted(counts, key=lambda count: natural_order(count[0]))[:MOST_LISTED]
+        values, documents = [value for value, _ in listed], [documents for _, documents in listed]
+        return Values(values, documents, complete=len(found) <= MOST_LISTED)
+
     async def read(key: str) -> Values:
-        counts = (await in_thread(lambda: counted_values(catalogue, key))).get(key, [])
-        return Values([value for value, _ in counts], [documents for _, documents in counts], complete=True)
+        return await in_thread(lambda: counted(key))
 
     return read
 

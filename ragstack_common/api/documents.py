@@ -20,7 +20,6 @@ from ragstack_common.config import DocumentSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
-from ragstack_common.filters import Scalar
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import (
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mypy_boto3_s3 import S3Client
+
+MAX_VALUES: Final = 1000
+"""On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
 
 _ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """S3 answers either for an object whose newest version is a delete marker."""
@@ -120,7 +122,7 @@ class FacetValue(BaseModel):
 
 
 class Facet(BaseModel):
-    """An attribute, with its values in their natural order."""
+    """An attribute, with its values on this page in their natural order."""
 
     key: str
     values: list[FacetValue]
@@ -129,8 +131,9 @@ class Facet(BaseModel):
 class Facets(BaseModel):
     """The attributes by which searches can be filtered."""
 
-    facets: list[Facet]
+    facets: list[Facet] = Field(description="The last one continues on the next page, if there is one")
     documents: int = Field(description="How many documents are searchable")
+    next_token: str | None = Field(description="Requests the next page; null on the last page")
 
 
 @dataclass(frozen=True)
@@ -364,26 +367,28 @@ class Documents:
         return key
 
 
-def counted_values(catalogue: Catalogue, key: str | None = None) -> dict[str, list[tuple[Scalar, int]]]:
-    """Return the values of an attribute, or of all, in their natural order, with the number of documents of each."""
+def facets_of(
+    catalogue: Catalogue, key: str | None, prefix: str | None = None, limit: int = MAX_VALUES, token: str | None = None
+) -> Facets:
+    """List one attribute of searchable documents, or all, with their values, in pages.
+
+    Raises:
+        InvalidRequestError: There is a prefix without a key, or the token is from another listing.
+    """
+    if prefix and key is None:
+        raise InvalidRequestError("prefix is the beginning of a value: give key too, the attribute that has the value")
     with reaching_the_registry():
-        found = catalogue.facets(key)
-    values: dict[str, list[tuple[Scalar, int]]] = {}
-    for facet in found:
-        of_key = values.setdefault(facet.key, [])
+        page = catalogue.page(key, prefix or "", limit, token)
+        documents = catalogue.documents()
+    values: dict[str, list[FacetValue]] = {}
+    for facet in page.facets:
         if facet.value is not None:
-            of_key.append((facet.value, facet.documents))
-    return {name: sorted(counts, key=lambda counted: natural_order(counted[0])) for name, counts in values.items()}
-
-
-def facets_of(catalogue: Catalogue, key: str | None) -> Facets:
-    """List one attribute of searchable documents, or all, with their values."""
+            values.setdefault(facet.key, []).append(FacetValue(value=facet.value, documents=facet.documents))
     facets = [
-        Facet(key=name, values=[FacetValue(value=value, documents=documents) for value, documents in counts])
-        for name, counts in counted_values(catalogue, key).items()
+        Facet(key=name, values=sorted(found, key=lambda each: natural_order(each.value)))
+        for name, found in values.items()
     ]
-    with reaching_the_registry():
-        return Facets(facets=facets, documents=catalogue.documents())
+    return Facets(facets=facets, documents=documents, next_token=page.next_token)
 
 
 def summary_of(record: DocumentRecord) -> DocumentSummary:

@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
+    MAX_VALUES,
     DocumentDetail,
     DocumentList,
     Documents,
@@ -139,9 +140,17 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
         return service().documents.delete(id)
 
     @app.get("/api/facets", summary="Count searchable documents by attribute")
-    def list_facets(key: _Value = None) -> Facets:
-        """Count the values of all attributes, or of one."""
-        return facets_of(service().catalogue, key)
+    def list_facets(
+        key: _Value = None,
+        prefix: Annotated[
+            str | None,
+            Query(min_length=1, max_length=MAX_VALUE_CHARACTERS, description="Only values of key that begin so"),
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_VALUES, description="The largest number of values")] = MAX_VALUES,
+        next_token: _Token = None,
+    ) -> Facets:
+        """Count the values of all attributes, or of one, or those of one that begin with a prefix, in pages."""
+        return facets_of(service().catalogue, key, prefix, limit, next_token)
 
 
 def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:

@@ -6,15 +6,18 @@ documents again and repairs counts that differ.
 
 import heapq
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from botocore.exceptions import ClientError
 
 from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
+from ragstack_common.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.registry.table import (
@@ -49,11 +52,20 @@ COUNT: Final = "documents"
 MOST_VALUES: Final = 200_000
 """The maximum number of different values that are counted again in memory."""
 
+MIN_ITEMS_PER_CALL: Final = 100
+"""Read in one call, because values that no document has any more leave an item."""
+
+ITEMS_PER_PAGE: Final = 20_000
+"""Read for one page, so that a listing that hardly any value matches still answers in time."""
+
 SAMPLES: Final = 20
 """Wrong counts that a report lists."""
 
 _DIVIDER: Final = "\x1f"
 """Between attribute and value in a count's sort key. JSON text contains no control characters."""
+
+_FIRST_COUNT: Final = f"{ALL_DOCUMENTS[0]}{_DIVIDER}{ALL_DOCUMENTS[1]}"
+"""The sort key before those of all values."""
 
 _AFTER_DIVIDER: Final = "\x20"
 """The next character: an attribute's name followed by it sorts after the attribute's values."""
@@ -106,6 +118,13 @@ def count_again(counts: Counter[str], records: Iterable[DocumentRecord]) -> None
         counts.update(_sort_key(key, value) for record in records for key, value in record.counted)
 
 
+class FacetPage(NamedTuple):
+    """A page of values; the token returns the next page, and is None at the end."""
+
+    facets: list[Facet]
+    next_token: str | None
+
+
 @dataclass(frozen=True)
 class SharedValues:
     """The values by which a question can ask for documents.
@@ -150,12 +169,54 @@ class Catalogue:
         self._client = client
         self._table = table
 
-    def facets(self, key: str | None = None) -> list[Facet]:
-        """List the values that searchable documents have, by attribute, then value; of one attribute, or of all."""
+    def facets(self, key: str | None = None, most: int | None = None) -> list[Facet]:
+        """List the values that searchable documents have, by attribute, then value.
+
+        Args:
+            key: Only this attribute.
+            most: Read no more values.
+        """
         prefix = "" if key is None else f"{key}{_DIVIDER}"
         # An attribute's name may contain the divider, and so begin like the prefix.
         found = (facet for facet in self._facets(prefix) if facet.key and key in (None, facet.key))
-        return sorted(found, key=lambda facet: (facet.key, isinstance(facet.value, str), facet.value))
+        return sorted(islice(found, most), key=lambda facet: (facet.key, isinstance(facet.value, str), facet.value))
+
+    def page(self, key: str | None, prefix: str, limit: int, token: str | None) -> FacetPage:
+        """List values in the table's order: by attribute; texts before numbers before booleans.
+
+        Args:
+            key: Only this attribute.
+            prefix: Only values of *key* that begin so, as written in JSON, texts without the quotation mark.
+            limit: The maximum number of values. A page can have fewer although more follow: only the token tells.
+            token: From the previous page.
+
+        Raises:
+            InvalidRequestError: The token does not belong to this listing.
+        """
+        beginnings = _beginnings(key, prefix)
+        position = "" if token is None else _read_token(token, beginnings)
+        first = next((place for place, beginning in enumerate(beginnings) if position.startswith(beginning)), 0)
+        found: list[Facet] = []
+        read = 0
+        for beginning in beginnings[first:]:
+            query: dict[str, Any] = self._query("begins_with" if beginning else ">", beginning or _FIRST_COUNT)
+            while True:
+                if position and position.startswith(beginning):
+                    query["ExclusiveStartKey"] = _count_key(position)
+                answer = self._client.query(**query, Limit=max(limit + 1, MIN_ITEMS_PER_CALL))
+                for item in answer["Items"]:
+                    facet = _facet(item)
+                    if facet.documents > 0 and facet.value is not None and key in (None, facet.key):
+                        if len(found) == limit:
+                            return FacetPage(found, _token(position))
+                        found.append(facet)
+                    position = item[SORT_KEY]["S"]
+                read += answer["ScannedCount"]
+                if "LastEvaluatedKey" not in answer:
+                    break
+                if read >= ITEMS_PER_PAGE:
+                    return FacetPage(found, _token(position))
+        return FacetPage(found, None)
 
     def documents(self) -> int:
         """Count the searchable documents."""
@@ -209,10 +270,7 @@ class Catalogue:
         }
 
     def _facets(self, prefix: str) -> Iterator[Facet]:
-        for name, documents in self._counts(prefix):
-            key, _, value = name.rpartition(_DIVIDER)
-            if documents > 0:
-                yield Facet(key, json.loads(value), documents)
+        yield from (facet for facet in map(_facet, self._items(prefix)) if facet.documents > 0)
 
     def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, "_ValuesOfOne"]]:
         """Yield attributes with their values, one at a time; one that is certainly not shared is read only so far."""
@@ -228,7 +286,7 @@ class Catalogue:
                 yield key, values
             return
         key, values = "", _ValuesOfOne(most)
-        reading = self._counts("", after=_sort_key("", ALL_DOCUMENTS[1]))
+        reading = self._counts("", after=_FIRST_COUNT)
         while (counted := next(reading, None)) is not None:
             of, _, text = counted[0].rpartition(_DIVIDER)
             if of != key:
@@ -241,17 +299,25 @@ class Catalogue:
 
     def _counts(self, prefix: str, *, after: str = "") -> Iterator[tuple[str, int]]:
         """Read the counts whose sort key begins with *prefix*, or those whose sort key is after another."""
+        return ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in self._items(prefix, after=after))
+
+    def _items(self, prefix: str, *, after: str = "") -> Iterator[Mapping[str, Any]]:
+        query = self._query("begins_with" if prefix else ">", prefix or after)
+        for page in self._client.get_paginator("query").paginate(**query):
+            yield from page["Items"]
+
+    def _query(self, comparison: Literal["begins_with", ">"], key: str) -> dict[str, Any]:
+        """Return a query for the counts whose sort key begins with *key*, or is after it; all if it is empty."""
         condition = f"{PARTITION_KEY} = :partition"
-        if prefix or after:
-            condition += f" AND begins_with({SORT_KEY}, :key)" if prefix else f" AND {SORT_KEY} > :key"
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=to_item({":partition": CATALOGUE, ":key": prefix or after}),
-            ConsistentRead=True,
-        )
-        for page in pages:
-            yield from ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in page["Items"])
+        if key:
+            matches = f"begins_with({SORT_KEY}, :key)" if comparison == "begins_with" else f"{SORT_KEY} > :key"
+            condition += f" AND {matches}"
+        return {
+            "TableName": self._table,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": to_item({":partition": CATALOGUE, ":key": key}),
+            "ConsistentRead": True,
+        }
 
     def _has_changed(self, since: float) -> bool:
         """Check whether a document was written since then. The table filters, and returns no items."""
@@ -280,6 +346,38 @@ class Catalogue:
                 raise
             return False
         return True
+
+
+def _facet(item: Mapping[str, Any]) -> Facet:
+    key, _, value = item[SORT_KEY]["S"].rpartition(_DIVIDER)
+    return Facet(key, json.loads(value), int(item[COUNT]["N"]))
+
+
+def _beginnings(key: str | None, prefix: str) -> list[str]:
+    """Return what the sort keys of a listing begin with, in the table's order."""
+    if key is None:
+        return [""]
+    if not prefix:
+        return [f"{key}{_DIVIDER}"]
+    text = json.dumps(prefix, ensure_ascii=False).removesuffix('"')
+    # What begins with a quotation mark is no number and no boolean.
+    return [_sort_key(key, each) for each in ([text] if prefix.startswith('"') else [text, prefix])]
+
+
+def _token(position: str) -> str:
+    return urlsafe_b64encode(position.encode()).decode()
+
+
+def _read_token(token: str, beginnings: Sequence[str]) -> str:
+    try:
+        position = urlsafe_b64decode(token).decode()
+    except ValueError:
+        position = ""
+    if not position or not position.startswith(tuple(beginnings)):
+        raise InvalidRequestError(
+            "next_token does not belong to this listing: take it from the previous page and keep its key and prefix"
+        )
+    return position
 
 
 def _sort_key(key: str, value: str) -> str:

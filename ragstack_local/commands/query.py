@@ -1,8 +1,9 @@
 """``ragstack query``, and the commands that list what it can be restricted to: corpora, versions, facets."""
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
 import typer
@@ -14,6 +15,12 @@ from ragstack_local.display import console, counted
 from ragstack_local.explanation import print_explanation
 from ragstack_local.search_options import EngineOptions, SearchOptions
 from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
+
+if TYPE_CHECKING:
+    from ragstack_local.api_client import ApiClient
+
+VALUES_PER_PAGE: Final = 1000
+"""The most that one answer of GET /api/facets has."""
 
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
@@ -151,6 +158,10 @@ def versions(target: Target, as_json: AsJson = False) -> None:
 def facets(
     target: Target,
     key: Annotated[str | None, typer.Argument(help="Only this attribute.", show_default=False)] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Only values of KEY that begin so; capitals count.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of values.")] = VALUES_PER_PAGE,
     as_json: AsJson = False,
 ) -> None:
     """Count the documents that can be searched, by the values of their attributes, most frequent first.
@@ -158,9 +169,12 @@ def facets(
     Example:  ragstack facets
 
     One attribute, for a program:  ragstack facets topic --json
+
+    Those that begin with some letters:  ragstack facets topic --prefix tra
     """
-    path = "/api/facets" if key is None else f"/api/facets?{urlencode({'key': key})}"
-    answer = target.api().request("GET", path, "facets")
+    if prefix and key is None:
+        raise typer.BadParameter("name the attribute too: ragstack facets KEY --prefix TEXT", param_hint="--prefix")
+    answer = _values(target.api(), {"key": key, "prefix": prefix or None}, limit)
     if as_json:
         display.print_json(answer)
         return
@@ -171,7 +185,32 @@ def facets(
             text = value["value"] if isinstance(value["value"], str) else json.dumps(value["value"])
             console.print(Text.assemble(f"{value['documents']:>7,}  ", text), soft_wrap=True)
     if key is not None and not answer["facets"]:
-        console.print(f"No document has the attribute {key}. `ragstack facets` lists all attributes.", soft_wrap=True)
+        what = f"a value of {key} that begins with {prefix}" if prefix else f"the attribute {key}"
+        console.print(f"No document has {what}. `ragstack facets` lists all attributes.", soft_wrap=True)
+    if answer["next_token"]:
+        console.print(
+            f"There are more than {limit:,} values: --limit lists more, and KEY --prefix TEXT those that begin so",
+            style="yellow",
+            soft_wrap=True,
+        )
+
+
+def _values(api: "ApiClient", request: Mapping[str, str | None], limit: int) -> dict[str, Any]:
+    """Read pages of values until there are enough, and return them as one."""
+    facets: dict[str, list[dict[str, Any]]] = {}
+    token: str | None = None
+    left = limit
+    while True:
+        query = {**request, "limit": str(min(left, VALUES_PER_PAGE)), "next_token": token}
+        path = f"/api/facets?{urlencode({name: value for name, value in query.items() if value is not None})}"
+        answer = api.request("GET", path, "facets")
+        for facet in answer["facets"]:
+            facets.setdefault(facet["key"], []).extend(facet["values"])
+            left -= len(facet["values"])
+        token = answer.get("next_token")
+        if token is None or left <= 0:
+            pages = [{"key": key, "values": values} for key, values in facets.items()]
+            return {**answer, "facets": pages, "next_token": token}
 
 
 def _note_incomplete(answer: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """The function for documents as a whole: facets, failures behind it, its description, and what it does not serve."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
+from ragstack_common.api.documents import MAX_VALUES
+from ragstack_common.registry.catalogue import LONGEST_VALUE
 from ragstack_common.registry.records import Observation, Status
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
 
@@ -46,6 +49,75 @@ def test_facets_count_searchable_documents_by_attribute_in_natural_order(aws: Aw
     }
     assert versions["facets"] == [facet for facet in answer["facets"] if facet["key"] == "version"]
     assert nothing["facets"] == []
+
+
+def pages_of(call: Call, **query: str) -> list[list[tuple[str, Any]]]:
+    pages: list[list[tuple[str, Any]]] = []
+    token: dict[str, str] = {}
+    while not pages or token:
+        status, answer = call("GET", "/api/facets", **query, **token)
+        assert status == 200
+        pages.append([(facet["key"], each["value"]) for facet in answer["facets"] for each in facet["values"]])
+        token = {"next_token": answer["next_token"]} if answer["next_token"] else {}
+    return pages
+
+
+def test_facets_come_in_pages_that_have_each_value_once(aws: Aws, call: Call) -> None:
+    for number in range(7):
+        aws.record(f"{number}.md", Status.INDEXED, with_attributes({"topic": f"t{number}", "year": 2020 + number % 3}))
+
+    pages = pages_of(call, limit="4")
+
+    assert [len(page) for page in pages] == [4, 4, 2]
+    assert sorted(value for page in pages for value in page) == [
+        *(("topic", f"t{number}") for number in range(7)),
+        *(("year", 2020 + number) for number in range(3)),
+    ]
+
+
+def test_a_prefix_finds_texts_and_numbers_on_every_page(aws: Aws, call: Call) -> None:
+    found = ["20", 'a"b', 'a"c', "a\\b", "über", 20, 2025, 21, True, "2x"]
+    for number, value in enumerate(found):
+        aws.record(f"{number}.md", Status.INDEXED, with_attributes({"k": value, "k\x1fx": "20", "kk": "20"}))
+
+    def values(prefix: str, limit: str = "1") -> list[Any]:
+        return [value for page in pages_of(call, key="k", prefix=prefix, limit=limit) for _, value in page]
+
+    assert [*map(str, values("20"))] == ["20", "20", "2025"]
+    assert [*map(str, values("20", "1000"))] == ["20", "2025", "20"], "in natural order on one page"
+    assert sorted(map(str, values("2"))) == ["20", "20", "2025", "21", "2x"]
+    assert values('a"') == ['a"b', 'a"c']
+    assert values("a\\") == ["a\\b"]
+    assert (values("ü"), values("tr"), values("nothing"), values('"')) == (["über"], [True], [], [])
+
+
+def test_a_prefix_without_a_key_and_a_foreign_token_are_refused(aws: Aws, call: Call) -> None:
+    for topic in ("a", "b"):
+        aws.record(f"{topic}.md", Status.INDEXED, with_attributes({"topic": topic}))
+    token = call("GET", "/api/facets", key="topic", limit="1")[1]["next_token"]
+
+    for wrong in (
+        {"prefix": "a"},
+        {"limit": "0"},
+        {"limit": "1001"},
+        {"key": "other", "next_token": token},
+        {"key": "topic", "prefix": "b", "next_token": token},
+        {"next_token": "%%%"},
+        {"next_token": "_w=="},
+    ):
+        assert call("GET", "/api/facets", **wrong)[0] == 400, wrong
+
+
+def test_a_page_of_the_longest_values_is_below_what_lambda_answers(aws: Aws, call: Call) -> None:
+    for number in range(20):
+        attributes = {"k": f"{number:02}" + "\U0001f600" * (LONGEST_VALUE - 4)}
+        aws.record(f"{number}.md", Status.INDEXED, with_attributes(attributes))
+
+    status, answer = call("GET", "/api/facets")
+    largest = len(json.dumps(answer["facets"][0]["values"])) / 20
+
+    assert (status, len(answer["facets"][0]["values"])) == (200, 20)
+    assert largest * MAX_VALUES < 6 * 1024**2
 
 
 def counts(facet: dict[str, Any]) -> list[tuple[Any, int]]:

@@ -168,6 +168,8 @@ def test_an_unknown_member_is_rejected(send: Send, aws: Aws, path: str) -> None:
                 ("/api/documents", "next_token"),
                 ("/api/ingestion-jobs", "next_token"),
                 ("/api/facets", "key"),
+                ("/api/facets", "prefix"),
+                ("/api/facets", "next_token"),
             ]
         ),
     ],
