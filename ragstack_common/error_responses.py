@@ -23,8 +23,8 @@ _ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotKnownError, e
 """RAGStack writes these messages itself, about the caller's own input, so they are returned unchanged."""
 
 _INTERNALS: Final = re.compile(
-    r"(?P<kept>s3://\S+)|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>\b[a-z][a-z0-9+.-]*://[^\s\"']+)"
-    r"|(?P<host>\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b[\w-]+(?:\.[\w-]+)+:\d{2,5}\b)"
+    r"(?P<kept>s3://\S+)|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>(?<![\w+.-])[\w+.-]++://[^\s\"']+)"
+    r"|(?P<host>\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|(?<![\w.-])(?=[\w-]*+\.)[\w.-]++:\d{2,5}\b)"
     r"|(?P<account>(?<!\d)\d{12}(?!\d))",
     re.IGNORECASE,
 )

@@ -18,7 +18,7 @@ SEPARATOR: Final = " > "
 LONGEST_SECTION: Final = 200
 """Bytes in UTF-8. A knowledge base on S3 Vectors keeps 1 KB of metadata with a chunk."""
 
-_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^()]*\)")
+_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKS: Final = re.compile(r"\*+|`+|\\(?=[!-/:-@\[-`{-~])")
 """Emphasis, code, and the backslash of an escaped character."""
 

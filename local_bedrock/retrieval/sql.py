@@ -8,8 +8,7 @@ without conversion.
 from dataclasses import replace
 from typing import TypeAlias
 
-from ragstack_common.filters.evaluation import kind_of
-from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
+from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar, kind_of
 
 Sql: TypeAlias = tuple[str, list[Scalar]]
 

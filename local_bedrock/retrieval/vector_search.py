@@ -25,7 +25,7 @@ from local_bedrock.store.database import View
 from local_bedrock.store.s3_vectors import Index, TextSearch
 from local_bedrock.store.vectors import Ids, Vectors
 from local_bedrock.words import query_words
-from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import kind_of
 
 MOST_CONSTRAINTS: Final = 100
 DEEPEST: Final = 32

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.postings import counted, segments_of
-from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import kind_of
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ _KINDS: Final[Sequence[tuple[re.Pattern[str], re.Pattern[str]]]] = [
     (re.compile(asking, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
     for asking, answer in (
         (r"\bhow (?:long|often|soon|quickly|fast|late|early|old)\b", _DURATION),
-        (r"\b(?:costs?|prices?|fees?|pay)\b|\bhow much\b.*\b(?:paid|spend|spent|charge)", _MONEY),
+        (r"\b(?:costs?|prices?|fees?|pay)\b|\bhow much\b.{0,200}\b(?:paid|spend|spent|charge)", _MONEY),
         (r"\bhow (?:many|much|far|big|large|high|tall|deep|wide|heavy|hot|cold|thick|expensive)\b", _NUMBER),
         (r"\b(?:when|what time|what date|(?:which|what) (?:year|month|day|date|week|quarter|century))\b", _MOMENT),
         (r"\b(?:who|whom|whose)\b", _PERSON),

@@ -25,7 +25,7 @@ TITLE_LEVEL: Final = 7
 """Level of such a heading: below the six of Markdown."""
 
 _LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
-_BULLET: Final = re.compile(r"^(\s*)•", re.MULTILINE)
+_BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")

@@ -30,7 +30,7 @@ from ragstack_common.api.bodies import (
     unknown_parameter,
 )
 from ragstack_common.config import ANSWERS_FAILED
-from ragstack_common.deadline import in_thread
+from ragstack_common.deadline import in_thread, in_thread_if_long
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
     RETRY_AFTER_SECONDS,
@@ -125,7 +125,7 @@ async def _health(_: Request) -> Response:
 async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> None:
     """Answer with one JSON object."""
     try:
-        answer = await service().ask(exchange.question())
+        answer = await service().ask(await exchange.question())
     except Exception as error:  # noqa: BLE001 - every error has an answer
         await exchange.fail(error)
     else:
@@ -135,7 +135,10 @@ async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> No
 async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float, exchange: "_Exchange") -> None:
     """Answer with events. An error before the first one, or the first heartbeat, has its own status."""
     try:
-        async with exchange.heartbeats(heartbeat_seconds), aclosing(service().stream(exchange.question())) as events:
+        async with (
+            exchange.heartbeats(heartbeat_seconds),
+            aclosing(service().stream(await exchange.question())) as events,
+        ):
             async for event in events:
                 await exchange.send_event(event)
     except ClientDisconnect:
@@ -235,13 +238,16 @@ class _Exchange:
                 break
         self._body = bytes(body)
 
-    def question(self) -> AskRequest:
+    async def question(self) -> AskRequest:
         """Return the question in the body.
 
         Raises:
             InvalidRequestError: The request has query parameters, or no JSON object.
             ValidationError: The object is not a question.
         """
+        return await in_thread_if_long(self._parsed, len(self._body))
+
+    def _parsed(self) -> AskRequest:
         for name in self._request.query_params:
             raise unknown_parameter(name)
         check_content_type(self._request.headers.get("content-type", "application/json"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from ragstack_common.config import (
     MilvusSettings,
     QuerySettings,
 )
-from ragstack_common.deadline import inner_deadline, wait_for
+from ragstack_common.deadline import in_thread_if_long, inner_deadline, wait_for
 from ragstack_common.filters import all_of
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, parsed
@@ -191,10 +191,11 @@ class QueryService:
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
         if corpus is None and not self.settings.corpora:
             backend = self._reranked if self._reranks(request, by_default=False) else self._engine
-            return await backend.search(self._search_request(request, filters, DEFAULT_TOP_K))
+            return await backend.search(await self._search_request(request, filters, DEFAULT_TOP_K))
         known = await self._corpora_for(corpus)
         balanced = self._balanced(known, rerank=self._reranks(request, by_default=True))
-        outcome = await balanced.search(self._search_request(request, filters, self.settings.search_k, corpus))
+        asked = await self._search_request(request, filters, self.settings.search_k, corpus)
+        outcome = await balanced.search(asked)
         return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, known.note))
 
     async def _corpora_for(self, corpus: str | None) -> KnownCorpora:
@@ -210,8 +211,14 @@ class QueryService:
         wanted = self.settings.rerank if request.rerank is None else request.rerank
         return by_default if wanted is None else wanted in (True, LEXICAL)
 
-    def _search_request(
+    async def _search_request(
         self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None = None
+    ) -> SearchRequest:
+        build = partial(self._built, request, filters, top_k, corpus)
+        return await in_thread_if_long(build, len(repr(request.metadata_filter)))
+
+    def _built(
+        self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None
     ) -> SearchRequest:
         preferred = request.metadata_filter or None
         if request.filter_mode == "strict" and preferred is not None:

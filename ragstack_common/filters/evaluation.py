@@ -1,10 +1,10 @@
 """Evaluation of filters in Python, which defines their meaning for every compilation."""
 
 import operator as op
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or, Scalar, kind_of
 
 _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.GREATER_THAN: op.gt,
@@ -42,9 +42,9 @@ def _holds(clause: Clause, attribute: Any) -> bool:
         case Operator.NOT_EQUALS:
             return not any(_same(member, wanted) for member in members)
         case Operator.IN:
-            return any(_same(member, value) for member in members for value in wanted)
+            return _is_listed(members, clause)
         case Operator.NOT_IN:
-            return bool(members) and not any(_same(member, value) for member in members for value in wanted)
+            return bool(members) and not _is_listed(members, clause)
         case Operator.LIST_CONTAINS:
             return listed and any(_same(member, wanted) for member in members)
         case Operator.STRING_CONTAINS:
@@ -55,14 +55,9 @@ def _holds(clause: Clause, attribute: Any) -> bool:
             return kind_of(attribute) == "number" and _COMPARE[comparison](attribute, wanted)
 
 
+def _is_listed(members: Iterable[Any], clause: Clause) -> bool:
+    return any((kind_of(member), member) in clause.listed for member in members if isinstance(member, Scalar))
+
+
 def _same(left: Any, right: Any) -> bool:
     return kind_of(left) == kind_of(right) and bool(left == right)
-
-
-def kind_of(value: Any) -> str:
-    """Return the kind of a value: string, number, boolean, or other."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "other"

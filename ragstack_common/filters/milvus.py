@@ -17,8 +17,8 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters.evaluation import evaluate, kind_of
-from ragstack_common.filters.tree import COMPARISONS, Clause, Filter, Operator, Scalar, fold
+from ragstack_common.filters.evaluation import evaluate
+from ragstack_common.filters.tree import COMPARISONS, Clause, Filter, Operator, Scalar, fold, kind_of
 
 Expression: TypeAlias = str | bool
 """An expression; True passes every entity and False none."""

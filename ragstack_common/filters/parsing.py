@@ -6,8 +6,19 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters.evaluation import kind_of
-from ragstack_common.filters.tree import COMPARISONS, MONGO, And, Clause, Filter, Not, Operator, Or, Scalar, clauses_of
+from ragstack_common.filters.tree import (
+    COMPARISONS,
+    MONGO,
+    And,
+    Clause,
+    Filter,
+    Not,
+    Operator,
+    Or,
+    Scalar,
+    clauses_of,
+    kind_of,
+)
 
 MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -56,6 +57,15 @@ MONGO: Final = {
 """Names in Mongo style. ``$nin`` is not ``notIn``: it also matches where the attribute is absent."""
 
 
+def kind_of(value: Any) -> str:
+    """Return the kind of a value: string, number, boolean, or other."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "other"
+
+
 @dataclass(frozen=True)
 class Clause:
     """A test of one attribute."""
@@ -63,6 +73,12 @@ class Clause:
     operator: Operator
     key: str
     value: Value
+
+    @cached_property
+    def listed(self) -> frozenset[tuple[str, Scalar]]:
+        """The values of a list with their kinds, which a lookup compares at once."""
+        assert isinstance(self.value, tuple)
+        return frozenset((kind_of(value), value) for value in self.value)
 
     def __str__(self) -> str:
         """Format the clause for messages."""

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
-from ragstack_common.deadline import seconds_left
+from ragstack_common.deadline import in_thread_if_long, seconds_left
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
 from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
@@ -128,7 +129,7 @@ class MultiSliceBackend(PassingWrapper):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         start = time.perf_counter()
         known = await self._known(request)
-        inferred = None if known is None else known.infer(Question(request.query), _filtered_keys(request))
+        inferred = None if known is None else await _inferred_from(known, request)
         slices = self._slices(request, inferred, by_hits=known is None and self._infers(request))
         describe_span({"large_retrieval_size": slices[0].request.top_k})
         parts = await search_together(
@@ -139,7 +140,8 @@ class MultiSliceBackend(PassingWrapper):
         )
         parts = replace(parts, start=start)
         if known is None and self._infers(request):
-            inferred = _inferred_from_hits(request, parts)
+            infer = partial(_inferred_from_hits, request, parts)
+            inferred = await in_thread_if_long(infer, len(request.query))
             if inferred is not None:
                 parts = await self._with_inferred(request, inferred, parts)
         if self.merge == "boost" or not self.enabled:
@@ -147,7 +149,8 @@ class MultiSliceBackend(PassingWrapper):
             boosts = {each.name: each.boost for each in slices}
             merged = merge_slices(parts.rankings, boosts, request.deduplicate_by)
             return parts.outcome(best_of(merged, request, candidates), request)
-        return self._merged_by_trust(request, parts, inferred)
+        merge = partial(self._merged_by_trust, request, parts, inferred)
+        return await in_thread_if_long(merge, len(request.query) + len(repr(request.metadata_filter)))
 
     async def _known(self, request: SearchRequest) -> Vocabulary | None:
         """Return the values that the query can name; None if those of the first hits count.
@@ -246,6 +249,11 @@ def _filtered_keys(request: SearchRequest) -> set[str]:
     """Return the attributes that the request filters already."""
     filters = all_of(request.restriction, parsed(request.metadata_filter))
     return set() if filters is None else {clause.key for clause in clauses_of(filters)}
+
+
+async def _inferred_from(known: Vocabulary, request: SearchRequest) -> Inferred | None:
+    infer = partial(known.infer, Question(request.query), _filtered_keys(request))
+    return await in_thread_if_long(infer, len(request.query))
 
 
 def _inferred_from_hits(request: SearchRequest, parts: Parts) -> Inferred | None:

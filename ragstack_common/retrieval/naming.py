@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -24,11 +25,17 @@ LEAST_LETTERS: Final = 3
 LOOSE_WORDS: Final = 2
 """Other words of a question among those that name a value together."""
 
-LONGEST_PREFIX: Final = 20
-"""Letters of the first of two prefixes that may make up a word, at most."""
+LONGEST_PREFIX: Final = 8
+"""Letters of each of two prefixes that may make up a word, at most; the second may also be a whole word."""
 
 MOST_SHARED: Final = 200
-"""A word of more values than this points to none of them; it bounds the time for large catalogues."""
+"""A word, or the first letters of two words, of more values than this point to none of them; it bounds the time."""
+
+MOST_WORDS: Final = 20
+"""A longer value is a text: only the whole phrase names it."""
+
+MOST_PLACES: Final = 5
+"""Places of one word in a question that count."""
 
 _WORD: Final = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:&[^\W_]+)*|&")
 _YEAR: Final = re.compile(
@@ -66,6 +73,42 @@ class Question:
             for start in range(count)
             for end in range(start + 1, min(start + LONGEST_PHRASE, count) + 1)
         }
+
+    @cached_property
+    def acronyms(self) -> dict[str, int]:
+        """The words with several capitals, folded, with their first positions: initials, or a blend of prefixes."""
+        found: dict[str, int] = {}
+        for position, word in enumerate(self.words):
+            if sum(letter.isupper() for letter in word) > 1:
+                found.setdefault(self.folded[position], position)
+        return found
+
+    @cached_property
+    def blends(self) -> set[tuple[str, str]]:
+        """The first two letters of the two prefixes that may make up an acronym."""
+        return {
+            (word[:2], word[cut : cut + 2])
+            for word in self.acronyms
+            for cut in range(2, min(len(word) - 2, LONGEST_PREFIX) + 1)
+        }
+
+    @cached_property
+    def proper(self) -> dict[str, int]:
+        """The words with a capital, folded, with their first positions."""
+        found: dict[str, int] = {}
+        for position, word in enumerate(self.words):
+            if len(word) >= LEAST_LETTERS and any(letter.isupper() for letter in word):
+                found.setdefault(self.folded[position], position)
+        return found
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The first positions of each word."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(self.folded):
+            if len(found[word]) < MOST_PLACES:
+                found[word].append(place)
+        return found
 
     @cached_property
     def years(self) -> frozenset[int]:
@@ -125,7 +168,8 @@ def shown(value: Scalar) -> str:
 class Values:
     """The values of one attribute, indexed by the ways in which a question can name them.
 
-    A lookup takes time in proportion to the question's length, not to the number of values.
+    A lookup takes time in proportion to the shorter of the question and the values, and to the values that share words
+    with it.
     """
 
     def __init__(self, values: Iterable[Scalar]) -> None:
@@ -158,64 +202,82 @@ class Values:
         if self.are_years:
             return {v: Name(shown(v)) for v in self._values if int(float(v)) in question.years}
         found: dict[int, tuple[int, int]] = {}
-        for phrase, span in question.phrases.items():
-            if phrase not in STOP_WORDS:
-                found.update(dict.fromkeys(self._joined.get(phrase, ()), span))
+        for phrase in (self._joined.keys() & question.phrases.keys()) - STOP_WORDS:
+            found.update(dict.fromkeys(self._joined[phrase], question.phrases[phrase]))
         whole = {*found}
-        for position, word in enumerate(question.words):
-            for number, is_whole in self._meant_by(word, question.folded[position]):
-                if number not in found:
-                    found[number] = position, position + 1
-                    whole |= {number} if is_whole else set()
-        spans = set(found.values())
+        for number, position, is_whole in sorted(self._meant(question), key=lambda meant: (meant[1], not meant[2])):
+            if number not in found:
+                found[number] = position, position + 1
+                whole |= {number} if is_whole else set()
+        longest = _longest({*found.values()})
         named = {
             number: Name(" ".join(question.words[start:end]), frozenset(range(start, end)), number in whole)
             for number, (start, end) in found.items()
-            if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in spans)
+            if (start, end) in longest
         }
         if not named:
             named = dict(self._covered(question))
         return {self._values[number]: name for number, name in sorted(named.items())}
 
-    def _meant_by(self, word: str, folded: str) -> Iterator[tuple[int, bool]]:
-        """Yield the values that one word names, and whether it stands for the whole value.
+    def _meant(self, question: Question) -> Iterator[tuple[int, int, bool]]:
+        """Yield the values that one word names, with its position, and whether it stands for the whole value.
 
         It does as initials or a blend of prefixes; it does not if it only is a word that no other value has.
         """
-        capitals = sum(letter.isupper() for letter in word)
-        if capitals > 1:
-            yield from ((number, True) for number in self._initials.get(folded, ()))
-            for cut in range(2, min(len(folded) - 1, LONGEST_PREFIX)):
-                for number in self._prefixes.get((folded[:2], folded[cut : cut + 2]), ()):
-                    first, second, *_ = (w for w in self._words[number] if w != "and")
-                    if first.startswith(folded[:cut]) and second.startswith(folded[cut:]):
-                        yield number, True
-        holders = self._holders.get(folded, ())
-        if capitals and len(word) >= LEAST_LETTERS and len(holders) == 1:
-            yield holders[0], False
+        acronyms = question.acronyms
+        for word in self._initials.keys() & acronyms.keys():
+            yield from ((number, acronyms[word], True) for number in self._initials[word])
+        for prefixes in self._prefixes.keys() & question.blends:
+            numbers = self._prefixes[prefixes]
+            for number in numbers if len(numbers) <= MOST_SHARED else ():
+                yield from ((number, acronyms[word], True) for word in self._blends(number) if word in acronyms)
+        for word in self._holders.keys() & question.proper.keys():
+            if len(self._holders[word]) == 1:
+                yield self._holders[word][0], question.proper[word], False
+
+    def _blends(self, number: int) -> Iterator[str]:
+        """Yield the words that prefixes of a value's first two words make up."""
+        first, second, *_ = (word for word in self._words[number] if word != "and")
+        ends = {second, *(second[:length] for length in range(2, LONGEST_PREFIX + 1))}
+        for length in range(2, min(len(first), LONGEST_PREFIX) + 1):
+            yield from (first[:length] + end for end in ends)
 
     def _covered(self, question: Question) -> Iterator[tuple[int, Name]]:
         """Yield the values of several words whose rare words the question has close together."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, word in enumerate(question.folded):
-            if 0 < len(self._holders.get(word, ())) <= MOST_SHARED:
-                places[word].append(place)
-        for number in {number for word in places for number in self._holders[word]}:
-            rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
-            least = LEAST_COVERAGE * sum(rarity.values())
-            if sum(rarity[word] for word in rarity if word in places) < least:
-                continue
-            own = sorted(place for word in rarity for place in places.get(word, ()))
-            reach = len(self._words[number]) + LOOSE_WORDS
-            for start, first in enumerate(own):
-                near = (place for place in own[start : start + reach] if place < first + reach)
-                matched = {question.folded[place]: place for place in near}
-                if len(matched) > 1 and sum(rarity[word] for word in matched) >= least:
-                    yield number, Name(" ".join(matched), frozenset(matched.values()), is_whole=False)
-                    break
+        words = {
+            word for word in self._holders.keys() & question.places.keys() if len(self._holders[word]) <= MOST_SHARED
+        }
+        for number in {number for word in words for number in self._holders[word]}:
+            if len(self._words[number]) <= MOST_WORDS and (name := self._covering(number, words, question)):
+                yield number, name
+
+    def _covering(self, number: int, words: AbstractSet[str], question: Question) -> Name | None:
+        """Return the first words of the question close together that cover enough of a value."""
+        rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
+        least = LEAST_COVERAGE * math.fsum(rarity.values())
+        if math.fsum(rarity[word] for word in rarity if word in words) < least:
+            return None
+        own = sorted(place for word in rarity.keys() & words for place in question.places[word])
+        reach = len(self._words[number]) + LOOSE_WORDS
+        for start, first in enumerate(own):
+            near = (place for place in own[start : start + reach] if place < first + reach)
+            matched = {question.folded[place]: place for place in near}
+            if len(matched) > 1 and math.fsum(rarity[word] for word in matched) >= least:
+                return Name(" ".join(matched), frozenset(matched.values()), is_whole=False)
+        return None
 
     def _rarity(self, word: str) -> float:
         return math.log(1 + len(self._values) / len(self._holders[word]))
+
+
+def _longest(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the spans that no other span contains."""
+    longest, reached = set(), 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:
+            longest.add((start, end))
+            reached = end
+    return longest
 
 
 def _is_year(value: Scalar) -> bool:

@@ -15,6 +15,9 @@ LEAST, MOST = 0.02, 0.98
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
 
+MOST_NAMED: Final = 100
+"""Values of one attribute that a question names, those of the filter first; further ones do not count."""
+
 
 @dataclass(frozen=True)
 class Trust:
@@ -128,7 +131,7 @@ def _part(
 ) -> _Part:
     (key,) = {leaf.key for leaf in clauses_of(clause)}
     values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
-    named = values.named_in(question)
+    named = [*values.named_in(question)][:MOST_NAMED]
     if not named:
         return _Part(key, clause, parameters.prior)
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeGuard
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import Scalar, parse
-from ragstack_common.filters.evaluation import kind_of
 from ragstack_common.filters.parsing import MAX_VALUES
+from ragstack_common.filters.tree import kind_of
 from ragstack_common.retrieval.base import RetrievalBackend, narrowed
 from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest, check_top_k
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import kind_of
 from ragstack_common.retrieval import RetrievalBackend
 from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order
 from tests.contract.case import Case

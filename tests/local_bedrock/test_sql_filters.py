@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from local_bedrock.retrieval.sql import to_sql
 from ragstack_common.filters import Clause, Filter, Operator, evaluate
-from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import kind_of
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
 from tests.support.soak import examples
 

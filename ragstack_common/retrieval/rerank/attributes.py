@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from ragstack_common.retrieval.rerank.words import normalized, phrase, stands_in, words_of
@@ -32,6 +33,7 @@ class AttributeMatches:
         self._query = normalized(query)
         self._words = frozenset(words_of(query))
         self._dates = tuple(_ASKED_DATE.findall(self._query))
+        self._contains = cache(self._looked_up)  # many chunks have the same values
 
     def of(self, metadata: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the names of the matching attributes, in their order."""
@@ -49,6 +51,9 @@ class AttributeMatches:
         first = _FIRST_WORD.search(value)
         if value.isascii() and (first is None or first[0].lower() not in self._words):
             return False  # most values, at little cost: addresses are long
+        return self._contains(value)
+
+    def _looked_up(self, value: str) -> bool:
         text = normalized(value).strip()
         if len(text) < LEAST_CHARACTERS and text.isascii():
             return False

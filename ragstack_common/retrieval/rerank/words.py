@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Final
 from unicodedata import category, normalize
 
@@ -12,11 +12,17 @@ from ragstack_common.stopwords import STOP_WORDS
 FIRST_NON_ASCII: Final = "\x80"
 LEAST_CORE_WORDS: Final = 2
 
+MOST_TERMS: Final = 256
+MOST_PHRASES: Final = 20
+MOST_WORDS_IN_PHRASE: Final = 200
+"""What counts of a query, which may have 20,000 characters. A longer phrase is in no chunk."""
+
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff")
 """Soft hyphens, joiners and zero-width spaces, which PDF files leave within words."""
 
 _CLITIC: Final = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|ll|re|ve)\b")
-_QUOTED: Final = re.compile(r"\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb")
+_QUOTED: Final = re.compile(r"\"([^\"]+)\"|\u201c([^\u201c\u201d]+)\u201d|\u00ab([^\u00ab\u00bb]+)\u00bb")
+_NOTHING: Final = re.compile(r"(?!)")
 _BETWEEN: Final = r"[\W_]+"
 _MAYBE_BETWEEN: Final = r"[\W_]*"
 
@@ -72,10 +78,10 @@ def parsed(query: str) -> Query:
     """Parse a query."""
     text = normalized(query)
     quoted = [tuple(_words(part)) for match in _QUOTED.finditer(text) for part in match.groups() if part]
-    quoted = [words for words in quoted if words]
+    quoted = [words for words in quoted if words][:MOST_PHRASES]
     words = tuple(_words(text))
     keywords = [word for word in _words(_CLITIC.sub("", text)) if word not in STOP_WORDS] or words
-    terms = tuple(dict.fromkeys(term for word in keywords for term in _pairs(word)))
+    terms = tuple(islice(dict.fromkeys(term for word in keywords for term in _pairs(word)), MOST_TERMS))
     if quoted:
         return Query(terms, tuple((phrase(part), 1 / len(quoted)) for part in quoted), quoted=True)
     phrases = [(phrase(words), 1.0)] if words else []
@@ -166,7 +172,9 @@ def _core(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def phrase(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for normalized words in a row, with any punctuation between them."""
+    """Return a pattern for normalized words in a row, with any punctuation between them; too many match nothing."""
+    if len(words) > MOST_WORDS_IN_PHRASE:
+        return _NOTHING
     pattern = re.escape(words[0])
     for left, right in pairwise(words):
         pattern += (_MAYBE_BETWEEN if _unspaced(left[-1]) or _unspaced(right[0]) else _BETWEEN) + re.escape(right)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
-from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import kind_of
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import MAX_TOP_K, SliceReport
 from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order

@@ -1,0 +1,194 @@
+"""What callers, documents and models write takes time in proportion to its length, whoever reads it."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from pydantic import ValidationError
+
+from local_bedrock import chunking, words
+from local_bedrock.generation import answers, contexts
+from local_bedrock.operations import converse
+from ragstack_common import error_responses, errors, positions, sections
+from ragstack_common.answering import markers, prompt, questions, quotable, quoting
+from ragstack_common.answering.citations import Verifier
+from ragstack_common.answering.models import ModelMessage, Passage
+from ragstack_common.api import bodies
+from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.errors import InvalidRequestError
+from ragstack_common.filters import parse, to_mongo
+from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.retrieval import RetrievedChunk
+from ragstack_common.retrieval.inference import Vocabulary
+from ragstack_common.retrieval.naming import Question
+from ragstack_common.retrieval.rerank.attributes import AttributeMatches
+from ragstack_common.retrieval.rerank.lexical import LexicalReranker
+from ragstack_common.retrieval.trust import trust_of
+from tests.support.soak import SOAK
+
+SHORT, FACTOR = 2_000, 4
+MOST_GROWTH: Final = 3 * FACTOR
+"""Quadratic work grows by 16."""
+
+LEAST_SECONDS: Final = 0.002
+"""Less is noise."""
+
+UNITS: Final = ["`", "```\n", "[", '"a b" ', "“", "a-", "aa.", "\n", "how much ", "AAaaaa ", "w{0} "]
+MORE_UNITS: Final = [
+    *["a", "[1] ", "]", "(", "<", "</", "<document>", "<|", "|", "| a |\n", "- a\n", "1. ", "> ", "# a\n", "#\n", "**"],
+    *[
+        "_",
+        "\\",
+        "'a ",
+        "„a",
+        "«",
+        "...",
+        "… ",
+        "a. ",
+        "1,1",
+        "a://",
+        "AB ",
+        "é",
+        "a&",
+        "Q1of ",
+        "FY",
+        "![",
+        "](",
+        "\t",
+    ],
+    *["\r\n", "\u200b", "0", "Context:\n", "Question: ", "you ", "日", "。", '{"a":', "• ", "a\u0301", "'s ", "~", " "],
+    *["W{0}. ", '"q{0} b" ', "# h{0}\n", "- i{0}\n", "<document>{0}</document>", "```{0}\nx\n", "Ww{0}Yy ", "w{0}&x "],
+]
+
+
+def verify(text: str) -> None:
+    verifier = Verifier(passages("One two three four. " + text))
+    for start in range(0, len(text), 100):
+        verifier.feed(text[start : start + 100])
+    verifier.finish()
+
+
+def passages(text: str) -> list[Passage]:
+    return [Passage(1, RetrievedChunk(content=text, source="s3://b/a.md", score=1.0))]
+
+
+def without_numbers(text: str) -> None:
+    def given() -> Iterator[answers.Given]:
+        yield from (answers.Text(text[start : start + 50]) for start in range(0, len(text), 50))
+        yield answers.End("end_turn", 1, 1)
+
+    for _ in answers.with_parts(answers.without_numbers(given(), 3)):
+        pass
+
+
+def body(text: str) -> None:
+    with suppress(InvalidRequestError):
+        bodies.read_json(text)
+    with suppress(InvalidRequestError):
+        bodies.check_content_type(f"application/json; {text}")
+
+
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "history": lambda text: prompt.model_request("?", [], [ModelMessage.user(text)]),
+    "passage": lambda text: prompt.selected_passages([passages(text)[0].chunk], 100_000),
+    "markers": markers.in_parentheses,
+    "answer": verify,
+    "local answer": without_numbers,
+    "quotes": quotable.quotes,
+    "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
+    "question": lambda text: (questions.Question.of(text), converse._question(f"{text}\n\nx")),
+    "fits": lambda text: questions.Question.of("How long?").fits(text),
+    "local prompt": lambda text: contexts.given_passages([text]),
+    "local words": lambda text: (words.stems_searched(text), words.query_stems(text)),
+    "chunks": lambda text: chunking.FixedSize().cut(text),
+    "sections": sections.outline,
+    "heading": lambda text: positions.section_of([text]),
+    "reranker": lambda text: LexicalReranker().score(text, [text]),
+    "attributes": lambda text: AttributeMatches(text).of({"a": text, "b": text.split()}),
+    "vocabulary": lambda text: Vocabulary({"a": dict.fromkeys(text.split(), 3)}, 10**6).infer(Question(text)),
+    "body": body,
+    "redaction": error_responses.redacted,
+    "log": lambda text: errors.loggable(errors.InvalidFilterError(text)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_text_takes_time_in_proportion_to_its_length(reader: str) -> None:
+    slow = {unit: growth for unit in (*UNITS, *(MORE_UNITS if SOAK else ())) if (growth := _growth(reader, unit)) > 1}
+
+    assert slow == {}
+
+
+def _growth(reader: str, unit: str) -> float:
+    read = READERS[reader]
+    return _excess(lambda length: lambda: read(_repeated(unit, length)), SHORT)
+
+
+def _repeated(unit: str, length: int) -> str:
+    return "".join(unit.format(number) if "{0}" in unit else unit for number in range(length // len(unit)))[:length]
+
+
+def in_lists(value: str) -> Callable[[int], dict[str, Any]]:
+    return lambda size: {key: {"$in": [value.format(number) for number in range(size)]} for key in "abc"}
+
+
+def _trust(size: int, question: str, filters: dict[str, Any]) -> Callable[[], object]:
+    asked = " ".join(question.format(number) for number in range(4 * size))
+    hits = [{"a": [f"v{number}" for number in range(size)]}] * 3
+    return lambda: trust_of(asked, parse(filters), hits, hits)
+
+
+def _validated(members: dict[str, Any]) -> Callable[[], object]:
+    def validate() -> None:
+        with suppress(ValidationError, InvalidRequestError):
+            AskRequest.model_validate(bodies.read_json(json.dumps(members)))
+
+    return validate
+
+
+MATCHERS: Final[dict[str, Callable[[int], Callable[[], object]]]] = {
+    "blends": lambda size: _trust(size, "AAaaaa{0}", in_lists("aaaaaa{0} aaaaaa{0}")(size)),
+    "the same blend": lambda size: _trust(size, "AAaaaaaaaaaaaa", in_lists("aaaaaaaa{0} aaaaaaaa{0}")(size)),
+    "initials": lambda size: _trust(size, "AB", in_lists("alpha{0} beta{0}")(size)),
+    "names": lambda size: _trust(size, "v{0}", in_lists("v{0}")(size)),
+    "parts": lambda size: _trust(size, "x y z", in_lists("x{0} y z{0} x y")(size)),
+    "a long value": lambda size: _trust(size, "x y z", {"a": "x y w z " * size}),
+    "attributes": lambda size: _trust(size, "v{0} w", {f"a{number}": f"v{number} w" for number in range(size)}),
+    "alternatives": lambda size: _trust(size, "v{0}", {"$or": [{"a": f"v{number}"} for number in range(size)]}),
+    "lists": lambda size: _trust(size, "v{0}", {"$and": [in_lists("v{0}")(size)] * 3}),
+    "a filter": lambda size: lambda: to_mongo(parse({"$and": [{"a": {"$in": ["x"] * 50}}] * size})),
+    "unknown members": lambda size: _validated({"question": "?", **{f"m{number}": 1 for number in range(size)}}),
+    "unknown members of turns": lambda size: _validated(
+        {"question": "?", "chat_history": [{"role": "user", "content": "", **{f"m{n}": 1 for n in range(size)}}]}
+    ),
+    "a sidecar": lambda size: (
+        lambda: parse_sidecar(
+            json.dumps({"metadataAttributes": {f"m{number}": "x" for number in range(size // 4)}}).encode()
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_a_match_takes_time_in_proportion_to_both_sides(matcher: str) -> None:
+    assert _excess(MATCHERS[matcher], 200) <= 1
+
+
+def _excess(work: Callable[[int], Callable[[], object]], size: int) -> float:
+    """Return how far the growth of processor time exceeds what is allowed; over 1 only if it does so repeatedly."""
+    least = float("inf")
+    for _ in range(3):
+        short, long = (_seconds(work(length)) for length in (size, FACTOR * size))
+        least = min(least, long / (MOST_GROWTH * max(short, LEAST_SECONDS)))
+        if least <= 1:
+            break
+    return least
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
