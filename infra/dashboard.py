@@ -100,6 +100,12 @@ def ingestion_graphs(
                 ("MessagesDeadLettered", "ingestion"),
             )
         ],
+        "Seconds of a call to the knowledge base": [
+            own_metric(
+                "SecondsPerCall", service=service, options=options, period=PERIOD, statistic=cloudwatch.Stats.AVERAGE
+            ).with_(label=service)
+            for service in ("ingestion", "ingestion_status")
+        ],
         **_function_graphs(functions),
         "Reconciliation": [
             own_metric(metric, service="reconcile", options=options, period=PERIOD)

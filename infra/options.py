@@ -6,13 +6,25 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from infra.context_types import (
+    BedrockId,
+    LayerArn,
+    LayerFile,
+    Prefix,
+    Schedule,
+    SecurityGroupIds,
+    SettingsFile,
+    SubnetIds,
+    Switch,
+    Url,
+)
 from infra.engine import Engine, engines_of, is_answer_model
 from infra.layers import TRACING, extra_layer
-from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
+from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
     EVERY_COLLECTION,
     MILVUS_ENGINE,
@@ -27,7 +39,7 @@ from ragstack_common.config import (
     TraceSettings,
     VectorStore,
 )
-from ragstack_common.settings import Allowed, Settings, as_text, read_settings
+from ragstack_common.settings import Settings, as_text, read_settings
 
 S = TypeVar("S", bound=Settings)
 
@@ -59,14 +71,9 @@ SET_BY_STACKS: Final = frozenset(
 )
 """Variables of functions that no context value sets directly."""
 
-SECONDS_PER_CALL: Final = 0.4
-"""Between two calls of one invocation, with what it asks the bucket and the registry: two invocations make five calls a
-second (benchmarks/ingestion.py)."""
-
 MOST_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
 
-OFF: Final = "off"
 SETTINGS: Final = "settings"
 
 
@@ -95,63 +102,6 @@ class KnowledgeBaseKind(StrEnum):
 
     S3_VECTORS = "s3_vectors"
     EXISTING = "existing"
-
-
-def _existing_file(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError("there is no such file")
-    return path.resolve()
-
-
-Switch = Annotated[bool, Allowed("on or off")]
-
-BedrockId = Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{10}$"), Allowed("ten letters or digits")]
-"""Source: bedrock-agent, shape Id."""
-
-Url = Annotated[
-    str,
-    Field(pattern=r"^https?://[^/\s]+/?$"),
-    AfterValidator(lambda url: url.rstrip("/")),
-    Allowed("http://HOST:PORT"),
-]
-
-Prefix = Annotated[
-    str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$"), Allowed("a letter, then at most 39 letters, digits or hyphens")
-]
-
-Schedule = Annotated[
-    str,
-    Field(
-        pattern=rf"^(cron\((\S+ ){{5}}\S+\)|rate\((1 (minute|hour|day)|([2-9]|[1-9]\d+) (minutes|hours|days))\)|{OFF})$"
-    ),
-    Allowed(f"cron(MINUTE HOUR DAY MONTH WEEKDAY YEAR), rate(NUMBER UNIT) or {OFF}"),
-]
-"""Source: EventBridge user guide, schedule expressions."""
-
-
-def _separated(value: Any) -> Any:
-    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
-
-
-SubnetIds = Annotated[
-    tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...],
-    BeforeValidator(_separated),
-    Allowed("ids of subnets, such as subnet-0123456789abcdef0, separated by commas"),
-]
-SecurityGroupIds = Annotated[
-    tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...],
-    BeforeValidator(_separated),
-    Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
-]
-
-SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
-
-LayerArn = Annotated[
-    str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
-]
-"""Source: lambda, shape LayerVersionArn."""
-
-LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]
 
 
 class ContextValues(Settings):
@@ -187,8 +137,9 @@ class ContextValues(Settings):
         description="with `knowledge_base=existing`: its vector store",
     )
     contextual_headers: Switch = Field(
-        default=True,
-        description="add contextual headers and sections to the chunks of a knowledge base that the stacks create",
+        default=False,
+        description="add contextual headers and sections to the chunks of a knowledge base that the stacks create. Not"
+        " proven yet with direct ingestion on AWS; the local stack always adds them",
     )
     bedrock_endpoint: Url | None = Field(
         None, description="with `target=local`: where the functions reach the local Bedrock"
@@ -242,6 +193,15 @@ class ContextValues(Settings):
         1, ge=0, le=300, description="how long the queues collect messages; 0 delivers at once, ten at most"
     )
 
+    ingestion_seconds_per_call: float | None = Field(
+        None,
+        ge=0.01,
+        le=60,
+        description="seconds that one call to ingest takes, with a reserve for the work around it (the metric"
+        " `SecondsPerCall` has the call alone): then only as many invocations run at once as"
+        " `ingestion_calls_per_second` needs. By default up to 10 run, and adapt to calls of up to 2 seconds",
+    )
+
     @classmethod
     def _variable(cls, field_name: str) -> str:
         return field_name
@@ -253,8 +213,10 @@ class ContextValues(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _local_target_needs_no_authentication(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {"auth": Auth.NONE, **values} if values.get("target") == Target.LOCAL else values
+    def _local_target_has_defaults_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Need no authentication, and start no more processes than a measured call needs."""
+        own = {"auth": Auth.NONE, "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
+        return {**own, **values} if values.get("target") == Target.LOCAL else values
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -407,11 +369,15 @@ class Options(ContextValues):
 
     @property
     def invocations_at_once(self) -> int:
-        """Concurrent invocations of a function that calls the knowledge base, 2 to 10: just enough for the call rate.
+        """Concurrent invocations of a function that calls the knowledge base, 2 to 10: enough for the call rate.
 
-        An invocation makes one call at a time. Amazon takes 10 requests to ingest or delete at the same time.
+        An invocation makes one call at a time, and waits for its turn if the others make enough of them: without a
+        measured duration, as many as Amazon allows adapt to any duration that the service has.
         """
-        return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(self.ingestion.calls_per_second * SECONDS_PER_CALL)))
+        seconds = self.ingestion_seconds_per_call
+        if seconds is None:
+            return MOST_CALLS_AT_ONCE
+        return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(self.ingestion.calls_per_second * seconds)))
 
     def _read(self, model: type[S]) -> S:
         required = [name for name, field in model.variables().items() if field.is_required()]

@@ -32,6 +32,7 @@ LEFT_OUT_LOCALLY: Final = (
     "AWS::Bedrock::DataSource",
     "AWS::S3Vectors::VectorBucket",
     "AWS::S3Vectors::Index",
+    "Custom::SettledRole",
 )
 """What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API.
 
@@ -40,6 +41,10 @@ Their stack is left out as a whole, and with it the function for contextual head
 The local API Gateway buffers responses, and its functions cannot run the Lambda Web Adapter. The function ``answers``
 has no layers there, and its routes are HTTP proxies to the server of answers that the local stack runs.
 """
+
+LOCAL_SECONDS_PER_CALL: Final = 0.4
+"""Between two calls of one invocation, with what it asks the bucket and the registry (benchmarks/ingestion.py). So only
+as many processes ingest here as the rate of calls needs; on AWS, as many as it allows adapt to its calls."""
 
 LOCAL_VARIABLES: Final[Mapping[str, str]] = {"SNAPSHOT_DELAY_SECONDS": "1", "STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings that have another default there."""

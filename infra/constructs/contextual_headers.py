@@ -61,8 +61,8 @@ class ContextualHeaders(Construct):
         )
         self.ingestion = self._ingestion()
 
-    def grant_use(self, service_role: iam.Role) -> None:
-        """Let Bedrock, as *service_role*, write chunks, have them transformed, and read them again.
+    def statements(self) -> list[iam.PolicyStatement]:
+        """Let Bedrock write chunks, have them transformed, and read them again.
 
         Source: Bedrock user guide, kb-custom-transformation, for who writes, invokes and reads. No topic of
         kb-permissions, the guide's list of the role's permissions, is about it.
@@ -70,14 +70,15 @@ class ContextualHeaders(Construct):
         own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
         arn = self._function.function_arn
         objects = self._bucket.arn_for_objects("*")
-        statements = [
+        return [
             # A call may name the function alone or a version of it.
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arn, f"{arn}:*"]),
             iam.PolicyStatement(actions=["s3:GetObject", "s3:PutObject"], conditions=own_account, resources=[objects]),
             iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[self._bucket.bucket_arn]),
         ]
-        for statement in statements:
-            service_role.add_to_policy(statement)
+
+    def acknowledge_use(self, service_role: iam.Role) -> None:
+        """Accept what the statements allow the role."""
         self._acknowledge_objects(service_role, "*", "Bedrock chooses the keys of the chunks that it hands over")
         function = self._logical_id(self._function)
         acknowledge(

@@ -38,9 +38,10 @@ from infra.constructs.storage import (
     DocumentsBucket,
     SnapshotBucket,
 )
+from infra.context_types import OFF
 from infra.engine import grant_model
 from infra.layers import ROOT, common_layer, dependencies_layer, extra_layer
-from infra.options import OFF, Auth, Options
+from infra.options import Auth, Options
 from infra.target import Target
 from ragstack_common.config import (
     JOBS_NOT_COMPLETE,

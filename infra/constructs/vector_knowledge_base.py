@@ -13,6 +13,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.settled_role import SettledRole
 from ragstack_common.config import S3_VECTORS
 
 EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
@@ -70,9 +71,12 @@ class VectorKnowledgeBase(Construct):
         super().__init__(scope, construct_id)
         self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
         index = self._vector_index()
-        role = self._service_role(documents, index)
+        policies = self._service_policies(documents, index, headers)
+        role = self._service_role(policies)
+        acknowledge_all_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
         if headers:
-            headers.grant_use(role)
+            headers.acknowledge_use(role)
+        settled = SettledRole(self, "Settled", role=role, policies=policies)
         knowledge_base = bedrock.CfnKnowledgeBase(
             self,
             "KnowledgeBase",
@@ -88,7 +92,7 @@ class VectorKnowledgeBase(Construct):
                 ),
             ),
         )
-        knowledge_base.node.add_dependency(role)
+        knowledge_base.node.add_dependency(settled)
         data_source = bedrock.CfnDataSource(
             self,
             "Documents",
@@ -105,6 +109,7 @@ class VectorKnowledgeBase(Construct):
             name="documents",
             vector_ingestion_configuration=headers.ingestion if headers else None,
         )
+        data_source.node.add_dependency(settled)  # its permission for the function of headers may be new
         # An exported id that is imported could never be replaced.
         for replaceable in (knowledge_base, data_source):
             CrossStackReferences.of(replaceable).produce(ReferenceStrength.WEAK)
@@ -147,11 +152,25 @@ class VectorKnowledgeBase(Construct):
             ),
         )
 
-    def _service_role(self, documents: s3.IBucket, index: s3vectors.CfnIndex) -> iam.Role:
+    def _service_policies(
+        self, documents: s3.IBucket, index: s3vectors.CfnIndex, headers: ContextualHeaders | None
+    ) -> iam.PolicyDocument:
         """What Bedrock may do on the knowledge base's behalf. Source: Bedrock user guide, kb-permissions."""
+        own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
+        objects = documents.arn_for_objects("*")
+        statements = [
+            iam.PolicyStatement(actions=["bedrock:InvokeModel"], resources=[self._model_arn]),
+            iam.PolicyStatement(actions=["s3:GetObject"], conditions=own_account, resources=[objects]),
+            iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[documents.bucket_arn]),
+            iam.PolicyStatement(actions=[*VECTOR_ACTIONS], resources=[index.attr_index_arn]),
+        ]
+        return iam.PolicyDocument(statements=[*statements, *(headers.statements() if headers else [])])
+
+    def _service_role(self, policies: iam.PolicyDocument) -> iam.Role:
+        """Create the role together with its policies, so that it never exists without them."""
         stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
         knowledge_bases = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}:{Aws.ACCOUNT_ID}:knowledge-base/*"
-        role = iam.Role(
+        return iam.Role(
             self,
             "ServiceRole",
             assumed_by=iam.ServicePrincipal(
@@ -162,18 +181,7 @@ class VectorKnowledgeBase(Construct):
                 },
             ),
             description="Reads the documents, embeds them and keeps their vectors",
+            inline_policies={"Use": policies},
             # The names of roles are shared by all Regions; a stack's id begins with eight digits of its own.
             role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{generation()}",
         )
-        own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
-        objects = documents.arn_for_objects("*")
-        statements = [
-            iam.PolicyStatement(actions=["bedrock:InvokeModel"], resources=[self._model_arn]),
-            iam.PolicyStatement(actions=["s3:GetObject"], conditions=own_account, resources=[objects]),
-            iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[documents.bucket_arn]),
-            iam.PolicyStatement(actions=[*VECTOR_ACTIONS], resources=[index.attr_index_arn]),
-        ]
-        for statement in statements:
-            role.add_to_policy(statement)
-        acknowledge_all_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
-        return role

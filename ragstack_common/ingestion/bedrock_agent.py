@@ -30,7 +30,7 @@ from ragstack_common.documents import DocumentStatus, identifier_of, key_of, s3_
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.registry.coordination import CallRate
 from ragstack_common.retry import LOST, Backoff
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -240,12 +240,22 @@ def statuses_of(
 class PacedAgent:
     """A client of bedrock-agent whose calls about documents keep to a rate that all functions share, retries included.
 
-    Each operation has five calls a second, for the whole account. Source: quotas of Amazon Bedrock Knowledge Bases.
+    The metric ``SecondsPerCall`` is the duration of each call without its wait. Each operation has five calls a second,
+    for the whole account. Source: quotas of Amazon Bedrock Knowledge Bases.
     """
 
-    def __init__(self, agent: "AgentsforBedrockClient", rate: CallRate) -> None:
+    def __init__(
+        self,
+        agent: "AgentsforBedrockClient",
+        rate: CallRate,
+        metrics: MetricSink = NO_METRICS,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._agent = agent
         self._rate = rate
+        self._metrics = metrics
+        self._clock = clock
 
     def __getattr__(self, name: str) -> Any:
         """Return the client's method; it waits for its turn first if the operation has a quota."""
@@ -255,7 +265,11 @@ class PacedAgent:
 
         def in_turn(**parameters: Any) -> Any:
             self._rate.wait(name)
-            return method(**parameters)
+            start = self._clock()
+            try:
+                return method(**parameters)
+            finally:
+                self._metrics.add_metric("SecondsPerCall", "Seconds", self._clock() - start)
 
         return in_turn
 

@@ -53,7 +53,7 @@ class Services:
         self.metrics = metrics
         self.clock = clock
         self.sleep = sleep
-        self.agent: Any = PacedAgent(agent or agent_client(), rate)
+        self.agent: Any = PacedAgent(agent or agent_client(), rate, metrics)
         self.registry = DocumentRegistry(
             table, dynamodb, metrics=metrics, sleep=sleep, counts_changed=self._request_snapshot
         )

@@ -77,7 +77,7 @@ class ReconcileService:
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
         table = settings.registry_table
         rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)
-        paced: Any = PacedAgent(agent or agent_client(), rate)
+        paced: Any = PacedAgent(agent or agent_client(), rate, metrics)
         gate = Gate(dynamodb, table, clock=clock)
         registry = DocumentRegistry(table, dynamodb, metrics=metrics, sleep=sleep)
         s3 = s3 or s3_client()

@@ -26,6 +26,7 @@ TUNED = {
     "filtered_score_boost": "1.5",
     "ingestion_batch_window_seconds": "0",
     "ingestion_calls_per_second": "20",
+    "ingestion_seconds_per_call": "0.4",
     "ingestion_documents_per_call": "25",
     "ingestion_max_attempts": "4",
     "ingestion_max_receives": "3",
@@ -86,9 +87,17 @@ class Assembly:
                 for statement in document["Statement"]:
                     yield name, statement
 
+    def functions(self) -> dict[str, dict[str, Any]]:
+        """Every function of ``lambdas/`` by logical id, without the one whose code is in the template."""
+        return {
+            name: function
+            for name, function in self.resources("AWS::Lambda::Function").items()
+            if "ZipFile" not in function["Properties"]["Code"]
+        }
+
     def function(self, service: str) -> dict[str, Any]:
         """The properties of a function, by its folder."""
-        for function in self.resources("AWS::Lambda::Function").values():
+        for function in self.functions().values():
             properties: dict[str, Any] = function["Properties"]
             if properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == service:
                 return properties
@@ -101,10 +110,14 @@ class Assembly:
     def rights_of(self, role: str) -> dict[str, str]:
         """What a role may do, by its logical id."""
         rights: dict[str, str] = {}
-        for policy in self.resources("AWS::IAM::Policy").values():
-            if {"Ref": role} not in policy["Properties"]["Roles"]:
-                continue
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+        policies = [
+            each["Properties"]
+            for each in self.resources("AWS::IAM::Policy").values()
+            if {"Ref": role} in each["Properties"]["Roles"]
+        ]
+        policies += self.resources("AWS::IAM::Role")[role]["Properties"].get("Policies", [])
+        for policy in policies:
+            for statement in policy["PolicyDocument"]["Statement"]:
                 for action in [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]:
                     if not action.startswith(("logs:", "xray:")):
                         on = json.dumps([statement["Resource"], statement.get("Condition", "")])
@@ -177,6 +190,12 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
 def aws(synthesize: Callable[..., Assembly]) -> Assembly:
     """The stacks as they are deployed to AWS by default."""
     return synthesize()
+
+
+@pytest.fixture(scope="session")
+def with_headers(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The same with contextual headers."""
+    return synthesize(contextual_headers="on")
 
 
 @pytest.fixture(scope="session")

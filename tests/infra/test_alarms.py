@@ -21,19 +21,19 @@ def services(assembly: Any) -> dict[str, str]:
     """The deployed functions' folders by logical id."""
     return {
         name: function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        for name, function in assembly.resources("AWS::Lambda::Function").items()
+        for name, function in assembly.functions().items()
     }
 
 
-def test_a_function_that_fails_or_is_throttled_raises_an_alarm(aws: Any) -> None:
-    deployed = services(aws)
+def test_a_function_that_fails_or_is_throttled_raises_an_alarm(with_headers: Any) -> None:
+    deployed = services(with_headers)
 
     assert set(deployed.values()) == {folder.name for folder in (ROOT / "lambdas").iterdir() if folder.is_dir()} - {
         "__pycache__"
     }
     for function, service in deployed.items():
         for metric in ("Errors", "Throttles"):
-            (alarm,) = [each for each in alarms(aws, metric) if function in str(each["Dimensions"])]
+            (alarm,) = [each for each in alarms(with_headers, metric) if function in str(each["Dimensions"])]
             assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
             assert f"the function {service}" in alarm["AlarmDescription"].replace("The f", "the f")
 
@@ -101,9 +101,9 @@ def test_a_throttled_table_or_index_raises_an_alarm(aws: Any) -> None:
     assert [dimensions(alarm)["TableName"] for alarm in (*writes, *reads)] == [{"Ref": table}] * (len(indexes) + 2)
 
 
-def test_jobs_that_do_not_end_complete_and_batches_without_headers_raise_alarms(aws: Any) -> None:
+def test_jobs_that_do_not_end_complete_and_batches_without_headers_raise_alarms(with_headers: Any) -> None:
     for metric, service in (("JobsNotComplete", "reconcile"), ("BatchesPassedThrough", "contextual_headers")):
-        (alarm,) = alarms(aws, metric)
+        (alarm,) = alarms(with_headers, metric)
         assert dimensions(alarm) == {"service": service, "stack": "RagStack"}
         assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
 
@@ -160,8 +160,8 @@ def test_the_topic_can_be_removed_again_because_no_stack_imports_it(tuned: Any) 
     assert exports == []
 
 
-def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
-    found = alarms(aws)
+def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(with_headers: Any) -> None:
+    found = alarms(with_headers)
 
     assert len(found) == 37
     assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)

@@ -64,7 +64,7 @@ def test_only_the_local_target_needs_no_authentication(local: Any) -> None:
 def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
     services = {
         name: function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        for name, function in aws.resources("AWS::Lambda::Function").items()
+        for name, function in aws.functions().items()
     }
     parts = {name: each["Properties"] for name, each in aws.resources("AWS::ApiGateway::Resource").items()}
 

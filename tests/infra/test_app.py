@@ -16,8 +16,8 @@ UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
 
 @pytest.mark.parametrize(
     "context",
-    [{}, {"auth": "api_key"}, {"contextual_headers": "off"}, TUNED, EXISTING, LOCAL],
-    ids=["aws", "keys", "plain", "tuned", "existing", "local"],
+    [{}, {"auth": "api_key"}, {"contextual_headers": "on"}, TUNED, EXISTING, LOCAL],
+    ids=["aws", "keys", "headers", "tuned", "existing", "local"],
 )
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:
     assert synthesize(**context).violations == []

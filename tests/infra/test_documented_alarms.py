@@ -7,10 +7,10 @@ from typing import Any
 GUIDE = (Path(__file__).parents[2] / "docs" / "INGESTION.md").read_text(encoding="utf-8")
 
 
-def test_the_documented_alarms_are_the_deployed_ones(aws: Any) -> None:
+def test_the_documented_alarms_are_the_deployed_ones(with_headers: Any) -> None:
     documented = set(re.findall(r"`(\w+Alarm)`", GUIDE))
     # The CDK appends eight digits to a resource's name.
-    deployed = {name[:-8] for name in aws.resources("AWS::CloudWatch::Alarm")}
+    deployed = {name[:-8] for name in with_headers.resources("AWS::CloudWatch::Alarm")}
 
     assert documented == deployed
 

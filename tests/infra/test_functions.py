@@ -68,10 +68,10 @@ WRITTEN = {
 ALL_QUEUES = ("ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue")
 
 
-def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(aws: Any) -> None:
-    functions = aws.resources("AWS::Lambda::Function")
+def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(with_headers: Any) -> None:
+    functions = with_headers.functions()
 
-    assert {aws.environment(service)["POWERTOOLS_SERVICE_NAME"] for service in SERVICES} == SERVICES
+    assert {with_headers.environment(service)["POWERTOOLS_SERVICE_NAME"] for service in SERVICES} == SERVICES
     assert len(functions) == len(SERVICES)
     for name, function in functions.items():
         properties = function["Properties"]
@@ -83,18 +83,18 @@ def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(aws: Any
         assert properties["Handler"] == ("run.sh" if answers else "handler.handler"), name
 
 
-def test_every_log_group_ends_and_every_function_has_one(aws: Any) -> None:
-    groups = aws.resources("AWS::Logs::LogGroup")
+def test_every_log_group_ends_and_every_function_has_one(with_headers: Any) -> None:
+    groups = with_headers.resources("AWS::Logs::LogGroup")
 
-    logged = [function["Properties"]["LoggingConfig"] for function in aws.resources("AWS::Lambda::Function").values()]
+    logged = [function["Properties"]["LoggingConfig"] for function in with_headers.functions().values()]
 
     assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
     assert {config["LogGroup"]["Ref"] for config in logged} <= set(groups)
     assert len(logged) == len(SERVICES)
 
 
-def test_no_policy_allows_an_action_with_a_wildcard(aws: Any) -> None:
-    allowed = [statement for _, statement in aws.statements() if statement["Effect"] == "Allow"]
+def test_no_policy_allows_an_action_with_a_wildcard(with_headers: Any) -> None:
+    allowed = [statement for _, statement in with_headers.statements() if statement["Effect"] == "Allow"]
 
     assert len(allowed) > 10
     for statement in allowed:
@@ -102,10 +102,10 @@ def test_no_policy_allows_an_action_with_a_wildcard(aws: Any) -> None:
         assert not [action for action in actions if "*" in action], statement
 
 
-def test_only_tracing_may_touch_every_resource(aws: Any) -> None:
+def test_only_tracing_may_touch_every_resource(with_headers: Any) -> None:
     unbound = [
         statement["Action"]
-        for _, statement in aws.statements()
+        for _, statement in with_headers.statements()
         if statement["Effect"] == "Allow" and statement.get("Resource") == "*"
     ]
 
@@ -113,13 +113,13 @@ def test_only_tracing_may_touch_every_resource(aws: Any) -> None:
 
 
 @pytest.mark.parametrize("service", sorted(RIGHTS))
-def test_a_function_may_do_its_work_and_no_more(aws: Any, service: str) -> None:
-    assert aws.rights(service).keys() == RIGHTS[service]
+def test_a_function_may_do_its_work_and_no_more(with_headers: Any, service: str) -> None:
+    assert with_headers.rights(service).keys() == RIGHTS[service]
 
 
 @pytest.mark.parametrize("service", sorted(RECEIVERS))
-def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(aws: Any, service: str) -> None:
-    receivers = aws.rights(service)["sqs:SendMessage"]
+def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(with_headers: Any, service: str) -> None:
+    receivers = with_headers.rights(service)["sqs:SendMessage"]
 
     assert {queue for queue in ALL_QUEUES if queue in receivers} == RECEIVERS[service]
 
@@ -133,39 +133,39 @@ def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(a
         ("reconcile", "JobsQueue"),
     ],
 )
-def test_a_function_receives_messages_from_its_own_queue_alone(aws: Any, service: str, own: str) -> None:
+def test_a_function_receives_messages_from_its_own_queue_alone(with_headers: Any, service: str, own: str) -> None:
     for action in READING_A_QUEUE:
-        assert {queue for queue in ALL_QUEUES if queue in aws.rights(service)[action]} == {own}
+        assert {queue for queue in ALL_QUEUES if queue in with_headers.rights(service)[action]} == {own}
 
 
 @pytest.mark.parametrize("service", sorted(WRITTEN))
-def test_what_need_not_write_every_partition_may_not(aws: Any, service: str) -> None:
-    rights = aws.rights(service)
+def test_what_need_not_write_every_partition_may_not(with_headers: Any, service: str) -> None:
+    rights = with_headers.rights(service)
 
     for action in {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"} & rights.keys():
         condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": WRITTEN[service]}}
         assert json.dumps(condition) in rights[action]
 
 
-def test_the_query_function_reads_the_catalogue_and_no_document(aws: Any) -> None:
+def test_the_query_function_reads_the_catalogue_and_no_document(with_headers: Any) -> None:
     condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE"]}}
 
-    assert json.dumps(condition) in aws.rights("query")["dynamodb:Query"]
-    assert "/index/" not in aws.rights("query")["dynamodb:Query"]
+    assert json.dumps(condition) in with_headers.rights("query")["dynamodb:Query"]
+    assert "/index/" not in with_headers.rights("query")["dynamodb:Query"]
 
 
-def test_one_function_writes_the_snapshot_and_no_other_object(aws: Any) -> None:
+def test_one_function_writes_the_snapshot_and_no_other_object(with_headers: Any) -> None:
     for service, actions in (("query", ["s3:GetObject"]), ("reconcile", ["s3:GetObject", "s3:PutObject"])):
         for action in actions:
-            resource = json.dumps(aws.rights(service)[action])
+            resource = json.dumps(with_headers.rights(service)[action])
             assert "/values.json.gz" in resource, (service, action)
             assert "/*" not in resource, (service, action)
 
 
-def test_events_go_to_the_bus_that_the_deployer_names(aws: Any, tuned: Any) -> None:
-    assert ":event-bus/default" in aws.rights("ingestion")["events:PutEvents"]
+def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: Any) -> None:
+    assert ":event-bus/default" in with_headers.rights("ingestion")["events:PutEvents"]
     assert ":event-bus/documents" in tuned.rights("ingestion_status")["events:PutEvents"]
-    assert aws.environment("ingestion")["EVENT_BUS_NAME"] == "default"
+    assert with_headers.environment("ingestion")["EVENT_BUS_NAME"] == "default"
     assert tuned.environment("ingestion_status")["EVENT_BUS_NAME"] == "documents"
 
 
@@ -293,13 +293,13 @@ def test_milvus_and_the_export_of_spans_share_a_layer(synthesize: Any, stand_in_
     assert len(assembly.function("answers")["Layers"]) == MAX_LAYERS
 
 
-def test_the_function_for_answers_is_a_web_server_behind_the_adapter(aws: Any, synthesize: Any) -> None:
+def test_the_function_for_answers_is_a_web_server_behind_the_adapter(with_headers: Any, synthesize: Any) -> None:
     own = "arn:aws-cn:lambda:cn-north-1:123456789012:layer:Adapter:3"
     copied = synthesize(web_adapter_layer=own)
 
-    assert ":753240598075:layer:LambdaAdapterLayerArm64:30" in json.dumps(aws.function("answers")["Layers"])
+    assert ":753240598075:layer:LambdaAdapterLayerArm64:30" in json.dumps(with_headers.function("answers")["Layers"])
     assert own in copied.function("answers")["Layers"]
-    assert aws.environment("answers").items() >= {
+    assert with_headers.environment("answers").items() >= {
         ("AWS_LAMBDA_EXEC_WRAPPER", "/opt/bootstrap"),
         ("AWS_LWA_INVOKE_MODE", "response_stream"),
         ("AWS_LWA_READINESS_CHECK_PATH", "/health"),
@@ -342,25 +342,25 @@ def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> 
     assert tuned.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
 
 
-def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
-    query = QuerySettings.from_env(aws.environment("query"))
-    answers = AnswerSettings.from_env(aws.environment("answers"))
-    ingestion = IngestionSettings.from_env(aws.environment("ingestion"))
-    following = IngestionSettings.from_env(aws.environment("ingestion_status"))
-    documents = DocumentApiSettings.from_env(aws.environment("documents"))
-    reconcile = ReconcileSettings.from_env(aws.environment("reconcile"))
+def test_the_settings_can_be_read_from_what_the_stacks_set(with_headers: Any) -> None:
+    query = QuerySettings.from_env(with_headers.environment("query"))
+    answers = AnswerSettings.from_env(with_headers.environment("answers"))
+    ingestion = IngestionSettings.from_env(with_headers.environment("ingestion"))
+    following = IngestionSettings.from_env(with_headers.environment("ingestion_status"))
+    documents = DocumentApiSettings.from_env(with_headers.environment("documents"))
+    reconcile = ReconcileSettings.from_env(with_headers.environment("reconcile"))
 
     assert following == ingestion
     assert answers.answer_model is None
-    assert QuerySettings.from_env(aws.environment("answers")) == query
+    assert QuerySettings.from_env(with_headers.environment("answers")) == query
     assert query.api_auth == "iam"
     assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert reconcile.calls_per_second == ingestion.calls_per_second
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
-def test_the_stacks_set_only_variables_that_a_function_reads(aws: Any, service: str) -> None:
-    names = set(aws.environment(service))
+def test_the_stacks_set_only_variables_that_a_function_reads(with_headers: Any, service: str) -> None:
+    names = set(with_headers.environment(service))
 
     assert names <= KNOWN | POWERTOOLS | (ADAPTER if service == "answers" else set())
     assert names >= POWERTOOLS

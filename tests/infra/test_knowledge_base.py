@@ -1,8 +1,10 @@
 """The knowledge base on S3 Vectors, and the one that exists."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -81,14 +83,14 @@ def test_a_create_only_setting_makes_new_resources_whose_outputs_other_stacks_no
 
 def logical_ids() -> set[str]:
     """What the outputs for other stacks are named after, and the resources that go together."""
-    app, options = App(), Options(contextual_headers=False)
+    app, options = App(), Options()
     storage = StorageStack(app, "Storage", options=options)
     stack = KnowledgeBaseStack(app, "KnowledgeBase", documents=storage.documents.bucket, options=options)
     resources = Template.from_stack(stack).to_json()["Resources"]
     return {name for name, resource in resources.items() if resource["Type"] in OWNED}
 
 
-def test_every_create_only_property_belongs_to_the_generation(aws: Any) -> None:
+def test_every_create_only_property_belongs_to_the_generation(with_headers: Any) -> None:
     settings = {
         "AWS::Bedrock::KnowledgeBase": {"KnowledgeBaseConfiguration", "StorageConfiguration"},
         # Of DataSourceConfiguration the type alone, and of VectorIngestionConfiguration chunking and parsing.
@@ -108,8 +110,8 @@ def test_every_create_only_property_belongs_to_the_generation(aws: Any) -> None:
     }
 
     for kind in OWNED:
-        assert create_only(kind) & aws.only(kind).keys() == settings[kind]
-    ingestion = aws.only("AWS::Bedrock::DataSource")["VectorIngestionConfiguration"]
+        assert create_only(kind) & with_headers.only(kind).keys() == settings[kind]
+    ingestion = with_headers.only("AWS::Bedrock::DataSource")["VectorIngestionConfiguration"]
     assert {"ChunkingConfiguration", "ParsingConfiguration"}.isdisjoint(ingestion)
 
 
@@ -158,12 +160,10 @@ def test_only_this_accounts_knowledge_bases_may_take_the_service_role(aws: Any) 
     assert "knowledge-base/*" in str(conditions["ArnLike"]["aws:SourceArn"])
 
 
-def test_the_service_role_reads_documents_and_writes_vectors_and_no_more(synthesize: Any) -> None:
-    without_headers = synthesize(contextual_headers="off")
-
+def test_the_service_role_reads_documents_and_writes_vectors_and_no_more(aws: Any) -> None:
     actions = {
         action
-        for name, statement in without_headers.statements()
+        for name, statement in aws.statements()
         if "ServiceRole" in name and "Principal" not in statement
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
@@ -174,6 +174,50 @@ def test_the_service_role_reads_documents_and_writes_vectors_and_no_more(synthes
         "s3:ListBucket",
     }
     assert "s3vectors:DeleteIndex" not in actions
+
+
+@pytest.mark.parametrize("stacks", ["aws", "with_headers"])
+def test_the_knowledge_base_waits_until_iam_knows_its_role(stacks: str, request: pytest.FixtureRequest) -> None:
+    """Creating it fails, without another try, while Bedrock cannot assume the role."""
+    assembly = request.getfixturevalue(stacks)
+    ((settled, waiting),) = assembly.resources("Custom::SettledRole").items()
+    (role,) = [name for name in assembly.resources("AWS::IAM::Role") if "ServiceRole" in name]
+
+    assert waiting["Properties"]["Role"] == {"Fn::GetAtt": [role, "Arn"]}
+    for kind in ("AWS::Bedrock::KnowledgeBase", "AWS::Bedrock::DataSource"):
+        (waits,) = assembly.resources(kind).values()
+        assert settled in waits["DependsOn"]
+    assert not [name for name in assembly.resources("AWS::IAM::Policy") if "ServiceRole" in name], "later than the role"
+
+
+def test_a_change_of_the_role_s_policies_is_waited_for_too(aws: Any, with_headers: Any) -> None:
+    first, second = (stacks.only("Custom::SettledRole")["Policies"] for stacks in (aws, with_headers))
+
+    assert first != second
+
+
+@pytest.mark.parametrize(("request_type", "waits"), [("Create", [30]), ("Update", [30]), ("Delete", [])])
+def test_the_wait_ends_with_an_answer_to_cloudformation(
+    aws: Any, monkeypatch: pytest.MonkeyPatch, request_type: str, waits: list[int]
+) -> None:
+    (code,) = [
+        function["Properties"]["Code"]["ZipFile"]
+        for function in aws.resources("AWS::Lambda::Function").values()
+        if "ZipFile" in function["Properties"]["Code"]
+    ]
+    slept: list[int] = []
+    sent: list[tuple[Any, ...]] = []
+    module = ModuleType("cfnresponse")
+    vars(module).update(SUCCESS="SUCCESS", send=lambda *answer: sent.append(answer))
+    monkeypatch.setitem(sys.modules, "cfnresponse", module)
+    monkeypatch.setattr("time.sleep", slept.append)
+    names: dict[str, Any] = {}
+    exec(code, names)
+
+    names["handler"]({"RequestType": request_type}, "context")
+
+    assert slept == waits
+    assert sent == [({"RequestType": request_type}, "context", "SUCCESS", {}, "settled")]
 
 
 def test_an_existing_knowledge_base_is_not_created_again(existing: Any) -> None:

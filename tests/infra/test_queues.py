@@ -9,6 +9,8 @@ from ragstack_common.config import IngestionSettings
 from ragstack_common.reconciliation.service import MAX_FAILURES
 from ragstack_common.registry.jobs import SILENT_SECONDS
 
+from .conftest import LOCAL
+
 READERS = {
     "ChangesEvents": ("ingestion", 6),
     "StatusQueue": ("ingestion_status", 6),
@@ -70,7 +72,7 @@ def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_ba
 
     assert function == aws.function(READERS[queue][0])
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2 if queue == "JobsQueue" else 10}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +81,17 @@ def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_ba
 def test_as_many_functions_call_the_knowledge_base_as_the_rate_of_calls_needs(
     calls_per_second: str, at_once: int
 ) -> None:
-    options = Options.from_context({"ingestion_calls_per_second": calls_per_second})
+    options = Options.from_context(
+        {"ingestion_calls_per_second": calls_per_second, "ingestion_seconds_per_call": "0.4"}
+    )
 
     assert options.invocations_at_once == at_once
+
+
+def test_without_a_measured_call_invocations_adapt_to_any_duration() -> None:
+    assert Options.from_context({}).invocations_at_once == 10
+    assert Options.from_context({"ingestion_seconds_per_call": "1.5"}).invocations_at_once == 8
+    assert Options.from_context({**LOCAL}).invocations_at_once == 2
 
 
 def test_a_raised_quota_reaches_the_queues_of_documents_and_not_that_of_jobs(tuned: Any) -> None:

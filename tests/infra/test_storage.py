@@ -15,8 +15,8 @@ def documents(aws: Any) -> dict[str, Any]:
     return bucket
 
 
-def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
-    buckets = aws.resources("AWS::S3::Bucket")
+def test_every_bucket_is_encrypted_private_and_kept(with_headers: Any) -> None:
+    buckets = with_headers.resources("AWS::S3::Bucket")
 
     assert len(buckets) == 4
     for name, bucket in buckets.items():

@@ -8,7 +8,9 @@ from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES
 
 from .conftest import EXISTING, LOCAL
 
-SERVICE_ROLE = {"AWS::IAM::Role", "AWS::IAM::Policy"}
+WAIT = "Custom::SettledRole"
+
+SERVICE_ROLE = {"AWS::IAM::Role", "AWS::IAM::Policy", "AWS::Lambda::Function", "AWS::Logs::LogGroup", WAIT}
 HEADERS = {
     "AWS::CloudWatch::Alarm",
     "AWS::Lambda::Function",
@@ -31,7 +33,7 @@ def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
     """List what the function ``answers`` and its routes lack, or have instead, because a local server answers."""
     (answers,) = [
         name
-        for name, function in on_aws.resources("AWS::Lambda::Function").items()
+        for name, function in on_aws.functions().items()
         if function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "answers"
     ]
     yield f"{answers}/Properties/Layers"
@@ -51,15 +53,15 @@ def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
         yield f"{name}/Properties/DeploymentId/Ref"
 
 
-def test_the_local_target_leaves_out_the_knowledge_base_stack_and_nothing_else(aws: Any, local: Any) -> None:
-    left_out = aws.templates.keys() - local.templates.keys()
+def test_the_local_target_leaves_out_the_knowledge_base_stack_and_nothing_else(with_headers: Any, local: Any) -> None:
+    left_out = with_headers.templates.keys() - local.templates.keys()
 
-    kinds = {resource["Type"] for name in left_out for resource in aws.templates[name]["Resources"].values()}
+    kinds = {resource["Type"] for name in left_out for resource in with_headers.templates[name]["Resources"].values()}
 
     assert left_out == {"RagStackKnowledgeBase"}
     assert kinds == {*LEFT_OUT_LOCALLY} | SERVICE_ROLE | HEADERS
     assert {each["Type"] for each in local.resources().values()} == {
-        each["Type"] for each in aws.resources().values()
+        each["Type"] for each in with_headers.resources().values()
     } - {*LEFT_OUT_LOCALLY}
 
 
@@ -67,7 +69,7 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
     on_aws = synthesize(**EXISTING)
     here = synthesize(**LOCAL, auth="iam")
     buckets = on_aws.resources("AWS::S3::Bucket")
-    functions = on_aws.resources("AWS::Lambda::Function")
+    functions = on_aws.functions()
 
     changed = set(differences(on_aws.templates, here.templates))
 
@@ -88,6 +90,11 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
             for function in functions
             for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
+        ),
+        *(
+            f"{mapping}/Properties/ScalingConfig/MaximumConcurrency"
+            for mapping, resource in on_aws.resources("AWS::Lambda::EventSourceMapping").items()
+            if "JobsQueue" not in str(resource["Properties"]["EventSourceArn"])
         ),
         *answered_locally(on_aws, here),
     }

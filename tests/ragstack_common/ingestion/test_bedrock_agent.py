@@ -2,6 +2,7 @@
 
 import copy
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ragstack_common.ingestion import (
     ingest_documents_with_retry,
     start_ingestion_with_retry,
 )
+from ragstack_common.ingestion.bedrock_agent import PacedAgent
 from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
@@ -364,3 +366,22 @@ def test_the_log_has_the_submission_id_but_no_document_names(
 
     assert f"submission {submission}: 1 documents" in caplog.text
     assert "secret-merger" not in "".join(r.getMessage() for r in caplog.records if r.name == "ragstack")
+
+
+def test_the_duration_of_a_call_is_recorded_without_its_wait() -> None:
+    times = [0.0]
+
+    def take(seconds: float) -> dict[str, list[Any]]:
+        times[0] += seconds
+        return {"documentDetails": []}
+
+    recorded: list[tuple[str, str, float]] = []
+    sink = SimpleNamespace(add_metric=lambda *metric: recorded.append(metric))
+    service: Any = SimpleNamespace(get_knowledge_base_documents=lambda: take(1.5), get_ingestion_job=lambda: take(9))
+    rate: Any = SimpleNamespace(wait=lambda _: take(7))
+    agent: Any = PacedAgent(service, rate, sink, clock=lambda: times[0])
+
+    agent.get_knowledge_base_documents()
+    agent.get_ingestion_job()
+
+    assert recorded == [("SecondsPerCall", "Seconds", 1.5)]

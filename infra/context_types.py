@@ -1,0 +1,67 @@
+"""What the texts of context values may be."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ragstack_common.settings import Allowed
+
+OFF: Final = "off"
+
+
+def _existing_file(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError("there is no such file")
+    return path.resolve()
+
+
+Switch = Annotated[bool, Allowed("on or off")]
+
+BedrockId = Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{10}$"), Allowed("ten letters or digits")]
+"""Source: bedrock-agent, shape Id."""
+
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+/?$"),
+    AfterValidator(lambda url: url.rstrip("/")),
+    Allowed("http://HOST:PORT"),
+]
+
+Prefix = Annotated[
+    str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$"), Allowed("a letter, then at most 39 letters, digits or hyphens")
+]
+
+Schedule = Annotated[
+    str,
+    Field(
+        pattern=rf"^(cron\((\S+ ){{5}}\S+\)|rate\((1 (minute|hour|day)|([2-9]|[1-9]\d+) (minutes|hours|days))\)|{OFF})$"
+    ),
+    Allowed(f"cron(MINUTE HOUR DAY MONTH WEEKDAY YEAR), rate(NUMBER UNIT) or {OFF}"),
+]
+"""Source: EventBridge user guide, schedule expressions."""
+
+
+def _separated(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+
+SubnetIds = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...],
+    BeforeValidator(_separated),
+    Allowed("ids of subnets, such as subnet-0123456789abcdef0, separated by commas"),
+]
+SecurityGroupIds = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...],
+    BeforeValidator(_separated),
+    Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
+]
+
+SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
+
+LayerArn = Annotated[
+    str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
+]
+"""Source: lambda, shape LayerVersionArn."""
+
+LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]
