@@ -94,6 +94,9 @@ EVERY_COLLECTION: Final = "*"
 DEFAULT_EMBEDDING: Final = "hashed"
 """The default embedding: it needs no model and no download."""
 
+EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed")
+"""Embeddings that need no argument, so that a folder of this name is not meant."""
+
 DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 """Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
 
@@ -207,8 +210,8 @@ def _lower(value: Any) -> Any:
 
 
 def _embedding(value: Any) -> Any:
-    is_model_folder = isinstance(value, str) and (Path(value) / "model.onnx").is_file()
-    return f"onnx:{value}" if is_model_folder else value
+    is_folder = isinstance(value, str) and value not in EMBEDDINGS_BY_NAME and Path(value).is_dir()
+    return f"onnx:{value}" if is_folder else value
 
 
 MODELS_OWN: Final = "model"
@@ -679,8 +682,13 @@ class KnowledgeSettings(Settings):
     @property
     def embedding_with_pooling(self) -> str | None:
         """The embedding, as ``--embedding`` takes it; None for the collection's."""
-        is_plain_onnx = self.embedding is not None and self.embedding.startswith("onnx:") and "#" not in self.embedding
-        return f"{self.embedding}#{self.pooling}" if is_plain_onnx and self.pooling else self.embedding
+        return with_pooling(self.embedding, self.pooling)
+
+
+def with_pooling(embedding: str | None, pooling: str | None) -> str | None:
+    """Add a pooling to the folder of an ONNX model that names none."""
+    is_plain_onnx = embedding is not None and embedding.startswith("onnx:") and "#" not in embedding
+    return f"{embedding}#{pooling}" if is_plain_onnx and pooling else embedding
 
 
 FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (

@@ -33,14 +33,14 @@ with needs_extra("chroma", "KnowledgeBase"):
 
     from ragstack_common.embedding import Embedding, load
     from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, get_or_create
-    from ragstack_common.retrieval.engines.chroma.manifest import checked_manifest
+    from ragstack_common.retrieval.engines.chroma.manifest import checked_manifest, embedding_of
     from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
     from ragstack_common.retrieval.engines.chroma.store import (
         ClientConnection,
         Connection,
         FolderConnection,
         close_client,
-        quiet,
+        open_folder,
         translated_errors,
     )
 
@@ -151,21 +151,21 @@ class KnowledgeBase:
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser())
         built = checked_manifest(settings, self.collection_name, Path(self.db_path))
-        chosen = embedding or settings.embedding_with_pooling or (built and built.embedding_choice) or None
+        chosen = embedding or embedding_of(settings, built)
         model = load(chosen) if isinstance(chosen, str) else chosen
         self.fallback: RagStackError | None = None
         self.last_error: Exception | None = None
         connection: Connection
         try:
             with translated_errors(f"the folder {self.db_path}"):
-                self.chroma_client = chromadb.PersistentClient(self.db_path, settings=quiet())
+                self.chroma_client = open_folder(Path(self.db_path))
                 self.collection = get_or_create(self.chroma_client, self.collection_name, model)
             connection = FolderConnection(Path(self.db_path))
         except ServiceUnavailableError as error:
             warn(f"Warning: the store cannot be opened, so the knowledge base is in memory and empty: {error}")
             self.fallback = error
             with translated_errors("memory"):
-                self.chroma_client = chromadb.EphemeralClient(settings=quiet())
+                self.chroma_client = chromadb.EphemeralClient()
                 self.collection = get_or_create(self.chroma_client, self.collection_name, model)
             memory = self.chroma_client
             connection = ClientConnection("memory", lambda: memory)

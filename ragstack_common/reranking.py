@@ -1,4 +1,4 @@
-"""The lexical reranker under the import path that specification 002 gives it."""
+"""The lexical reranker and ``configure_reranker()`` of specification 002, where its module is document_reranking."""
 
 from ragstack_common.retrieval.rerank import (
     LexicalReranker,

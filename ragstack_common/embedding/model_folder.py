@@ -11,6 +11,9 @@ from ragstack_common.errors import EmbeddingError
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 
+_WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "modules.json")
+"""Files of a model for PyTorch, as sentence-transformers saves it."""
+
 DEFAULT_MAX_TOKENS: Final = 256
 """Used if only the number of positions is stated: sentence models are trained on shorter texts."""
 
@@ -75,8 +78,7 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     model = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
     tokenizer = folder / "tokenizer.json"
     if model is None or not tokenizer.is_file():
-        missing = "model.onnx" if model is None else "tokenizer.json"
-        raise EmbeddingError(f"The folder {folder} has no {missing}: download it from the source of the model")
+        raise EmbeddingError(_missing(folder, "tokenizer.json" if model is not None else "model.onnx"))
     configurations = {name: _json(folder / name) for name in _CONFIGURATIONS}
     prompts = configurations["config_sentence_transformers.json"].get("prompts") or {}
     # Weights over 2 GB are in separate files.
@@ -93,6 +95,17 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
     )
+
+
+def _missing(folder: Path, file: str) -> str:
+    """Say where to get a file that a model's folder lacks."""
+    if file == "model.onnx" and any((folder / name).is_file() for name in _WEIGHTS):
+        return (
+            f"The folder {folder} has the weights of a model, but no model.onnx. Export it: `pip install"
+            " optimum-onnx[onnxruntime]`, then `optimum-cli export onnx --library transformers --task"
+            f" feature-extraction --model {folder} {folder / 'onnx'}`"
+        )
+    return f"The folder {folder} has no {file}: download it from the source of the model"
 
 
 def _json(path: Path) -> Mapping[str, Any]:

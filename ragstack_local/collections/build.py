@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import chromadb
-
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding, EmbeddingError
@@ -18,7 +16,7 @@ from ragstack_common.retrieval.engines.chroma import manifest
 from ragstack_common.retrieval.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
 from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
 from ragstack_common.retrieval.engines.chroma.search import header_of
-from ragstack_common.retrieval.engines.chroma.store import close_client, quiet, translated_errors
+from ragstack_common.retrieval.engines.chroma.store import close_client, open_folder, translated_errors
 from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
 from ragstack_local.uploads import LocalFile
 
@@ -90,7 +88,7 @@ def build(
         RetrievalError: The store cannot be opened, or failed.
     """
     with translated_errors(f"the folder {db_path}"):
-        client = chromadb.PersistentClient(db_path, settings=quiet())
+        client = open_folder(db_path)
         try:
             collection = get_or_create(client, collection_name, embedding)
             _refuse_foreign(collection)

@@ -74,18 +74,19 @@ def build(
     if unread and not selection.files:
         _print_failures(unread)
         raise typer.Exit(NOTHING_FOUND)
-    choice = embedding or settings.embedding_with_pooling or DEFAULT_EMBEDDING
+    store, name = Path(db_path or settings.db_path).expanduser(), collection or settings.collection_name
+    with needs_extra("chroma", "`ragstack build`"):
+        from ragstack_common.retrieval.engines.chroma import manifest  # noqa: PLC0415
+        from ragstack_local.collections.build import build as bring  # noqa: PLC0415
+    choice = embedding or manifest.embedding_of(settings, manifest.read(name, store)) or DEFAULT_EMBEDDING
     model = load(choice)
     plan = Plan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
-    store = Path(db_path or settings.db_path).expanduser()
-    with needs_extra("chroma", "`ragstack build`"):
-        from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     with display.progress() as bars:
         building = bars.add_task("Building", total=len(selection.files), detail="")
         report = bring(
             selection.files,
             store,
-            collection or settings.collection_name,
+            name,
             plan,
             model,
             folder_name=root.name if root.is_dir() else None,

@@ -168,19 +168,30 @@ def test_a_damaged_folder_is_replaced_by_memory_with_a_warning(
     assert "so the knowledge base is in memory and empty" in capsys.readouterr().err
 
 
-def test_a_folder_open_with_other_settings_is_replaced_by_memory_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = chromadb.Settings(anonymized_telemetry=False, allow_reset=True)
+@pytest.mark.parametrize("settings", [None, chromadb.Settings(anonymized_telemetry=False, allow_reset=True)])
+def test_a_folder_that_the_program_has_open_is_shared(tmp_path: Path, settings: chromadb.Settings | None) -> None:
     with (
-        chromadb.PersistentClient(tmp_path, settings=settings),
-        KnowledgeBase("other", tmp_path, environment={}) as base,
+        chromadb.PersistentClient(path=str(tmp_path), settings=settings) as client,
+        KnowledgeBase("shared", tmp_path, environment={}) as base,
     ):
-        in_memory, reason = base.in_memory, str(base.fallback)
+        collection = client.get_or_create_collection(name="shared", embedding_function=None)
+        base.collection.add(ids=["a"], documents=["the quokka"], metadatas=[{"version": "1"}])
 
-    assert in_memory
-    assert reason.startswith(f"This process already has the folder {tmp_path} open with other Chroma settings")
-    assert reason in capsys.readouterr().err
+        assert base.fallback is None
+        assert collection.get()["documents"] == ["the quokka"]
+        assert [document["content"] for document in base.retrieve("quokka")] == ["the quokka"]
+
+
+def test_a_program_can_open_the_folder_of_a_knowledge_base(tmp_path: Path) -> None:
+    with KnowledgeBase("shared", tmp_path, environment={}) as base:
+        base.collection.add(ids=["a"], documents=["the quokka"], metadatas=[{"version": "1"}])
+        base.retrieve("quokka")
+        with chromadb.PersistentClient(path=base.db_path) as client:
+            found = client.get_or_create_collection(name="shared").count()
+            client.get_collection("shared", embedding_function=None).delete(ids=["a"])
+
+        assert found == 1
+        assert base.retrieve("quokka") == []
 
 
 @pytest.mark.parametrize(
@@ -215,7 +226,7 @@ def test_a_document_without_a_source_has_the_source_unknown() -> None:
 def test_a_relevance_score_is_0_to_1_in_the_order_of_every_distance(tmp_path: Path, space: str) -> None:
     embedding = HashedEmbedding()
     texts = [*TEXTS.values(), *(f"The bus number {number} runs on day {number}." for number in range(20))]
-    with chromadb.PersistentClient(tmp_path, settings=chromadb.Settings(anonymized_telemetry=False)) as client:
+    with chromadb.PersistentClient(tmp_path) as client:
         collection = client.create_collection("own", metadata={"hnsw:space": space}, embedding_function=None)
         collection.add(ids=[str(n) for n in range(len(texts))], documents=texts, embeddings=embedding.embed(texts))
         found = collection.query(query_embeddings=[embedding.embed_query("knowledge graph").tolist()], n_results=23)

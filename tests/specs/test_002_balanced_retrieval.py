@@ -38,7 +38,7 @@ from ragstack_common.retrieval import (
 from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.models import SearchOutcome
 from ragstack_common.retrieval.multislice import MultiSliceBackend
-from tests.contract.cases.chroma import COLLECTION, fill, quiet
+from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
 from tests.ragstack_local.support import ragstack
@@ -83,7 +83,7 @@ def store() -> dict[str, Any]:
 def chroma(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The same in Chroma's HNSW index."""
     folder = tmp_path_factory.mktemp("chroma_db")
-    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+    with chromadb.PersistentClient(folder) as client:
         fill(client, _documents())
     return {"type": "chroma", "path": str(folder), "collection_name": COLLECTION}
 
@@ -346,6 +346,32 @@ def test_section_2_the_manifest_keeps_retriever_and_store_in_sync(built: Path) -
     assert "pooling = mean+max\n" in manifest
     assert "chunk_size = 1000\nchunk_overlap = 100\n" in manifest
     assert len(found(built)["results"]) == 5  # with the model and the pooling of the manifest, and no variable
+
+
+def test_section_2_what_the_settings_leave_out_comes_from_the_manifest(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = CHEATSHEET["EMBEDDING_MODEL"]
+
+    assert len(found(built, EMBEDDING_MODEL=model)["results"]) == 5
+    assert "unchanged" in ragstack("build", "legal_uk", data=built, **{**CHEATSHEET, "POOLING": ""}).stdout
+    monkeypatch.setenv("EMBEDDING_MODEL", str(built / model))
+    with KnowledgeBase("blert_1000", built / "chroma_db") as base:
+        assert len(base.retrieve(QUESTION)) == 5
+
+
+def test_section_8_a_model_without_onnx_is_told_how_to_export_it(built: Path) -> None:
+    folder = built / "models" / "sentence_transformers"
+    folder.mkdir()
+    for name in ("modules.json", "model.safetensors", "tokenizer.json"):
+        (folder / name).write_text("{}")
+
+    done = ragstack("build", "legal_uk", data=built, **{**CHEATSHEET, "EMBEDDING_MODEL": str(folder)})
+
+    assert done.returncode == 3
+    shown = " ".join(done.stderr.split())
+    assert "has the weights of a model, but no model.onnx. Export it: `pip install optimum-onnx[onnxruntime]`" in shown
+    assert f"--model {folder} {folder}/onnx" in shown
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,17 @@ async def test_vector_store_integration(test_connection_string: str, sentence_mo
 
 
 @pytest.mark.asyncio
+async def test_the_example_scores_as_documented_with_hashed(tmp_path: Path) -> None:
+    documents = [{"content": "Paris is the capital of France.", "id": "1"}]
+    async with OurVectorStoreBackend(f"chroma://{tmp_path}/vectors#cities", embedding="hashed") as backend:
+        await backend.index(documents)
+
+        (found,) = await backend.retrieve("capital of France")
+
+    assert round(found.score, 2) == 0.73
+
+
+@pytest.mark.asyncio
 async def test_vector_store_of_the_example(connection_string: str, sentence_model: OnnxEmbedding) -> None:
     await finds_paris(VectorStoreBackend(connection_string, sentence_model))
 

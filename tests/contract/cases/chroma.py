@@ -11,7 +11,6 @@ from typing import Any
 
 import chromadb
 import httpx
-from chromadb.config import Settings
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
@@ -22,10 +21,6 @@ from tests.support.children import child
 COLLECTION = "contract"
 PATIENT = {"timeout_seconds": PATIENCE_SECONDS}
 MOST_STARTS = 5
-
-
-def quiet() -> Settings:
-    return Settings(anonymized_telemetry=False)
 
 
 def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name: str = COLLECTION) -> None:
@@ -77,7 +72,7 @@ def _in_folder(
 ) -> Callable[[Sequence[Document], Path], AbstractContextManager[Make]]:
     @contextmanager
     def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
-        with chromadb.PersistentClient(folder, settings=quiet()) as client:
+        with chromadb.PersistentClient(folder) as client:
             fill(client, documents, space)
         config = {"type": "chroma", "path": str(folder), "collection_name": COLLECTION, **PATIENT, **options}
         yield lambda: create_retrieval_backend(config)
@@ -88,7 +83,7 @@ def _in_folder(
 @contextmanager
 def _on_server(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     with server(folder) as port:
-        with chromadb.HttpClient("127.0.0.1", port, settings=quiet()) as client:
+        with chromadb.HttpClient("127.0.0.1", port) as client:
             fill(client, documents)
         place = {"host": "127.0.0.1", "port": port, "collection_name": COLLECTION}
         config = {"type": "chroma", **place, **PATIENT, "hybrid": True}

@@ -34,7 +34,7 @@ DOCUMENTS = [
 @pytest.fixture(scope="module")
 def collection() -> Iterator[Any]:
     """Documents with every kind of value under every name, and some with two attributes."""
-    client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     made = client.create_collection("filters", embedding_function=None)
     made.add(
         ids=[str(number) for number in range(len(DOCUMENTS))],

@@ -12,7 +12,7 @@ from ragstack_common.filters import Filter
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
-from ragstack_common.retrieval.engines.chroma.store import ClientConnection, Connection, FolderConnection, quiet
+from ragstack_common.retrieval.engines.chroma.store import ClientConnection, Connection, FolderConnection
 from ragstack_common.retrieval.indexing import documents_of, put_in_batches
 from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.tracing import Attributes
@@ -86,7 +86,7 @@ class ChromaBackend(BatchEngine):
         connection: Connection = (
             FolderConnection(Path(path))
             if path is not None
-            else ClientConnection(f"the server {host}:{port}", lambda: chromadb.HttpClient(**given, settings=quiet()))
+            else ClientConnection(f"the server {host}:{port}", lambda: chromadb.HttpClient(**given))
         )
         self.hybrid = hybrid
         self._collection = ChromaCollection(connection, collection_name, embedding, source_key)

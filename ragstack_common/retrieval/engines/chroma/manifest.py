@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragstack_common.config import KnowledgeSettings
+from ragstack_common.config import KnowledgeSettings, with_pooling
 from ragstack_common.errors import ConfigurationError
 
 FOLDER: Final = "manifests"
@@ -123,6 +123,20 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
                 f" {found or 'the pooling of its model'}: unset {variable}, or run `ragstack build` with it"
             )
     return built
+
+
+def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | None:
+    """Return the embedding of the settings; what they leave out is as the collection was built.
+
+    Returns:
+        The embedding as ``--embedding`` takes it, or None if neither names one.
+    """
+    chosen = settings.embedding_with_pooling
+    if built is None or chosen is None:
+        return chosen or (built and built.embedding_choice) or None
+    model, _, pooling = built.embedding.partition("#")
+    is_same_model = chosen.startswith("onnx:") and model.startswith(f"onnx:{Path(chosen[5:]).resolve().name}@")
+    return with_pooling(chosen, pooling) if is_same_model else chosen
 
 
 def write(manifest: Manifest, db_path: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import chromadb
 import httpx
-from chromadb.config import Settings
+from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.errors import (
     AuthorizationError,
     ChromaAuthError,
@@ -182,12 +182,13 @@ class FolderConnection:
 
     def _open(self) -> OpenStore:
         # Chroma shares one store, with the vectors as first read, between all clients that spell the path equally.
+        # Nobody else spells it like this.
         with self._paths_lock:
             spellings = (f"{self._folder.absolute()}{'/.' * n}" for n in count(1))
             path = next(spelling for spelling in spellings if spelling not in self._paths_in_use)
             self._paths_in_use.add(path)
         try:
-            return OpenStore(chromadb.PersistentClient(path, settings=quiet()), follows_changes=True, path=path)
+            return OpenStore(chromadb.PersistentClient(path), follows_changes=True, path=path)
         except BaseException:
             self._paths_in_use.discard(path)
             raise
@@ -208,9 +209,14 @@ def close_client(client: "ClientAPI") -> None:
     cast("Any", client).close()
 
 
-def quiet() -> Settings:
-    """Return settings without telemetry."""
-    return Settings(anonymized_telemetry=False)
+def open_folder(folder: Path) -> "ClientAPI":
+    """Open a folder as a program would itself; if one has it open, the client shares the store with that one.
+
+    Chroma opens a folder once in a process and rejects other settings for it, so these are the first client's, or
+    Chroma's own.
+    """
+    running = SharedSystemClient._identifier_to_system.get(str(folder))  # noqa: SLF001 - Chroma has no other way
+    return chromadb.PersistentClient(folder, settings=None if running is None else running.settings)
 
 
 @contextmanager
@@ -231,11 +237,6 @@ def translated_errors(place: str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, sqlite3.Error, OSError) as error:
         raise ServiceUnavailableError(f"Chroma in {place} failed: {_text(error)}") from error
     except ValueError as error:  # what Chroma raises when it opens a store
-        if str(error).endswith("with different settings"):
-            raise ServiceUnavailableError(
-                f"This process already has {place} open with other Chroma settings: close that client first, or open "
-                "it with Settings(anonymized_telemetry=False)"
-            ) from error
         if str(error).startswith("Could not connect"):
             raise ServiceUnavailableError(f"Chroma in {place} cannot be reached: is it running?") from error
         raise

@@ -26,7 +26,7 @@ from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
 chromadb = pytest.importorskip("chromadb")
 
 from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend  # noqa: E402 - after the extra is known to be there
-from tests.contract.cases.chroma import fill, quiet  # noqa: E402 - the same
+from tests.contract.cases.chroma import fill  # noqa: E402 - the same
 from tests.contract.documents import DOCUMENTS  # noqa: E402 - the same
 from tests.support.children import child  # noqa: E402 - the same
 
@@ -36,7 +36,7 @@ PUMP = "grease the bearings of the water pump"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+    with chromadb.PersistentClient(tmp_path) as client:
         fill(client, DOCUMENTS, name=NAME)
     return tmp_path
 
@@ -57,10 +57,9 @@ def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
     """Change the store in another process."""
     script = (
         "import chromadb, sys\n"
-        "from chromadb.config import Settings\n"
         "from ragstack_common.embedding import HashedEmbedding\n"
         "embed = HashedEmbedding().embed\n"
-        f"client = chromadb.PersistentClient({str(folder)!r}, settings=Settings(anonymized_telemetry=False))\n"
+        f"client = chromadb.PersistentClient({str(folder)!r})\n"
         f"collection = client.get_collection({NAME!r}, embedding_function=None)\n"
         "for step in sys.stdin:\n"
         "    exec(step)\n"
@@ -111,7 +110,7 @@ def test_a_collection_that_is_created_again_is_searched(folder: Path) -> None:
     async def story() -> list[RetrievedChunk]:
         async with ChromaBackend(folder, NAME) as backend:
             await backend.retrieve(PUMP)
-            with chromadb.PersistentClient(folder, settings=quiet()) as client:
+            with chromadb.PersistentClient(folder) as client:
                 client.delete_collection(NAME)
                 fill(client, DOCUMENTS[:2], name=NAME)
             return await backend.retrieve(PUMP)
@@ -126,7 +125,7 @@ def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
         def embed(self, texts: Any) -> Any:
             return np.eye(1, self.dimension, dtype=np.float32).repeat(len(texts), axis=0)
 
-    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+    with chromadb.PersistentClient(folder) as client:
         collection = client.get_collection(NAME, embedding_function=None)
         opposite = -np.eye(1, 1024, dtype=np.float32)
         for start in range(0, 400, 200):
@@ -145,7 +144,7 @@ def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
 
 @pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
 def test_every_distance_gives_scores_from_0_to_1(tmp_path: Path, space: str) -> None:
-    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+    with chromadb.PersistentClient(tmp_path) as client:
         fill(client, DOCUMENTS, space, NAME)
 
     chunks = ask(ChromaBackend(tmp_path, NAME), DOCUMENTS[8].text, top_k=12)
@@ -165,7 +164,7 @@ def test_a_missing_collection_is_an_error_and_is_not_created(folder: Path) -> No
     with pytest.raises(CollectionNotFoundError, match="absent"):
         ask(ChromaBackend(folder, "absent"))
 
-    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+    with chromadb.PersistentClient(folder) as client:
         assert [collection.name for collection in client.list_collections()] == [NAME]
 
 
@@ -228,7 +227,7 @@ class Letters(chromadb.EmbeddingFunction):  # type: ignore[name-defined,misc]
 
 
 def foreign(folder: Path, function: Any) -> None:
-    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+    with chromadb.PersistentClient(folder) as client:
         made = client.create_collection("foreign", embedding_function=function)
         vectors = {} if function else {"embeddings": [[1.0, 0.0], [0.0, 1.0]]}
         made.add(ids=["a", "u"], documents=["aaa", "uuu"], **vectors)
@@ -253,7 +252,7 @@ def test_a_collection_without_a_recorded_embedding_needs_one(tmp_path: Path) -> 
 
 
 def test_an_empty_collection_finds_nothing_and_is_healthy(tmp_path: Path) -> None:
-    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+    with chromadb.PersistentClient(tmp_path) as client:
         client.create_collection("empty", embedding_function=None)
     backend = ChromaBackend(tmp_path, "empty")
 
