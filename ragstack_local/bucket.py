@@ -136,7 +136,7 @@ class Bucket:
         is_compared = sidecar is None or (known is not None and known.revision > 0)
         head = self._head(sidecar_key) if is_compared else None
         sidecar_etag = head["ETag"] if head else None
-        is_same_sidecar = sidecar_etag == (None if sidecar is None else _md5(sidecar))
+        is_same_sidecar = sidecar_etag == (None if sidecar is None else entity_tag(sidecar))
         if known is not None and _is_about(known, content) and (head := self._as_known(file.key, known)) is not None:
             if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
                 return Unchanged(DocumentStatus(known.status, known.reason))
@@ -158,6 +158,13 @@ class Bucket:
         here = self.uri_of("")
         head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
         return Gone() if head is None else Uploaded(*_tags_of(head))
+
+    def entity_tags(self, prefix: str, most: int | None = None) -> dict[str, str]:
+        """List the entity tags of objects by key, of at most that many."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.name, Prefix=prefix, PaginationConfig={"MaxItems": most}
+        )
+        return {each["Key"]: each["ETag"] for page in pages for each in page.get("Contents", [])}
 
     def remove(self, key: str) -> None:
         """Delete a document, then its sidecar: in this order nothing is indexed without its attributes."""
@@ -194,14 +201,14 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _md5(content: bytes) -> str:
+def entity_tag(content: bytes) -> str:
     """Return S3's entity tag of an object that was uploaded in one part, without a customer's encryption key."""
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def _is_about(known: DocumentRecord, content: bytes) -> bool:
     """Whether the registry has the final status of this content."""
-    return known.status in _KNOWN and not known.again and known.observed.etag == _md5(content)
+    return known.status in _KNOWN and not known.again and known.observed.etag == entity_tag(content)
 
 
 def _tags_of(head: Mapping[str, Any]) -> tuple[str, str | None]:

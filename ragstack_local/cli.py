@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "env": "ragstack_local.commands.stack:env",
     "bedrock": "local_bedrock.command:bedrock",
     "ingest": "ragstack_local.commands.ingest:ingest",
+    "sync": "ragstack_local.commands.sync:sync",
     "status": "ragstack_local.commands.status:status",
     "delete": "ragstack_local.commands.delete:delete",
     "failures": "ragstack_local.commands.failures:failures",
@@ -90,7 +91,7 @@ app = typer.Typer(
     help="Search your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack ask 'what you want to know'`.\n\n"
-    f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, status, delete,"
+    f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, sync, status, delete,"
     " failures, replay, discard, reconcile, query, ask, chat, corpora, versions, facets and mcp. env needs a local"
     " stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "

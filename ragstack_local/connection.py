@@ -114,6 +114,7 @@ class Connection:
     bedrock_endpoint: str | None = None
     answers_url: str | None = None  # where answers stream, if not at the API's URL
     process_id: int | None = None
+    data: str | None = None  # the data folder of a local stack
     deployed_to: str | None = None  # the prefix, the Region and the account of a stack on AWS
 
     @classmethod

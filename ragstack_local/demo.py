@@ -17,6 +17,7 @@ from ragstack_local.errors import StackError
 from ragstack_local.explanation import print_explanation
 from ragstack_local.following import FOUND
 from ragstack_local.ingestion import ingest, note_skipped
+from ragstack_local.roots import Roots
 from ragstack_local.uploads import select
 
 INDEXING_SECONDS: Final = 300.0
@@ -150,8 +151,10 @@ def run_demo(connection: Connection, root: Path) -> None:
         StackError: A document is not searchable, or a question did not find its answer.
         ApiError: A query failed.
     """
-    handbook = select([root / "samples" / "documents"], prefix=PREFIX)
+    roots = Roots.of_stack(connection)
+    handbook = select([root / "samples" / "documents"], prefix=PREFIX, roots=roots)
     note_skipped(handbook)
+    roots.write()
     statuses = ingest(StackDocuments.of(connection), handbook.files, INDEXING_SECONDS).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)

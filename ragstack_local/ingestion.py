@@ -13,9 +13,13 @@ from ragstack_local import display
 from ragstack_local.bucket import NotUploaded, Result, Unchanged
 from ragstack_local.documents import Documents
 from ragstack_local.following import ENDED, NOT_UPLOADED, Uploaded
+from ragstack_local.roots import Roots
 from ragstack_local.uploads import Fault, LocalFile, Selection, Skip, Skipped, shown
 
 SHOW_SKIPPED: Final = "--show-skipped"
+
+SHOWN_COPIES: Final = 5
+"""Groups of documents with the same content that are listed."""
 
 
 @dataclass
@@ -27,6 +31,7 @@ class Round:
     uploaded: dict[str, Uploaded] = field(default_factory=dict)
     unchanged: int = 0
     failed: int = 0  # of the unchanged ones
+    copies: list[list[str]] = field(default_factory=list)  # groups of URIs with the same content
 
     def add(self, file: LocalFile, uri: str | None, result: Result) -> None:
         """Note the result of one file."""
@@ -87,6 +92,33 @@ def ingest(
     order = {shown(file.path): place for place, file in enumerate(files)}
     done.statuses = dict(sorted(done.statuses.items(), key=lambda item: order[done.paths.get(item[0], item[0])]))
     return done
+
+
+def warn_of_copies(documents: Documents, done: Round, *, as_json: bool = False) -> None:
+    """Look for documents with the content of an upload under other keys, and print them."""
+    done.copies = documents.copies(done.uploaded)
+    console = display.console_for(as_json=as_json)
+    for uris in done.copies[:SHOWN_COPIES]:
+        console.print(f"The same content under {len(uris)} keys: {', '.join(uris)}", style="yellow", soft_wrap=True)
+    if len(done.copies) > SHOWN_COPIES:
+        console.print(f"... and {display.counted(len(done.copies) - SHOWN_COPIES, 'more group')}", style="yellow")
+    if done.copies:
+        console.print("Searches find each of them; `ragstack delete URI` deletes one.", style="yellow")
+
+
+def note_keys(selection: Selection, roots: Roots, *, as_json: bool = False) -> None:
+    """Print what the keys of each named folder begin with, and warn if another path has them too."""
+    console = display.console_for(as_json=as_json)
+    for path, key in selection.named.items():
+        if path.is_dir():
+            console.print(f"Keys of {shown(path)}: {key}/...", style="dim", soft_wrap=True)
+        if others := roots.others(path):
+            console.print(
+                f"{shown(others[0])} has the key {key} too, so that files of the same name replace each other:"
+                " choose another with --prefix",
+                style="yellow",
+                soft_wrap=True,
+            )
 
 
 def note_skipped(selection: Selection, *, every: bool = False, as_json: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
@@ -201,6 +202,22 @@ def with_target(command: Callable[..., None]) -> Callable[..., None]:
     vars(run)["__signature__"] = inspect.Signature(parameters, return_annotation=None)
     run.__annotations__ = hints
     return run
+
+
+def confirm(question: str) -> None:
+    """Ask before something is deleted.
+
+    Raises:
+        BadParameter: There is no terminal to ask on.
+        Abort: The answer is no.
+    """
+    if not _is_terminal():
+        raise typer.BadParameter("there is no terminal to ask on: confirm with --yes", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def not_blank(text: str | None) -> str | None:

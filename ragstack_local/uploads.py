@@ -7,7 +7,8 @@ be when the document's is not.
 import errno
 import json
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +25,7 @@ from ragstack_common.ingestion.sidecars import (
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
 from ragstack_local.errors import StackError
+from ragstack_local.roots import Roots, join_key
 
 FOLLOW_LINKS: Final = "--follow-links"
 
@@ -83,41 +85,62 @@ class Selection:
         files: To upload.
         skipped: Files that are not uploaded on purpose; for a skipped folder, only the folder.
         faults: Files that cannot be uploaded; they do not stop the others.
+        named: The key of each path that was named; for a folder, what the keys of its files begin with.
     """
 
     files: tuple[LocalFile, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     faults: tuple[Fault, ...] = ()
+    named: Mapping[Path, str] = field(default_factory=dict)
 
 
-def select(paths: Sequence[Path], prefix: str = "", *, follow_links: bool = False) -> Selection:
+def select(
+    paths: Sequence[Path], prefix: str = "", *, follow_links: bool = False, roots: Roots | None = None
+) -> Selection:
     """Find the documents among files and folders; a folder's documents keep its name in their keys.
+
+    A file has the key that is remembered for it, or follows from that of a folder above it. New roots are added to
+    *roots*, but not written.
 
     Symbolic links to files of the same folder are uploaded under their own names. Links to folders of the same folder
     are ignored, because their files are found in their own place.
 
     Args:
         paths: Files and folders; a link among them is followed.
-        prefix: Put before every key.
+        prefix: Put before every new key.
         follow_links: Whether links that leave a folder are followed too.
+        roots: The known keys; None for a selection of its own.
 
     Raises:
-        StackError: A path does not exist, or the prefix leads out of the bucket.
+        StackError: A path does not exist, the prefix leads out of the bucket, or a path has a key without the prefix.
     """
     if leaves_its_bucket(prefix.strip("/")):
         raise StackError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
+    require(paths)
+    search = _Search(prefix.strip("/"), follow_links, Roots() if roots is None else roots)
+    # Folders before what is in them, so that the order of the paths does not decide the keys.
+    for path in sorted(map(Path.expanduser, paths), key=lambda path: len(path.resolve().parts)):
+        search.add(path)
+        search.roots.keys |= {place: key for place, key in search.named.items() if search.roots.key_of(place) is None}
+    return Selection(tuple(search.files.values()), tuple(search.skipped), tuple(search.faults), search.named)
+
+
+def require(paths: Sequence[Path]) -> None:
+    """Check that paths exist.
+
+    Raises:
+        StackError: One does not.
+    """
     if missing := [path for path in paths if not os.path.exists(path.expanduser())]:
         raise StackError("\n".join(f"{shown(path)} does not exist" for path in missing))
-    search = _Search(prefix.strip("/"), follow_links)
-    for path in paths:
-        search.add(path.expanduser())
-    return Selection(tuple(search.files.values()), tuple(search.skipped), tuple(search.faults))
 
 
 @dataclass
 class _Search:
     prefix: str
     follow_links: bool
+    roots: Roots
+    named: dict[Path, str] = field(default_factory=dict)
     files: dict[str, LocalFile] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -126,20 +149,38 @@ class _Search:
         """Add a path that the user named."""
         if path.is_dir():
             root = path.resolve()
-            self._walk(root, root, root.name, {str(root)})
+            key = self.named[root] = self._key(root)
+            self._walk(root, root, key, {str(root)})
         elif path.suffix.lower() not in SUFFIXES and not path.name.endswith(SIDECAR_SUFFIX):
             supported = ", ".join(sorted(SUFFIXES))
             self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
         else:
-            self._add_file(path, path.name, path.parent.resolve())
+            place = path.parent.resolve() / path.name
+            key = self._key(place)
+            self._add_file(path, key, place.parent)
+            if (file := self.files.get(key)) and file.path == path:
+                self.named[place] = key
 
-    def _walk(self, root: Path, folder: Path, name: str, read: set[str]) -> None:
+    def _key(self, place: Path) -> str:
+        """Return the key of a path that the user named."""
+        key = self.roots.key_of(place)
+        if key is None:
+            return join_key(self.prefix, place.name)
+        if self.prefix and not f"{key}/".startswith(f"{self.prefix}/"):
+            folder = place if place.is_dir() else place.parent
+            raise StackError(
+                f"{shown(place)} was uploaded as {key}: leave --prefix out, or give its folder other keys with"
+                f" `ragstack sync {shlex.quote(shown(folder))} --prefix {shlex.quote(self.prefix)}`"
+            )
+        return key
+
+    def _walk(self, root: Path, folder: Path, key: str, read: set[str]) -> None:
         """Add the content of a folder.
 
         Args:
             root: The folder that the user named.
             folder: It, or one below it.
-            name: What the keys of the folder's files begin with.
+            key: What the keys of the folder's files begin with.
             read: The real paths of the folders that were read, so that links in a circle end.
         """
         try:
@@ -149,7 +190,8 @@ class _Search:
             self.faults.append(Fault(folder, _unreadable(error)))
             return
         for entry in entries:
-            path, inner = folder / entry.name, f"{name}/{entry.name}" if name else entry.name
+            path = folder / entry.name
+            inner = self.roots.keys.get(path) or join_key(key, entry.name)
             is_link = entry.is_symlink()
             leaves = is_link and _leaves(path, root)
             try:
@@ -170,8 +212,8 @@ class _Search:
             elif leaves:
                 self.skipped.append(Skipped(path, Skip.READ_ALREADY))
 
-    def _add_file(self, path: Path, name: str, root: Path) -> None:
-        file = LocalFile(path, f"{self.prefix}/{name}".lstrip("/"))
+    def _add_file(self, path: Path, key: str, root: Path) -> None:
+        file = LocalFile(path, key)
         if path.name.endswith(SIDECAR_SUFFIX):
             if not os.path.exists(path.with_name(path.name.removesuffix(SIDECAR_SUFFIX))):
                 self.skipped.append(Skipped(path, Skip.ORPHAN))

@@ -19,6 +19,7 @@ from ragstack_local.documents import StackDocuments
 from ragstack_local.errors import StackError
 from ragstack_local.following import Gone
 from ragstack_local.ingestion import ingest
+from ragstack_local.roots import Roots
 from ragstack_local.uploads import Fault, LocalFile, Selection, select, shown
 
 QUIET_MILLISECONDS: Final = 300
@@ -40,6 +41,7 @@ class Watch:
         report: Called with the statuses of the changed documents.
         warn: Called with problems that may pass.
         follow_links: Whether links that leave a folder are followed.
+        roots: The keys of the stack's files.
     """
 
     paths: Sequence[Path]
@@ -49,6 +51,7 @@ class Watch:
     report: Callable[[Mapping[str, DocumentStatus]], None]
     warn: Callable[[str], None]
     follow_links: bool = False
+    roots: Roots = field(default_factory=Roots)
     _seen: dict[str, tuple[LocalFile, State]] = field(default_factory=dict, init=False)
     _problems: set[str] = field(default_factory=set, init=False)
 
@@ -88,7 +91,7 @@ class Watch:
         ]
         try:
             present = [path for path in self.paths if path.expanduser().exists()]
-            found = select(present, self.prefix, follow_links=self.follow_links)
+            found = select(present, self.prefix, follow_links=self.follow_links, roots=self.roots)
             problems += map(_described, found.faults)
             now = {file.key: (file, state_of(file)) for file in found.files}
             self._upload({key: seen for key, seen in now.items() if self._seen.get(key) != seen})

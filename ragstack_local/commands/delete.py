@@ -1,6 +1,5 @@
 """``ragstack delete``."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -11,7 +10,17 @@ from ragstack_common.errors import DocumentNotFoundError
 from ragstack_local import display
 from ragstack_local.documents import ApiDocuments
 from ragstack_local.following import DELETED, ENDED, Gone
-from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, Wait, not_blank, with_target
+from ragstack_local.targets import (
+    INTERRUPTED,
+    NOTHING_FOUND,
+    AsJson,
+    Target,
+    Timeout,
+    Wait,
+    confirm,
+    not_blank,
+    with_target,
+)
 
 _PREVIEWED: Final = 10
 """Documents that are shown before a folder or a corpus is deleted."""
@@ -135,10 +144,4 @@ def _confirm(uris: Sequence[str], *, yes: bool, as_json: bool) -> None:
         console.print(f"  ... and {len(uris) - _PREVIEWED:,} more")
     if yes:
         return
-    if not _is_terminal():
-        raise typer.BadParameter("there is no terminal to ask on: confirm with --yes", param_hint="--yes")
-    typer.confirm(f"Delete {count}?", abort=True, err=True)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
+    confirm(f"Delete {count}?")

@@ -183,7 +183,7 @@ def env(
     """
     if unset:
         if names := [*(name for name in NAMES if name in os.environ), *local_settings()]:
-            typer.echo(f"unset {' '.join(names)}")
+            display.console.print(f"unset {' '.join(names)}", soft_wrap=True)
         return
     for name, value in target.connect().variables.items():
         typer.echo(f"export {name}={shlex.quote(value)}")

@@ -191,6 +191,7 @@ def deploy(
         bedrock_endpoint=bedrock_endpoint,
         answers_url=answers_endpoint,
         process_id=os.getpid(),
+        data=str(data),
     )
 
 

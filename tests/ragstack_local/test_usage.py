@@ -191,25 +191,17 @@ def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) 
         assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("missing.md", None, "missing.md does not exist"),
-        ("empty-folder", "", "There are no documents in these paths"),
-    ],
-)
-def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
-    tmp_path: Path, name: str, content: str | None, words: str
-) -> None:
-    path = tmp_path / name
-    if content:
-        path.write_text(content)
-    elif content is not None:
-        path.mkdir()
+def test_a_missing_path_is_reported_before_the_stack_is_asked(tmp_path: Path) -> None:
+    assert_one_line(ragstack("ingest", "missing.md", data=tmp_path), "missing.md does not exist")
 
-    done = ragstack("ingest", path, data=tmp_path)
 
-    assert_one_line(done, words)
+def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    with running_stack(tmp_path, stack_at()):
+        done = ragstack("ingest", "empty", data=tmp_path)
+
+    assert (done.returncode, "There are no documents in these paths" in done.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(

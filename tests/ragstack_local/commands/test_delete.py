@@ -8,6 +8,7 @@ import pytest
 from ragstack_common.errors import DocumentNotFoundError
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_local import targets
 from ragstack_local.commands import delete as command
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
@@ -101,7 +102,7 @@ def test_the_documents_of_a_folder_are_shown_and_not_deleted_without_a_terminal_
 def test_on_a_terminal_a_folder_is_deleted_if_the_answer_is_yes(
     aws: Aws, run: Run, handbook: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr(command, "_is_terminal", lambda: True)
+    monkeypatch.setattr(targets, "_is_terminal", lambda: True)
 
     done = run("delete", "notes/", "--no-wait", input=f"{answer}\n")
 

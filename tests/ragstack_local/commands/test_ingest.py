@@ -26,14 +26,21 @@ from tests.support.waiting import eventually
 
 @contextmanager
 def functions_running(connection: Connection) -> Iterator[None]:
-    """Index what lies in the bucket and was not indexed yet as it is, and what the ingestion queue says."""
+    """Index what is in the bucket and was not indexed yet as it is, and what the ingestion queue says.
+
+    What was deleted is forgotten.
+    """
     stop = threading.Event()
     s3, sqs = connection.client("s3"), connection.client("sqs")
 
     def work() -> None:
         done: dict[str, str] = {}
         while not stop.wait(0.1):
-            listed = s3.list_object_versions(Bucket=connection.bucket).get("Versions", [])
+            answer = s3.list_object_versions(Bucket=connection.bucket)
+            for key in {item["Key"] for item in answer.get("DeleteMarkers", []) if item["IsLatest"]} & done.keys():
+                del done[key]
+                functions.forget(connection, s3_uri(connection.bucket, key))
+            listed = answer.get("Versions", [])
             latest = {item["Key"]: item["VersionId"] for item in listed if item["IsLatest"]}
             for item in listed:
                 key = item["Key"]

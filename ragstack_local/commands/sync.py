@@ -1,0 +1,86 @@
+"""``ragstack sync``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragstack_local import display
+from ragstack_local.bucket import Unchanged
+from ragstack_local.following import DELETED
+from ragstack_local.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
+from ragstack_local.synchronisation import Folder, preview, remove
+from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, confirm, with_target
+from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
+from ragstack_local.uploads import select
+
+
+@with_target
+def sync(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of documents.", exists=True, file_okay=False, show_default=False)
+    ],
+    target: Target,
+    options: UploadOptions,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove documents without confirmation.")] = False,
+    timeout: Timeout = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a stack in step with a folder: upload new and changed files, and remove documents of deleted files.
+
+    It shows what differs, and asks before it removes documents. These are all documents below the folder's key that
+    the folder does not have, also if other people or programs uploaded them. Documents with other keys stay.
+
+    Give the same --corpus, --version and --metadata as before: an attribute that neither the sidecar nor an option
+    sets any more is removed.
+
+    With another --prefix, all documents of the folder move to new keys.
+
+    Example:  ragstack sync handbook/
+
+    Only the differences:  ragstack sync handbook/ --dry-run
+
+    For a program:  ragstack sync handbook/ --yes --json
+    """
+    documents, roots = options.open(target, [folder])
+    ours = Folder(folder.expanduser().resolve(), roots)
+    ours.name(options.prefix)
+    selection = select([ours.path], follow_links=options.follow_links, roots=roots)
+    note_skipped(selection, every=options.show_skipped, as_json=as_json)
+    note_keys(selection, roots, as_json=as_json)
+    plan = ours.plan(documents, selection)
+    for line in preview(plan):
+        display.console_for(as_json=as_json).print(line, soft_wrap=True)
+    if dry_run:
+        if as_json:
+            kinds = {"new": plan.new, "changed": plan.changed, "unchanged": [file for file, _, _ in plan.unchanged]}
+            keys = {kind: [file.key for file in files] for kind, files in kinds.items()}
+            display.print_json({"key": ours.key, **keys, "removed": sorted(plan.removed)})
+        return
+    if plan.removed and not yes:
+        confirm(f"Remove {display.counted(len(plan.removed), 'document')}?")
+    roots.write()
+    try:
+        files = [*plan.new, *plan.changed]
+        done = ingest(documents, files, timeout, as_json=as_json) if files else Round()
+        removed = remove(documents, plan.removed, timeout, as_json=as_json) if plan.removed else {}
+    except KeyboardInterrupt as interrupt:
+        display.console_for(as_json=as_json).print(str(interrupt))
+        raise typer.Exit(INTERRUPTED) from None
+    for file, present, status in plan.unchanged:
+        done.add(file, present.uri, Unchanged(status))
+    done.add_faults(selection.faults)
+    warn_of_copies(documents, done, as_json=as_json)
+    left = {uri: status for uri, status in removed.items() if status != DELETED}
+    if as_json:
+        rows = [{"uri": uri, "status": str(status), "reason": status.reason} for uri, status in removed.items()]
+        display.print_json({**round_as_json(done, selection), "removed": rows})
+    else:
+        print_round(done)
+        if removed:
+            display.print_unsearchable(left)
+            display.console.print(f"{display.counted(len(removed) - len(left), 'document')} removed")
+    end(done, timeout)
+    if left:
+        raise typer.Exit(NOTHING_FOUND)

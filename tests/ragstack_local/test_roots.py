@@ -1,0 +1,100 @@
+"""The keys of local files, which are remembered."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragstack_local.errors import StackError
+from ragstack_local.roots import Roots
+from ragstack_local.uploads import select
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    return tmp_path / "stack" / "roots.json"
+
+
+@pytest.fixture
+def files(folder: Path) -> dict[str, Path]:
+    """handbook/parking.md and handbook/people/leave.md, and their folders."""
+    (folder / "people").mkdir()
+    for name in ("parking.md", "people/leave.md"):
+        (folder / name).write_text(name)
+    return {name: folder / name for name in ("", "parking.md", "people", "people/leave.md")}
+
+
+def upload(memory: Path, *paths: Path, prefix: str = "") -> list[str]:
+    """Select files as another run of the command line would; return their keys."""
+    roots = Roots.read(memory)
+    selection = select(paths, prefix, roots=roots)
+    roots.write()
+    return sorted(file.key for file in selection.files)
+
+
+@pytest.mark.parametrize("prefix", ["", "company"])
+def test_a_file_keeps_its_key_however_it_is_named_later(memory: Path, files: dict[str, Path], prefix: str) -> None:
+    before = "company/handbook" if prefix else "handbook"
+    everything = upload(memory, files[""], prefix=prefix)
+
+    assert everything == [f"{before}/parking.md", f"{before}/people/leave.md"]
+    assert upload(memory, files["parking.md"]) == everything[:1]
+    assert upload(memory, files["people"]) == everything[1:]
+    assert upload(memory, files["people"] / ".." / "people" / "leave.md", prefix=prefix) == everything[1:]
+    assert upload(memory, files[""].parent) == everything
+
+
+def test_a_file_or_folder_that_was_uploaded_alone_keeps_its_key(memory: Path, files: dict[str, Path]) -> None:
+    assert upload(memory, files["parking.md"]) == ["parking.md"]
+    assert upload(memory, files["people"], prefix="old") == ["old/people/leave.md"]
+
+    assert upload(memory, files[""]) == ["old/people/leave.md", "parking.md"]
+
+
+def test_the_order_of_paths_does_not_decide_their_keys(tmp_path: Path, files: dict[str, Path]) -> None:
+    orders = ([files["parking.md"], files["people"], files[""]], [files[""], files["people"], files["parking.md"]])
+
+    found = [upload(tmp_path / f"{number}.json", *paths) for number, paths in enumerate(orders)]
+
+    assert found == [["handbook/parking.md", "handbook/people/leave.md"]] * 2
+
+
+def test_a_prefix_that_would_give_a_second_key_is_refused(memory: Path, files: dict[str, Path]) -> None:
+    upload(memory, files[""])
+
+    with pytest.raises(
+        StackError, match=r"was uploaded as handbook/parking.md: leave --prefix out, or .*ragstack sync"
+    ):
+        upload(memory, files["parking.md"], prefix="company")
+    assert upload(memory, files["parking.md"]) == ["handbook/parking.md"]
+
+
+def test_a_file_that_could_not_be_uploaded_is_not_remembered(memory: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "leave.md").write_text(name)
+
+    upload(memory, tmp_path / "a" / "leave.md", tmp_path / "b" / "leave.md")
+
+    assert upload(memory, tmp_path / "b" / "leave.md", prefix="b") == ["b/leave.md"]
+
+
+def test_what_two_commands_remember_at_once_is_kept(memory: Path, files: dict[str, Path]) -> None:
+    first, second = Roots.read(memory), Roots.read(memory)
+    select([files["people"]], roots=first)
+    select([files["parking.md"]], roots=second)
+    first.write()
+    second.write()
+
+    assert json.loads(memory.read_text()) == {
+        str(files["parking.md"]): "parking.md",
+        str(files["people"]): "people",
+    }
+
+
+def test_a_damaged_memory_is_named_and_not_forgotten(memory: Path) -> None:
+    memory.parent.mkdir()
+    memory.write_text("[")
+
+    with pytest.raises(StackError, match=r"roots.json is damaged, .*: delete it"):
+        Roots.read(memory)
