@@ -289,7 +289,8 @@ class _Tools:
     def __init__(self, operations: Operations, metrics: MetricSink) -> None:
         self._operations = operations
         self._metrics = metrics
-        self._registry: frozenset[str] = frozenset()
+        self._registry: dict[str, dict[str, Any]] = {}
+        """The names of the registry's tools, with the members that have one allowed value."""
 
     async def list_tools(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[*(each.tool for each in _OPERATIONS.values()), *await self._registered()])
@@ -327,11 +328,13 @@ class _Tools:
             response = await operation.run(self._operations, request, progress)
             return _success(operation.text(response), response.model_dump(mode="json"))
         if name not in self._registry:
-            self._registry = frozenset(tool["name"] for tool in await self._operations.tools())
+            self._registry = {
+                tool["name"]: _only_values(tool["input_schema"]) for tool in await self._operations.tools()
+            }
         if name not in self._registry:
-            known = ", ".join([*_OPERATIONS, *sorted(self._registry - _OPERATIONS.keys())])
+            known = ", ".join([*_OPERATIONS, *sorted(self._registry.keys() - _OPERATIONS.keys())])
             raise MCPError(INVALID_PARAMS, f"There is no tool {name!r:.80}; the tools are {known}")
-        output = dict(await self._operations.run_tool(name, arguments))
+        output = dict(await self._operations.run_tool(name, {**self._registry[name], **arguments}))
         return _success(mcp_texts.of_tool(output), output)
 
     async def _registered(self) -> list[Tool]:
@@ -342,10 +345,24 @@ class _Tools:
             LOGGER.warning("the tools of GET /tools are left out: %s", loggable(error))
             return []
         return [
-            _described(each["name"], None, each["description"], each["input_schema"], each["output_schema"])
+            _described(each["name"], None, each["description"], _filled_in(each["input_schema"]), each["output_schema"])
             for each in registered
             if each["name"] not in _OPERATIONS
         ]
+
+
+def _only_values(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of required members that have one allowed value, such as the only collection."""
+    allowed = {name: schema["properties"][name].get("enum", ()) for name in schema.get("required", ())}
+    return {name: values[0] for name, values in allowed.items() if len(values) == 1}
+
+
+def _filled_in(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the members optional that a call without them gets."""
+    only, members = _only_values(schema), schema["properties"]
+    defaults = {name: {**members[name], "default": value} for name, value in only.items()}
+    required = [name for name in schema.get("required", ()) if name not in only]
+    return {**schema, "properties": {**members, **defaults}, "required": required}
 
 
 def _read(form: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:

@@ -138,8 +138,7 @@ class RetrieverTool:
             ToolError: The input is not valid.
             QueryFailedError: The search failed.
         """
-        names = self._settings.names or ()
-        request = RetrieverRequest.parse(data, names[0] if len(names) == 1 else None)
+        request = RetrieverRequest.parse(data)
         try:
             chunks = await self._merged(request)
         except errors.RagStackError as error:

@@ -92,21 +92,12 @@ def input_schema_of(collections: Sequence[str] | None) -> Mapping[str, Any]:
     """Return the input schema for the configured collections.
 
     Args:
-        collections: All collections; a single one is the default. None allows any name, as with a whole database.
+        collections: All collections. None allows any name, as with a whole database.
     """
     if not collections:
         return INPUT_SCHEMA
-    names = sorted(collections)
-    name = {**INPUT_SCHEMA["properties"]["collection_name"], "enum": names}
-    required = list(INPUT_SCHEMA["required"])
-    if len(names) == 1:
-        name["default"] = names[0]
-        required.remove("collection_name")
-    return {
-        **INPUT_SCHEMA,
-        "properties": {**INPUT_SCHEMA["properties"], "collection_name": name},
-        "required": required,
-    }
+    name = {**INPUT_SCHEMA["properties"]["collection_name"], "enum": sorted(collections)}
+    return {**INPUT_SCHEMA, "properties": {**INPUT_SCHEMA["properties"], "collection_name": name}}
 
 
 @dataclass(frozen=True)
@@ -126,20 +117,14 @@ class RetrieverRequest:
     partition_name: str | None = None
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any], default_collection: str | None = None) -> "RetrieverRequest":
+    def parse(cls, data: Mapping[str, Any]) -> "RetrieverRequest":
         """Check an input.
-
-        Args:
-            data: The input.
-            default_collection: Used if the input names no collection; None requires a name.
 
         Raises:
             ToolError: A member is not valid. Members are checked in the order of the specification's table.
         """
         if not isinstance(data, Mapping):
             raise ToolError("input must be an object")
-        if default_collection is not None:
-            data = {"collection_name": default_collection, **data}
         collection = _name(data, "collection_name", "collection_name field is required and must be a string")
         partition = None
         if data.get("partition_name", "") != "":

@@ -160,7 +160,7 @@ def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -
     [
         (
             "/tools/retriever",
-            {"input": {"collection_name": 7, "texts": ["x"]}},
+            {"input": {"texts": ["query"], "top_k": 5}},
             400,
             "collection_name field is required and must be a string",
         ),

@@ -263,6 +263,8 @@ def test_the_environment_configures_the_tool(address: str) -> None:
 
     registry = registry_from_env(env)
 
+    required = "collection_name field is required and must be a string"
+    assert execute(registry, texts=["query"], top_k=5) == {"success": False, "error": required}
     assert execute(registry, collection_name="xmidas", texts=["soup"], top_k=1)["data"]["results"][0]["id"] == 1002
     assert execute(registry, collection_name="other", texts=["soup"])["error"] == "query failed: collection not found"
     asyncio.run(registry.close())

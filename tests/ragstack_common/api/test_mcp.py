@@ -139,6 +139,7 @@ async def test_the_tools_have_the_schemas_of_the_http_interface(url: str, era: s
     assert tools["search"].output_schema == RetrieveResponse.model_json_schema(mode="serialization")
     assert tools["ask"].input_schema == AskRequest.model_json_schema()
     assert tools["retriever"].input_schema["properties"]["collection_name"]["default"] == "handbook"
+    assert tools["retriever"].input_schema["required"] == ["texts"]
 
 
 @pytest.mark.asyncio

@@ -23,9 +23,11 @@ def test_exactly_the_members_of_the_input_are_documented() -> None:
     assert first_column("member | type") == set(INPUT_SCHEMA["properties"])
 
 
-@pytest.mark.parametrize("body", re.findall(r"/tools/retriever.*? -d '(.*?)'", PAGE, flags=re.DOTALL))
+@pytest.mark.parametrize("body", re.findall(r"/tools/retriever.*? -d '(.*?)'$", PAGE, flags=re.DOTALL | re.MULTILINE))
 def test_the_examples_of_requests_are_valid(body: str) -> None:
-    assert RetrieverRequest.parse(json.loads(body)["input"], "handbook").texts
+    request = RetrieverRequest.parse(json.loads(body.replace("'\"$KNOWLEDGE_BASE_ID\"'", "handbook"))["input"])
+
+    assert request.collection_name == "handbook"
 
 
 def test_the_example_of_collections_is_valid() -> None:

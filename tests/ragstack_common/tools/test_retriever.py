@@ -154,16 +154,15 @@ def test_only_configured_collections_can_be_searched(shelf: list[Shelf], name: s
     assert shelf == []
 
 
-def test_a_single_collection_is_the_default(shelf: list[Shelf]) -> None:
+def test_a_single_collection_must_be_named_too(shelf: list[Shelf]) -> None:
     made = tool()
 
-    schema = made.input_schema
     answer = execute(made, {"texts": ["water"]})
 
-    assert schema["required"] == ["texts"]
-    assert schema["properties"]["collection_name"].items() >= {"enum": ["lines"], "default": "lines"}.items()
-    assert answer.data == execute(made, {"collection_name": "lines", "texts": ["water"]}).data
-    assert answer.success
+    assert made.input_schema["required"] == ["collection_name", "texts"]
+    assert made.input_schema["properties"]["collection_name"]["enum"] == ["lines"]
+    assert answer.as_json() == {"success": False, "error": "collection_name field is required and must be a string"}
+    assert shelf == []
 
 
 def test_the_schema_lists_several_collections() -> None:
