@@ -1,7 +1,7 @@
 """Generate answers with a model on an OpenAI-compatible server, such as Ollama, vLLM or llama.cpp."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from queue import SimpleQueue
@@ -10,16 +10,27 @@ from urllib.parse import urlsplit
 
 from local_bedrock.abandonment import when_abandoned
 from local_bedrock.generation.answers import End, Given, Settings, StopReason, Task, Text
-from ragstack_common.answering.models import estimated_tokens
+from ragstack_common.answering.models import Allowance, estimated_tokens
 from ragstack_common.deadline import begin
 from ragstack_common.errors import GenerationError, ModelThrottledError
 
 if TYPE_CHECKING:
+    import httpx
     from openai import AsyncOpenAI
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 READ_TIMEOUT_SECONDS: Final = 300.0
 """Between two pieces; the first takes long if the server must load its model."""
+
+MOST_WAITING: Final = 16
+WAITING_SECONDS: Final = 0.01
+"""Pieces that wait for their reader; then the model waits, and looks again after so long."""
+
+LONGEST_ANSWER_TOKENS: Final = 64_000
+"""Of a request without a maximum, so that an endless answer ends."""
+
+LONGEST_LINE: Final = 2**20
+"""Bytes. A line has a piece of the answer, or all of it."""
 
 LONGEST_DETAIL: Final = 300
 """Characters of an error message of the server that are passed on."""
@@ -69,7 +80,7 @@ class ForwardingGenerator:
             GenerationError: The server can't be reached, returns an error, or stops in the middle of an answer.
         """
         given: SimpleQueue[Given | Exception] = SimpleQueue()
-        work = begin(self._answer(task, settings, given.put))
+        work = begin(self._answer(task, settings, given))
         when_abandoned(work.cancel)
         try:
             while not isinstance(piece := given.get(), End):
@@ -80,20 +91,24 @@ class ForwardingGenerator:
         finally:
             work.cancel()  # closes the connection, so that the server stops
 
-    async def _answer(self, task: Task, settings: Settings, give: Callable[[Given | Exception], None]) -> None:
+    async def _answer(self, task: Task, settings: Settings, given: SimpleQueue[Given | Exception]) -> None:
         """Give the pieces of an answer, the last of which is its end or an error."""
         try:
             with self._explained():
                 async for piece in self._pieces(task, settings):
-                    give(piece)
+                    given.put(piece)
+                    while given.qsize() > MOST_WAITING:  # noqa: ASYNC110 - its reader is a thread
+                        await asyncio.sleep(WAITING_SECONDS)
         except asyncio.CancelledError:
-            give(GenerationError("The client has disconnected"))
+            given.put(GenerationError("The client has disconnected"))
             raise
         except Exception as error:  # noqa: BLE001 - it is raised where the answer is read
-            give(error)
+            given.put(error)
 
     async def _pieces(self, task: Task, settings: Settings) -> AsyncIterator[Given]:
-        usage, reason, written = None, None, []
+        reason: StopReason | None = None
+        usage, written = None, []
+        allowance = Allowance(settings.max_tokens or LONGEST_ANSWER_TOKENS)
         async with await self._stream(task, settings) as chunks:
             async for chunk in chunks:
                 usage = chunk.usage or usage
@@ -102,8 +117,11 @@ class ForwardingGenerator:
                 choice = chunk.choices[0]
                 # Some servers send no delta together with the finish reason.
                 if choice.delta is not None and choice.delta.content:
-                    written.append(choice.delta.content)
-                    yield Text(choice.delta.content)
+                    written.append(allowance.take(choice.delta.content))
+                    yield Text(written[-1])
+                if allowance.is_used_up:
+                    usage, reason = None, "max_tokens"
+                    break
                 reason = _REASONS.get(choice.finish_reason, "end_turn") if choice.finish_reason else reason
         if reason is None:
             raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: check its log")
@@ -147,8 +165,25 @@ class ForwardingGenerator:
             max_retries=0,  # the caller's client retries
             timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
             # A redirect would send the documents to a host that nobody chose.
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [self._limit_lines]}),
         )
+
+    async def _limit_lines(self, response: "httpx.Response") -> None:
+        """Read no line of any length: the package takes quadratic time for it, and as much memory."""
+        parts = response.aiter_raw
+
+        async def aiter_raw(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+            length = 0
+            async for part in parts(chunk_size):
+                length = (length if b"\n" not in part else 0) + len(part) - part.rfind(b"\n") - 1
+                if length > LONGEST_LINE:
+                    raise GenerationError(
+                        f"The server at {self._shown} sent a line of over {LONGEST_LINE:,} bytes: check that --llm-url"
+                        " is the address of a language model"
+                    )
+                yield part
+
+        response.aiter_raw = aiter_raw  # type: ignore[method-assign]
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -15,10 +15,21 @@ from ragstack_common.answering.answer import (
     Usage,
 )
 from ragstack_common.answering.citations import Verifier
-from ragstack_common.answering.models import NO_ANSWER_MARK, ModelEnd, ModelMessage, ModelPiece, ModelProvider, Passage
+from ragstack_common.answering.models import (
+    NO_ANSWER_MARK,
+    Allowance,
+    ModelEnd,
+    ModelMessage,
+    ModelPiece,
+    ModelProvider,
+    ModelRequest,
+    ModelText,
+    Passage,
+    estimated_tokens,
+)
 from ragstack_common.answering.prompt import last_turns, model_request, selected_passages
 from ragstack_common.config import AnswerSettings
-from ragstack_common.deadline import inner_deadline, seconds_left
+from ragstack_common.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.error_responses import redacted
 from ragstack_common.errors import GenerationTimeoutError
 from ragstack_common.positions import Position
@@ -32,6 +43,10 @@ NOTHING_CITED: Final = "The answer cites no source, so it counts as not answered
 
 WITHHELD: Final = ("guardrail_intervened", "content_filtered")
 """Reasons to stop after which the text is not an answer."""
+
+
+LONGEST_PIECE: Final = 500
+"""Characters of an answer that are verified at once, which takes up to 20 ms."""
 
 
 class Watch:
@@ -104,11 +119,11 @@ class Answering:
             for event in [*self._verifier.feed(NO_ANSWER_MARK + NOTHING_FOUND), *self._verifier.finish()]:
                 yield event
             return
-        async with aclosing(self._pieces()) as pieces:
+        async with aclosing(self._limited()) as pieces:
             async for piece in pieces:
                 if isinstance(piece, ModelEnd):
                     self._end = piece
-                    continue
+                    break
                 if self._first_token_ms is None and piece.text:
                     self._first_token_ms = self._watch.milliseconds
                 for event in self._verifier.feed(piece.text):
@@ -116,17 +131,39 @@ class Answering:
         for event in self._verifier.finish():
             yield event
 
-    async def _pieces(self) -> AsyncGenerator[ModelPiece, None]:
-        """Pass the provider's pieces through until the deadline."""
-        settings = self._settings
-        history = last_turns(self._question.history, settings.chat_history_max_tokens)
-        request = model_request(
+    async def _limited(self) -> AsyncGenerator[ModelPiece, None]:
+        """Pass on at most the maximum of tokens, in short pieces between which other requests are served."""
+        characters = sum(len(turn.content) for turn in self._question.history)
+        request = await in_thread_if_long(self._request, characters)
+        allowance, written = Allowance(self._settings.answer_max_tokens), 0
+        async with aclosing(self._pieces(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelEnd):
+                    yield piece
+                    return
+                text = allowance.take(piece.text)
+                for start in range(0, len(text), LONGEST_PIECE):
+                    await asyncio.sleep(0)
+                    self._check_time()
+                    yield ModelText(text[start : start + LONGEST_PIECE])
+                written += estimated_tokens(text)
+                if allowance.is_used_up:
+                    sent = estimated_tokens(request.system_prompt) + estimated_tokens(self._question.text)
+                    yield ModelEnd("max_tokens", sent, written, self._provider.model, estimated=True)
+                    return
+
+    def _request(self) -> ModelRequest:
+        history = last_turns(self._question.history, self._settings.chat_history_max_tokens)
+        return model_request(
             self._question.text,
             self._passages,
             history,
             language=self._question.language,
-            max_tokens=settings.answer_max_tokens,
+            max_tokens=self._settings.answer_max_tokens,
         )
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """Pass the provider's pieces through until the deadline."""
         pieces = self._provider.stream(request)
         try:
             while True:
@@ -137,15 +174,23 @@ class Answering:
                 except StopAsyncIteration:
                     return
                 except TimeoutError as error:
-                    raise GenerationTimeoutError(
-                        f"The answer was not finished within {settings.answer_timeout_seconds:g} seconds: raise"
-                        " ANSWER_TIMEOUT_SECONDS, or lower ANSWER_MAX_TOKENS"
-                    ) from error
+                    raise self._late() from error
+                self._check_time()  # what is there at once never times out
                 yield piece
         finally:
             close = getattr(pieces, "aclose", None)
             if close is not None:
                 await close()
+
+    def _check_time(self) -> None:
+        if seconds_left(self._watch.seconds_left) <= 0:
+            raise self._late()
+
+    def _late(self) -> GenerationTimeoutError:
+        return GenerationTimeoutError(
+            f"The answer was not finished within {self._settings.answer_timeout_seconds:g} seconds: raise"
+            " ANSWER_TIMEOUT_SECONDS, or lower ANSWER_MAX_TOKENS"
+        )
 
     def answer(self) -> dict[str, Any]:
         """Return the fields of the finished ``Answer``."""

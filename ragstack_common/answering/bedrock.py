@@ -51,6 +51,9 @@ LONGEST_FIRST_DELAY_SECONDS: Final = 1.0
 
 DEFAULT_TIMEOUT_SECONDS: Final = 60.0
 
+MOST_WAITING: Final = 16
+"""Pieces of an answer between the thread that receives them and their reader."""
+
 _BUSY: Final = frozenset({"ThrottlingException", "ServiceUnavailableException", "ModelNotReadyException"})
 """Errors after which another attempt or another model may succeed. Source: bedrock-runtime, ConverseStream."""
 
@@ -125,12 +128,16 @@ class BedrockProvider:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds_left(self._timeout_seconds)
         given: asyncio.Queue[ModelPiece | Exception] = asyncio.Queue()
+        room = threading.Semaphore(MOST_WAITING)
         call = InterruptibleCall()
 
         def work() -> None:
             with suppress(RuntimeError):  # the event loop has ended
                 try:
                     for piece in self._pieces(request, call):
+                        room.acquire()  # the model waits for a slow reader
+                        if call.ended.is_set():
+                            return
                         loop.call_soon_threadsafe(given.put_nowait, piece)
                 except Exception as error:  # noqa: BLE001 - it is raised where the stream is read
                     loop.call_soon_threadsafe(given.put_nowait, error)
@@ -141,9 +148,13 @@ class BedrockProvider:
                 try:
                     async with asyncio.timeout_at(ends_at):
                         piece = await given.get()
+                    room.release()
+                    is_late = loop.time() >= ends_at  # what is there at once never times out
                 except TimeoutError:
+                    is_late = True
+                if is_late:
                     kind, text = _LATE
-                    raise kind(text.format(model=self.model)) from None
+                    raise kind(text.format(model=self.model))
                 if isinstance(piece, Exception):
                     raise piece
                 yield piece
@@ -151,6 +162,7 @@ class BedrockProvider:
                     return
         finally:
             call.end()
+            room.release()
 
     @cached_property
     def _client(self) -> "BedrockRuntimeClient":

@@ -19,6 +19,10 @@ CHARACTERS_IN_TOKEN: Final = 4
 """Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a
 character, and more tokens."""
 
+MOST_CHARACTERS_IN_TOKEN: Final = 8
+"""A model that does not stop at its maximum of tokens is stopped at so many bytes for each. English has 4 to 5, so that
+no model is cut off that does stop."""
+
 NO_ANSWER_MARK: Final = "[no answer]"
 """A model writes it if the passages contain no answer, as its instructions say; the caller never receives it."""
 
@@ -139,6 +143,28 @@ class ModelProvider(Protocol):
             GenerationError: While iterating.
         """
         ...
+
+
+class Allowance:
+    """The text that a model may still write, for models that do not stop at the maximum of tokens.
+
+    Args:
+        max_tokens: The maximum, 1 or more.
+    """
+
+    def __init__(self, max_tokens: int) -> None:
+        self._left = max_tokens * MOST_CHARACTERS_IN_TOKEN
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the model must be stopped."""
+        return self._left < 0
+
+    def take(self, text: str) -> str:
+        """Return as much of the next piece as is allowed."""
+        taken = text.encode(errors="replace")[: self._left + 1]  # one more shows that the model did not stop
+        self._left -= len(taken)
+        return text if len(taken) >= len(text.encode(errors="replace")) else taken.decode(errors="ignore")
 
 
 def estimated_tokens(text: str) -> int:

@@ -12,7 +12,7 @@ from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, answer_to
 from ragstack_common.config import AnswerSettings
-from ragstack_common.deadline import inner_deadline
+from ragstack_common.deadline import in_thread_if_long, inner_deadline
 from ragstack_common.errors import GenerationError
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
@@ -89,7 +89,10 @@ class AskService:
         }
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
         question = Question(request.question, outcome, history, request.language, answerable)
-        answering = Answering(question, self._provider, self._settings, watch)
+        texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
+        answering = await in_thread_if_long(
+            lambda: Answering(question, self._provider, self._settings, watch), sum(texts)
+        )
         yield SourcesEvent(
             question=request.question,
             sources=answering.sources,

@@ -11,11 +11,18 @@ import pytest
 from local_bedrock.server import running
 from ragstack_common import errors
 from ragstack_common.answering.bedrock import BedrockProvider
-from ragstack_common.answering.models import NO_ANSWER, ModelMessage, ModelText, Passage
+from ragstack_common.answering.models import (
+    MOST_CHARACTERS_IN_TOKEN,
+    NO_ANSWER,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+)
 from ragstack_common.answering.prompt import model_request
 from ragstack_common.deadline import in_thread, inner_deadline
 from ragstack_common.retrieval import RetrievedChunk
-from tests.local_bedrock.llm_server import LanguageModel, language_model
+from tests.local_bedrock.llm_server import WAITING_SECONDS, LanguageModel, language_model
 from tests.local_bedrock.support import TEXT_MODEL, client
 from tests.support.waiting import eventually
 
@@ -132,3 +139,20 @@ def test_a_language_model_that_dies_in_the_middle_is_an_error(provider: BedrockP
 
     with pytest.raises(errors.GenerationError, match="stopped in the middle"):
         provider.generate(REQUEST)
+
+
+def test_an_endless_language_model_is_stopped(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.abandoned.clear()
+    model.says(pieces=("Word. ",) * 100_000, usage=None)
+
+    answer = provider.generate(ModelRequest([ModelMessage.user("How many?")], max_tokens=50))
+
+    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MOST_CHARACTERS_IN_TOKEN + 1)
+    assert model.abandoned.wait(WAITING_SECONDS)
+
+
+def test_a_line_of_any_length_is_not_read(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(raw=b"data: " + b"x" * 3_000_000)
+
+    with pytest.raises(errors.GenerationError, match="a line of over 1,048,576 bytes: check that --llm-url"):
+        provider.generate(ModelRequest([ModelMessage.user("How many?")]))
