@@ -96,8 +96,8 @@ app = typer.Typer(
     " stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
-    f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names; with"
-    " another folder and other ports, you can run a second local stack.",
+    f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names."
+    " `ragstack up --data-dir FOLDER` with other ports starts a second local stack.",
 )
 
 

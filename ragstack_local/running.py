@@ -53,7 +53,8 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
         while not _lock(held, fcntl.LOCK_EX):
             if not _lock(held, fcntl.LOCK_SH):
                 raise StackError(
-                    "A local stack is running already: `ragstack status` shows it, `ragstack down` ends it"
+                    "A local stack is running already: `ragstack status` shows it, `ragstack down` ends it."
+                    " A second one needs a folder of its own (--data-dir) and other ports"
                 )
             # A reader holds the lock too, but only while it reads.
             fcntl.flock(held, fcntl.LOCK_UN)
@@ -79,6 +80,17 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
 
 def read(file: Path) -> dict[str, Any] | None:
     """Read what the running stack publishes: only its process id while it starts; None if no stack is running."""
+    fields = _read(file)
+    return fields and {name: value for name, value in fields.items() if name != _DATA}
+
+
+def data_of(file: Path) -> Path | None:
+    """Return the data folder of the running stack; None if no stack is running, or the file is being written."""
+    fields = _read(file)
+    return Path(fields[_DATA]) if fields else None
+
+
+def _read(file: Path) -> dict[str, Any] | None:
     try:
         with file.open() as text:
             if _lock(text, fcntl.LOCK_SH):
@@ -89,7 +101,7 @@ def read(file: Path) -> dict[str, Any] | None:
     except ValueError:
         return {}  # the file is being written
     is_written = isinstance(fields, dict) and isinstance(fields.get("process_id"), int)
-    return {name: value for name, value in fields.items() if name != _DATA} if is_written else {}
+    return fields if is_written else {}
 
 
 def clean_up(file: Path) -> bool:

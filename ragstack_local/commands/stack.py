@@ -17,10 +17,11 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_local import display, running
 from ragstack_local.connection import NAMES, Project
 from ragstack_local.demo import run_demo
+from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
-from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.targets import StackTarget, local_settings, with_target
 
 STOP_SECONDS: Final = 30.0
@@ -93,7 +94,7 @@ def up(
     ports = (port, bedrock_port, answers_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
-        display.print_urls(stack.connection, options.data)
+        _print_place(stack, options)
         advise_on_embedding(options)
         program = display.program()
         display.console.print()
@@ -130,7 +131,7 @@ def demo(
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
-        display.print_urls(stack.connection, options.data)
+        _print_place(stack, options)
         if not once:
             display.console.print()
             display.console.print(f"Ask more:  {display.program()} chat   Stop the stack: Ctrl-C", soft_wrap=True)
@@ -189,6 +190,15 @@ def env(
         typer.echo(f"export {name}={shlex.quote(value)}")
 
 
+def _print_place(stack: RunningStack, options: StackOptions) -> None:
+    display.print_urls(stack.connection, options.data)
+    if stack.is_second:
+        variable = f"{DATA_VARIABLE}={shlex.quote(str(options.data))}"
+        display.console.print(
+            f"Commands use another local stack that is running. To use this one:  export {variable}", soft_wrap=True
+        )
+
+
 def advise_on_embedding(options: StackOptions) -> None:
     """Say what the default embedding lacks and how to get a model, at the first start on a data folder."""
     shown = options.data / "embedding-advice-shown"
@@ -225,7 +235,7 @@ def _options(
     answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
     port, bedrock_port, answers_port = ports
     return StackOptions(
-        data=(data_dir or project.data / "local").absolute(),
+        data=(data_dir or project.data / DEFAULT_DATA).absolute(),
         port=port,
         bedrock_port=bedrock_port,
         answers_port=answers_port,

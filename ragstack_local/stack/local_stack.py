@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +19,7 @@ from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_local import running
 from ragstack_local.connection import Connection, Project, local_environment
+from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, answers_environment, deploy
@@ -26,6 +27,9 @@ from ragstack_local.stack.processes import Child, held_interrupts, raised_interr
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
+DEFAULT_DATA: Final = "local"
+"""Below the project's folder of data."""
+
 START_SECONDS: Final = 60.0
 WATCH_SECONDS: Final = 0.5
 
@@ -66,6 +70,7 @@ class RunningStack:
 
     connection: Connection
     children: tuple[Child, ...]
+    is_second: bool  # commands use another stack that is running
 
     def watch(self) -> NoReturn:
         """Wait until interrupted.
@@ -91,7 +96,8 @@ def local_stack(
     with ExitStack() as cleanup:
         cleanup.enter_context(raised_interrupts())
         cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
-        announce = cleanup.enter_context(running.announcing(project.running, options.data))
+        place = _place(project, options.data)
+        announce = cleanup.enter_context(running.announcing(place, options.data))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
@@ -129,7 +135,21 @@ def local_stack(
             with step("The last run did not end cleanly: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
-        yield RunningStack(connection, (ministack, bedrock, answering))
+        yield RunningStack(connection, (ministack, bedrock, answering), is_second=place != project.running)
+
+
+def _place(project: Project, data: Path) -> Path:
+    """Return the file that records a stack: the project's; in a data folder of its own if another stack is there.
+
+    Raises:
+        StackError: A stack already uses the data folder.
+    """
+    own = replace(project, data=data).running
+    running.clean_up(own)
+    if running.read(own) is not None:
+        raise StackError(f"A local stack is running already in {data}: {DATA_VARIABLE}={data} `ragstack down` ends it")
+    other = running.data_of(project.running)
+    return project.running if other in (None, data) or data == project.data / DEFAULT_DATA else own
 
 
 def _require_free_ports(options: StackOptions) -> None:

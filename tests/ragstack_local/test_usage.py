@@ -18,6 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
+from ragstack_local import running
 from ragstack_local.cli import app
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child
@@ -117,6 +118,24 @@ def test_a_taken_port_is_named_with_its_option_before_anything_starts(
     assert_one_line(done, f"Port {taken_port} (")
     assert f"is in use: stop what listens there, or choose another with {option}" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_a_second_stack_is_recorded_in_a_data_folder_of_its_own(tmp_path: Path, taken_port: int) -> None:
+    """It gets as far as the ports."""
+    ports = [
+        str(part) for pair in zip(("--bedrock-port", "--answers-port"), free_ports(2), strict=True) for part in pair
+    ]
+
+    with running_stack(tmp_path, stack_at()), running.announcing(tmp_path / "used/running.json", tmp_path / "used"):
+        second = ragstack("up", "--port", str(taken_port), *ports, "--data-dir", "data", data=tmp_path)
+        default = ragstack("up", "--port", str(taken_port), *ports, data=tmp_path)
+        third = ragstack("up", "--port", str(taken_port), *ports, "--data-dir", "used", data=tmp_path)
+        left = ragstack("status", data=tmp_path)
+
+    assert_one_line(second, f"Port {taken_port} (MiniStack) is in use")
+    assert_one_line(default, "A second one needs a folder of its own (--data-dir) and other ports")
+    assert_one_line(third, f"A local stack is running already in {tmp_path / 'used'}")
+    assert "No local stack is running" not in left.stderr
 
 
 def test_one_port_for_both_servers_is_refused(tmp_path: Path) -> None:
