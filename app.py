@@ -6,6 +6,7 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.alarms import notify
+from infra.checks import check_region
 from infra.layers import LayerError
 from infra.options import OptionError, Options
 from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledge_base
@@ -14,6 +15,7 @@ from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledg
 def build(app: App, region: str | None = None) -> App:
     """Add the stacks that the app's context selects; *region* is None if it is not known."""
     options = Options.from_context(app.node.get_all_context())
+    check_region(options, region)
     storage = StorageStack(app, f"{options.prefix}Storage", options=options)
     knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket, region)
     path = IngestionStack(app, f"{options.prefix}Ingestion", storage, knowledge_base, options).path

@@ -164,8 +164,8 @@ class ContextValues(Settings):
     )
     web_adapter_layer: LayerArn | None = Field(
         None,
-        description="the Lambda Web Adapter for arm64, in partitions other than `aws`, or a copy of your own; by"
-        " default the layer that AWS publishes in each Region",
+        description="a Lambda Web Adapter for arm64 of your own, for partitions other than `aws` and for me-south-1,"
+        " where AWS publishes none; by default the layer that AWS publishes in each other Region",
     )
     vpc_subnet_ids: SubnetIds | None = Field(
         None,

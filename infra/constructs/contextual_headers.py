@@ -10,7 +10,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
-from infra.constructs.functions import PythonFunction
+from infra.constructs.python_function import PythonFunction
 from infra.options import Options
 from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 

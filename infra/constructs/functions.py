@@ -1,30 +1,26 @@
 """The functions: their settings, their permissions and their triggers."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge
 from infra.alarms import (
-    METRICS_NAMESPACE,
     own_metric,
     raise_alarm,
     watch_answers,
-    watch_function,
     watch_requests,
     watch_searches,
 )
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
+from infra.constructs.python_function import ARCHITECTURE, RUNTIME, PythonFunction
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import (
     DELETE,
@@ -40,12 +36,11 @@ from infra.constructs.storage import (
 )
 from infra.context_types import OFF
 from infra.engine import grant_model
-from infra.layers import ROOT, common_layer, dependencies_layer, extra_layer
+from infra.layers import extra_layer
 from infra.options import Auth, Options
 from infra.target import Target
 from ragstack_common.config import (
     JOBS_NOT_COMPLETE,
-    STACK,
     AnswerSettings,
     DocumentApiSettings,
     DocumentSettings,
@@ -57,10 +52,6 @@ from ragstack_common.config import (
 )
 from ragstack_common.registry.table import CATALOGUE, GATE, RATE, SNAPSHOT
 from ragstack_common.settings import Settings
-
-RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
-ARCHITECTURE: Final = lambda_.Architecture.ARM_64
-LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -81,16 +72,6 @@ WEB_ADAPTER_ENVIRONMENT: Final = {
     "AWS_LWA_READINESS_CHECK_PATH": "/health",
 }
 """Source: Lambda Web Adapter, environment variables."""
-
-NETWORK_INTERFACE_ACTIONS: Final = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
-)
-"""Source: Lambda developer guide, required IAM permissions for functions in a VPC."""
 
 DOCUMENTS_TIMEOUT_SECONDS: Final = 29
 """As long as API Gateway waits."""
@@ -150,92 +131,6 @@ class IngestionPath:
             "EVENT_BUS_NAME": self.bus.event_bus_name,
         }
         return {name: known[name] for name in settings.variables() if name in known}
-
-
-class PythonFunction(Construct):
-    """A function of ``lambdas/``, with the shared layers, logs, traces and alarms.
-
-    Attributes:
-        function: The function.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        consequence: str,
-        description: str,
-        folder: str,
-        memory_mb: int,
-        options: Options,
-        timeout_seconds: int,
-        settings: Sequence[type[Settings]] = (),
-        environment: Mapping[str, str] | None = None,
-        handler: str = "handler.handler",
-        layers: Sequence[lambda_.ILayerVersion] = (),
-        searches: bool = False,
-    ) -> None:
-        """Create the function.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            consequence: What the alarms say about a failure: one or more sentences.
-            description: The description of the function.
-            folder: Its folder in ``lambdas/``, which also names it in logs and metrics.
-            memory_mb: Its memory.
-            options: The deployer's choices.
-            timeout_seconds: Its timeout.
-            settings: The models of the settings that it reads; the deployer's choices for them become variables.
-            environment: The variables that only the stacks know.
-            handler: What Lambda calls, or starts.
-            layers: Layers that only this function has.
-            searches: Whether it searches: it gets the layers of engines and of the export of spans, and is in the VPC
-                that the deployer chose.
-        """
-        super().__init__(scope, construct_id)
-        log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
-        # Lambda's own managed policy would allow every log group of the account.
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        log_group.grant_write(role)
-        acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
-        self.function = lambda_.Function(
-            self,
-            "Function",
-            architecture=ARCHITECTURE,
-            code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=["__pycache__", "*.pyc"]),
-            description=description,
-            environment={
-                "LOG_LEVEL": "INFO",
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
-                "POWERTOOLS_SERVICE_NAME": folder,
-                STACK: options.prefix,
-                **_local_endpoints(options),
-                **(environment or {}),
-                **options.environment(*settings),
-            },
-            handler=handler,
-            layers=[*_shared_layers(Stack.of(self), options, with_engines=searches), *layers],
-            log_group=log_group,
-            memory_size=memory_mb,
-            role=role,
-            runtime=RUNTIME,
-            timeout=Duration.seconds(timeout_seconds),
-            tracing=lambda_.Tracing.ACTIVE,
-        )
-        if searches and options.vpc_subnet_ids and options.vpc_security_group_ids:
-            self._join(options.vpc_subnet_ids, options.vpc_security_group_ids)
-        watch_function(self, self.function, name=folder, consequence=consequence)
-
-    def _join(self, subnet_ids: Sequence[str], security_group_ids: Sequence[str]) -> None:
-        """Attach the function to subnets of a VPC."""
-        resource = self.function.node.default_child
-        assert isinstance(resource, lambda_.CfnFunction)
-        resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
-            subnet_ids=[*subnet_ids], security_group_ids=[*security_group_ids]
-        )
-        self.function.add_to_role_policy(iam.PolicyStatement(actions=[*NETWORK_INTERFACE_ACTIONS], resources=["*"]))
 
 
 def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
@@ -471,34 +366,3 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
         ),
     )
     return function
-
-
-def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.ILayerVersion]:
-    """Return the layers of *stack*. A version that another stack imports could never be replaced."""
-    assets = {
-        "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
-        "CommonLayer": common_layer(),
-    }
-    if with_engines:
-        assets |= {f"{name.title().replace('-', '')}Layer": path for name, path in options.extra_layers.items()}
-    layers: list[lambda_.ILayerVersion] = []
-    for construct_id, path in assets.items():
-        existing = stack.node.try_find_child(construct_id)
-        if not isinstance(existing, lambda_.LayerVersion):
-            existing = lambda_.LayerVersion(
-                stack,
-                construct_id,
-                code=lambda_.Code.from_asset(str(path)),
-                compatible_architectures=[ARCHITECTURE],
-                compatible_runtimes=[RUNTIME],
-            )
-        layers.append(existing)
-    return layers
-
-
-def _local_endpoints(options: Options) -> dict[str, str]:
-    """Send the unmodified clients to the local Bedrock. Source: botocore, service-specific endpoints."""
-    if options.bedrock_endpoint is None:
-        return {}
-    names = ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
-    return dict.fromkeys((f"AWS_ENDPOINT_URL_{name}" for name in names), options.bedrock_endpoint)

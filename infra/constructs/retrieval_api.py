@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import FAILURES, raise_alarm
-from infra.constructs.functions import LOG_RETENTION
+from infra.constructs.python_function import LOG_RETENTION
 from infra.options import ApiLogging, Auth, Options
 from infra.target import Target
 

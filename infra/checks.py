@@ -1,0 +1,78 @@
+"""What the stacks would fail on while they are deployed, found before the first of them is."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import botocore.session
+from botocore.exceptions import UnknownRegionError
+
+from infra.options import OptionError, Options
+from infra.target import Target
+
+MAX_VARIABLES_BYTES: Final = 4096
+"""Source: Lambda quotas, all environment variables of a function together."""
+
+SHORTEST_UNKNOWN_BYTES: Final = 10
+"""The shortest value that only a deployment knows is an id of Bedrock; URLs of queues have a hundred."""
+
+LARGE_BYTES: Final = 200
+"""Variables that an error names; the settings that most deployments have take less."""
+
+WITHOUT_WEB_ADAPTER: Final = frozenset({"me-south-1"})
+"""Regions of the partition ``aws`` that lack version 30 for arm64. The partition ``aws-cn`` has it for x86_64 alone,
+and the others lack it. Source: Lambda Web Adapter, Zip packages and its release pipeline."""
+
+
+def check_region(options: Options, region: str | None) -> None:
+    """Check that the Region has the layer that streams answers; None, a Region that is not known, passes.
+
+    Raises:
+        OptionError: It has none, and the deployer names no copy.
+    """
+    if region is None or options.target is Target.LOCAL or options.web_adapter_layer:
+        return
+    if _partition(region) != "aws" or region in WITHOUT_WEB_ADAPTER:
+        raise OptionError(
+            f"AWS publishes no Lambda Web Adapter for arm64 in {region}, which the function answers needs: publish its"
+            " layer there yourself and give its ARN as web_adapter_layer, or set AWS_REGION to another Region"
+        )
+
+
+def check_variables(function: str, variables: Mapping[str, Any]) -> None:
+    """Check the size of a function's environment. What only the deployment knows counts with the least it can have.
+
+    Args:
+        function: The function's name in messages.
+        variables: The resolved variables.
+
+    Raises:
+        OptionError: The environment is certainly too large; the message names its largest variables.
+    """
+    sizes = {name: len(name) + _least_bytes(value) for name, value in variables.items()}
+    if sum(sizes.values()) > MAX_VARIABLES_BYTES:
+        named = ", ".join(f"{name} ({size:,} bytes)" for name, size in sizes.items() if size >= LARGE_BYTES)
+        raise OptionError(
+            f"the environment of the function {function} has at least {sum(sizes.values()):,} bytes, and Lambda takes"
+            f" {MAX_VARIABLES_BYTES:,}: shorten its largest variables, {named}"
+        )
+
+
+def _least_bytes(value: Any) -> int:
+    """Return the least size of a value: its literal parts, and a little for each that CloudFormation fills in."""
+    if isinstance(value, str):
+        return len(value.encode())
+    match value:
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            joints = len(separator.encode()) * max(0, len(parts) - 1)
+            return joints + sum(len(part.encode()) if isinstance(part, str) else 1 for part in parts)
+        case dict():
+            return SHORTEST_UNKNOWN_BYTES
+    return len(json.dumps(value))
+
+
+def _partition(region: str) -> str:
+    try:
+        return str(botocore.session.get_session().get_partition_for_region(region))
+    except UnknownRegionError:
+        return "aws"
