@@ -87,8 +87,13 @@ def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[st
     """Return the description of a document in S3, and of its sidecar, for ingestion."""
     document: dict[str, Any] = {"dataSourceId": ds_id, "s3": {"uri": uri}}
     if sidecar_uri is not None:
-        document["metadata"] = {"type": "S3_LOCATION", "s3Location": {"uri": sidecar_uri}}
+        document["metadata"] = in_sidecar(sidecar_uri)
     return document
+
+
+def in_sidecar(uri: str) -> dict[str, Any]:
+    """Return the description of a document's attributes that are in a sidecar."""
+    return {"type": "S3_LOCATION", "s3Location": {"uri": uri}}
 
 
 def text_document(

@@ -19,6 +19,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,19 +27,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
 from ragstack_common.clients import agent_client
-from ragstack_common.documents import DocumentStatus, identifier_of, key_of, s3_identifier, to_request
+from ragstack_common.documents import DocumentStatus, identifier_of, in_sidecar, key_of, s3_identifier, to_request
 from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.objects import sidecar_of
 from ragstack_common.registry.coordination import CallRate
 from ragstack_common.retry import LOST, Backoff
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
+    from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
 
 DOCUMENTS_PER_CALL: Final = 10
 """Source: bedrock-agent, shapes KnowledgeBaseDocuments and DocumentIdentifiers. The quota page says 25."""
+
+HEADS_AT_ONCE: Final = 8
 
 STATUS_DELAY_SECONDS: Final = 2.0
 """How long to wait before the first status check of a new document. Source: specification 001."""
@@ -97,11 +102,17 @@ def ingest_documents_with_retry(
     client_token: str | None = None,
     documents_per_call: int = DOCUMENTS_PER_CALL,
     sleep: Callable[[float], None] = time.sleep,
+    s3_client: "S3Client | None" = None,
 ) -> dict[str, Any]:
     """Submit documents for direct ingestion.
 
     A document is ``{"dataSourceId": ds_id, "s3": {"uri": ...}}``, optionally with ``"metadata"`` in the service's
     form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
+
+    **Attributes.** Direct ingestion does not look for sidecars: a document that is submitted without ``"metadata"``
+    is indexed without attributes, and loses those that it had. With *s3_client*, the sidecar ``URI.metadata.json`` of
+    each S3 document without ``"metadata"`` is looked up (one HEAD for each), and submitted with it if it exists. That
+    needs ``s3:GetObject``, and ``s3:ListBucket`` so that S3 answers 404 and not 403 if there is none.
 
     Returns:
         ``documentDetails``: one entry for each document, in the order given, as the service answered. A document
@@ -111,7 +122,7 @@ def ingest_documents_with_retry(
         the service has none for direct ingestion.
 
     Raises:
-        ClientError: No document was accepted; the error of the first batch.
+        ClientError: No document was accepted: the error of the first batch, or of the search for a sidecar.
         InvalidDocumentError: A document has neither form, belongs to another data source, or is given twice with
             different metadata.
         ValueError: *max_retries* or *documents_per_call* is out of range.
@@ -122,6 +133,8 @@ def ingest_documents_with_retry(
     for identifier, request in zip(identifiers, requests, strict=True):
         if distinct.setdefault(key_of(identifier), request) != request:
             raise InvalidDocumentError(f"{key_of(identifier)} is given twice, with different metadata")
+    if s3_client is not None:
+        _add_sidecars(distinct, s3_client)
     submission = str(uuid.uuid4())
     LOGGER.info("submission %s: %d documents for data source %s", submission, len(requests), ds_id)
     agent = client or agent_client()
@@ -302,6 +315,20 @@ def in_one_line(error: Exception) -> str:
 def batched(items: Sequence[T], size: int = DOCUMENTS_PER_CALL) -> Iterator[Sequence[T]]:
     """Split a sequence into parts of at most *size* items."""
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _add_sidecars(requests: dict[str, Any], s3: "S3Client") -> None:
+    """Add the sidecars that exist to the requests of S3 documents without metadata, by URI."""
+    uris = [
+        uri
+        for uri, request in requests.items()
+        if "metadata" not in request and request["content"]["dataSourceType"] == "S3"
+    ]
+    with ThreadPoolExecutor(HEADS_AT_ONCE) as threads:
+        found = threads.map(lambda uri: sidecar_of(uri, s3), uris)
+        for uri, sidecar in zip(uris, found, strict=True):
+            if sidecar is not None:
+                requests[uri] = {**requests[uri], "metadata": in_sidecar(sidecar)}
 
 
 def _in_batches(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -10,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import batched
+from ragstack_common.ingestion.objects import unless_absent
 from ragstack_common.ingestion.sidecars import read_sidecar
 from ragstack_common.registry.records import Observation
 
@@ -23,9 +23,6 @@ THREADS: Final = 8
 
 BATCH: Final = 3 * THREADS
 """Documents between two looks at the clock: an invocation can get a hundred messages of fifty documents each."""
-
-_ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
-"""S3 answers with either when the newest version of an object is a delete marker."""
 
 
 class Observer:
@@ -58,7 +55,7 @@ class Observer:
         bucket, slash, key = uri.removeprefix("s3://").partition("/")
         if not (uri.startswith("s3://") and bucket and slash and key):
             raise InvalidDocumentError(f"{uri!r:.200} does not name an object: write s3://BUCKET/KEY")
-        document = _unless_absent(lambda: self._s3.head_object(Bucket=bucket, Key=key))
+        document = unless_absent(lambda: self._s3.head_object(Bucket=bucket, Key=key))
         if document is None:
             return Observation()
         size = document["ContentLength"]
@@ -81,7 +78,7 @@ class Observer:
 
     def _sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None]:
         """Return what an observation says about the sidecar, and why it cannot be used."""
-        found = _unless_absent(lambda: self._s3.get_object(Bucket=bucket, Key=key))
+        found = unless_absent(lambda: self._s3.get_object(Bucket=bucket, Key=key))
         if found is None:
             return {}, None
         observed = {
@@ -95,13 +92,3 @@ class Observer:
             return {**observed, "attributes": read_sidecar(body, self._vector_store)}, None
         except InvalidDocumentError as error:
             return observed, f"The sidecar cannot be used: {error}"
-
-
-def _unless_absent(read: Callable[[], Any]) -> Any | None:
-    """Return S3's response, or None if there is no such object."""
-    try:
-        return read()
-    except ClientError as error:
-        if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
-            return None
-        raise

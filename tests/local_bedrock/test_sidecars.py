@@ -4,12 +4,15 @@ import uuid
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from ragstack_common.config import OPENSEARCH_SERVERLESS
 from ragstack_common.config import S3_VECTORS as S3_VECTORS_STORE
 from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion import ingest_documents_with_retry
 from ragstack_common.ingestion.sidecars import read_sidecar
-from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, s3_document
+from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, Source, client, s3_document, s3_identifier
 from tests.support.sidecars import REFUSED, TAKEN
 
 SIDECARS = [body for body, _ in (*TAKEN.values(), *REFUSED.values())]
@@ -49,3 +52,37 @@ def expected(body: bytes, vector_store: str) -> str:
     except InvalidDocumentError:
         return "FAILED"
     return "INDEXED"
+
+
+def test_a_submission_keeps_the_attributes_of_documents_with_sidecars(
+    bedrock: Bedrock, s3_source: Source, s3: Any, bucket: str
+) -> None:
+    s3.put_object(Bucket=bucket, Key="leave.md", Body=b"Leave can be carried over.")
+    s3.put_object(Bucket=bucket, Key="leave.md.metadata.json", Body=b'{"metadataAttributes": {"topic": "leave"}}')
+    s3.put_object(Bucket=bucket, Key="plain.md", Body=b"Leave the building.")
+    keys = ["leave.md", "plain.md"]
+    uris = [f"s3://{bucket}/{key}" for key in keys]
+    place = (s3_source.knowledge_base_id, s3_source.id)
+    documents = [{"dataSourceId": s3_source.id, "s3": {"uri": uri}} for uri in uris]
+
+    def topics() -> dict[str, str | None]:
+        s3_source.settled(*(s3_identifier(bucket, key) for key in keys))
+        found = bedrock.search(s3_source.knowledge_base_id, "leave")
+        return {hit["location"]["s3Location"]["uri"]: hit["metadata"].get("topic") for hit in found}
+
+    ingest_documents_with_retry(*place, documents, client=bedrock.agent, s3_client=s3)
+    with_sidecars = topics()
+    ingest_documents_with_retry(*place, documents, client=bedrock.agent)
+
+    assert with_sidecars == dict(zip(uris, ["leave", None], strict=True))
+    assert topics() == dict.fromkeys(uris)
+
+
+def test_a_sidecar_that_cannot_be_looked_up_submits_nothing(s3: Any) -> None:
+    document = {"s3": {"uri": "s3://nobodys-bucket-of-this-test/a.md"}}
+    agent = client("bedrock-agent", "http://127.0.0.1:1")
+    with Stubber(s3) as stubbed:
+        stubbed.add_client_error("head_object", "403", http_status_code=403)
+
+        with pytest.raises(ClientError, match="403"):
+            ingest_documents_with_retry("KNOWLEDGEB", "DATASOURCE", [document], client=agent, s3_client=s3)

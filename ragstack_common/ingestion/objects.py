@@ -1,0 +1,32 @@
+"""Objects in the documents bucket that may be absent."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.documents import SIDECAR_SUFFIX
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+"""S3 answers with either when the newest version of an object is a delete marker."""
+
+
+def unless_absent(read: Callable[[], Any]) -> Any | None:
+    """Return S3's response, or None if there is no such object."""
+    try:
+        return read()
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
+            return None
+        raise
+
+
+def sidecar_of(uri: str, s3: "S3Client") -> str | None:
+    """Return the URI of a document's sidecar, or None if there is none."""
+    sidecar = uri + SIDECAR_SUFFIX
+    bucket, _, key = sidecar.removeprefix("s3://").partition("/")
+    return None if unless_absent(lambda: s3.head_object(Bucket=bucket, Key=key)) is None else sidecar
