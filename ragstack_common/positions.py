@@ -3,7 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
+
+from ragstack_common.sections import outline
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 """Bedrock's own key, for PDF."""
@@ -73,6 +76,41 @@ def section_of(path: Sequence[str]) -> str | None:
         if len(joined.encode()) <= LONGEST_SECTION:
             return joined
     return headings[-1].encode()[:LONGEST_SECTION].decode(errors="ignore") if headings else None
+
+
+def section_over(content: str, offsets: Sequence[int], section: str | None) -> str | None:
+    """Return the headings that are above all these offsets of a chunk, as :attr:`Position.section` has them.
+
+    A chunk's own section is that of its largest part. The headings within the chunk say where another part is. The
+    levels of headings before the chunk are not known, and taken to be consecutive.
+
+    Args:
+        content: The text of the chunk, in Markdown.
+        offsets: Where the words begin that are shown or quoted.
+        section: The chunk's own section; None is returned as it is.
+    """
+    found = outline(content)
+    if section is None or not found.starts or not offsets:
+        return section
+    first = found.places[0].headings[0][0] if found.places[0].headings else 1
+    own, is_before = section.split(SEPARATOR), True
+    outer = list(enumerate(own, start=1))
+    for place in found.places:
+        inside = [_plain(title) for title in place.path]
+        if inside and own[-len(inside) :] == inside:
+            above, level = own[: -len(inside)], place.headings[0][0]
+            outer, is_before = list(enumerate(above, start=level - len(above))), False
+            break
+    paths = []
+    for offset in offsets:
+        headings = found.place_at(offset).headings
+        if not headings and is_before:
+            paths.append(own)
+            continue
+        lowest = headings[0][0] if headings else first
+        paths.append([title for level, title in outer if level < lowest] + [_plain(title) for _, title in headings])
+    shared = takewhile(lambda titles: len(set(titles)) == 1, zip(*paths, strict=False))
+    return SEPARATOR.join(titles[0] for titles in shared) or None
 
 
 def _plain(heading: str) -> str:

@@ -56,10 +56,14 @@ class Outline:
         """The first heading."""
         return next((place.path[0] for place in (self.begin, *self.places) if place.headings), None)
 
+    def place_at(self, offset: int) -> Place:
+        """Return the place at an offset, below a heading that begins there."""
+        position = bisect_right(self.starts, offset)
+        return self.places[position - 1] if position else self.begin
+
     def path_at(self, offset: int) -> tuple[str, ...]:
         """Return the headings at an offset, outermost first, including one that begins there."""
-        position = bisect_right(self.starts, offset)
-        return (self.places[position - 1] if position else self.begin).path
+        return self.place_at(offset).path
 
     def path_within(self, start: int, end: int) -> tuple[str, ...]:
         """Return the headings of the largest part of a range, outermost first; of equal parts, of the first."""

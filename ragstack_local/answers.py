@@ -9,8 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from ragstack_common.positions import SEPARATOR
-from ragstack_common.sections import outline
+from ragstack_common.positions import SEPARATOR, section_over
 from ragstack_local import display
 from ragstack_local.api_client import DONE
 from ragstack_local.display import console, counted, print_indented
@@ -110,19 +109,21 @@ def print_stream(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]
 def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
     """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
     for source in sources:
-        number, title = f"[{source['number']}]", _title(source)
-        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), _place(source, title)
+        number, title, content = f"[{source['number']}]", _title(source), source["content"]
+        words, start = excerpt(content, question)
+        section = source["section"] if source["quoted"] else section_over(content, [start], source["section"])
+        headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
+        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), place_of(source, headings)
         console.print()
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
         # A location is never wrapped: users copy it.
         console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
-        content = source["content"]
         quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
         for text in dict.fromkeys(quoted):
             shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
             print_indented(NUMBER_INDENT, (f"“{shown}”", "green"))
         if not quoted:
-            print_indented(NUMBER_INDENT, (excerpt(content, question), "dim"))
+            print_indented(NUMBER_INDENT, (words, "dim"))
 
 
 def _title(source: Mapping[str, Any]) -> str:
@@ -130,15 +131,6 @@ def _title(source: Mapping[str, Any]) -> str:
     title, separator, _ = (source["section"] or "").partition(SEPARATOR)
     known = (source["context"] or "").partition("\n")[0] or (title if separator else "")
     return known or PurePosixPath(source["source"] or "(no source)").name
-
-
-def _place(source: Mapping[str, Any], title: str) -> str:
-    """Return where in the document the quoted words are: the page, and the headings that are above all of them."""
-    paths = [outline(source["content"]).path_at(part["start"]) for part in source["quoted"]]
-    headings = (source["section"] or "").split(SEPARATOR)
-    if any(paths):
-        headings = [name for name in paths[0] if all(name in path for path in paths)]
-    return place_of({**source, "section": SEPARATOR.join(name for name in headings if name != title)})
 
 
 def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from ragstack_common.positions import Position
+from ragstack_common.positions import Position, section_over
 from ragstack_local.display import console, counted, print_indented
 
 EXCERPT_WORDS: Final = 36
@@ -23,6 +23,9 @@ _HINTS: Final = {
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
+
+
+_WORD: Final = re.compile(r"\S+")
 
 
 def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> None:
@@ -44,13 +47,14 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
         if attributes and not is_one_line:
             print_indented(RESULT_INDENT, (attributes.plain, "dim"))
-        context = place_of(result) or " · ".join((result.get("context") or "").splitlines())
+        words, place = _excerpt_and_place(result, query)
+        context = place or " · ".join((result.get("context") or "").splitlines())
         if context:
             print_indented(RESULT_INDENT, (context, "italic"))
-        print_indented(RESULT_INDENT, excerpt(result["content"], query))
+        print_indented(RESULT_INDENT, words)
         for passage in (result.get("passages") or [])[1:passages]:
-            place = place_of(passage)
-            print_indented(PASSAGE_INDENT, (place and f"{place}: ", "italic"), excerpt(passage["content"], query))
+            words, place = _excerpt_and_place(passage, query)
+            print_indented(PASSAGE_INDENT, (place and f"{place}: ", "italic"), words)
     _print_search(answer)
 
 
@@ -63,9 +67,14 @@ def _print_best(answer: Mapping[str, Any]) -> None:
         console.print(f"Nothing reaches the minimum (best relevance: {best:.2f}).", style="yellow")
 
 
-def place_of(passage: Mapping[str, Any]) -> str:
+def place_of(passage: Mapping[str, Any], section: str | None) -> str:
     """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
-    return str(Position(*(passage.get(name) for name in ("page", "last_page", "sheet", "section"))))
+    return str(Position(passage.get("page"), passage.get("last_page"), passage.get("sheet"), section))
+
+
+def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
+    words, start = excerpt(passage["content"], query)
+    return words, place_of(passage, section_over(passage["content"], [start], passage.get("section")))
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:
@@ -105,9 +114,14 @@ def print_incomplete(answer: Mapping[str, Any]) -> None:
                 console.print(f"  {part['name']}: {part['error']}", style="yellow")
 
 
-def excerpt(text: str, query: str) -> str:
-    """Return the passage, in whole words and without Markdown marks, that has most words of the query."""
-    words = _MARKS.sub(" ", text).split()
+def excerpt(text: str, query: str) -> tuple[str, int]:
+    """Return the passage, in whole words and without Markdown marks, that has most words of the query.
+
+    Returns:
+        The passage, and the offset in the text of the part that has them.
+    """
+    matches = list(_WORD.finditer(_MARKS.sub(lambda mark: " " * len(mark[0]), text)))
+    words = [match[0] for match in matches]
     wanted = {_bare(word) for word in query.split()}
     hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
     before = EXCERPT_WORDS // 4
@@ -116,7 +130,8 @@ def excerpt(text: str, query: str) -> str:
     best = max(range(len(words)), key=lambda first: (sum(hits[first : first + scored]), first)) if any(hits) else 0
     start = max(0, best - before)
     cut = " ".join(words[start : start + EXCERPT_WORDS])
-    return ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
+    shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
+    return shown, matches[best].start() if matches else 0
 
 
 def _bare(word: str) -> str:

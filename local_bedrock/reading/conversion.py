@@ -32,6 +32,13 @@ _UNKNOWN: Final = "\ufffe"
 """PDFium's character for a hyphen at the end of a line, and for glyphs without a character."""
 
 _HYPHENATION: Final = re.compile(f"(?<=[^\\W\\d_]){_UNKNOWN}(?=[^\\W\\d_])")
+_HEADER_ROW: Final = re.compile(r"^\|.*\|(?=\n\|(?: *-+ *\|)+$)", re.MULTILINE)
+_NO_HEADER: Final = re.compile(r"(?<=\|) Unnamed: \d+ (?=\|)")
+"""What pandas calls a column whose first cell is empty."""
+
+_EMPTY: Final = re.compile(r"(?<=\|) NaN (?=\|)")
+"""What pandas calls an empty cell."""
+
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]")
 
 
@@ -188,7 +195,9 @@ def _office(data: bytes, file_format: str, memory_limit: int, processor_seconds:
             warnings.catch_warnings(action="ignore"),
         ):
             charset = "utf-8" if _is_utf8(data) else None
-            result = converter.convert(io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=charset))
+            stream = StreamInfo(extension=f".{file_format}", charset=charset)
+            # Of links, only the text: addresses are noise for searches and quotations.
+            result = converter.convert(io.BytesIO(data), stream, strip=["a"])
     except Exception as error:
         errors = _chain(error)
         # libxml2 reports it in a syntax error.
@@ -196,7 +205,10 @@ def _office(data: bytes, file_format: str, memory_limit: int, processor_seconds:
             raise MemoryError from error
         raise UnreadableDocument(_explained(errors, file_format)) from None
     # Plain strings: pickling a title that is a node would pickle the whole parsed page.
-    return str(result.markdown), str(result.title) if result.title else None
+    text = str(result.markdown)
+    if file_format in formats.WITH_SHEETS:
+        text = _EMPTY.sub(" ", _HEADER_ROW.sub(lambda row: _NO_HEADER.sub(" ", row[0]), text))
+    return text, str(result.title) if result.title else None
 
 
 def _whole(text: str) -> str:

@@ -30,7 +30,7 @@ class Source(_Form):
     page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
     last_page: int | None = None
     sheet: str | None = None
-    section: str | None = None
+    section: str | None = Field(default=None, description="The headings above what is quoted, else of the largest part")
     score: float
     relevance: float | None = None
     cited: bool = Field(default=False, description="Whether the answer cites it")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ragstack_common.answering.answer import (
@@ -32,7 +32,7 @@ from ragstack_common.config import AnswerSettings
 from ragstack_common.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.error_responses import redacted
 from ragstack_common.errors import GenerationTimeoutError
-from ragstack_common.positions import Position
+from ragstack_common.positions import Position, section_over
 from ragstack_common.retrieval import SearchOutcome
 from ragstack_common.retrieval.models import UNNAMED_SOURCE
 
@@ -230,7 +230,9 @@ class Answering:
 
 
 def _source(passage: Passage, verifier: Verifier) -> Source:
-    chunk = passage.chunk
+    chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
+    position = Position.of(chunk.metadata)
+    section = section_over(chunk.content, [part.start for part in quoted], position.section)
     return Source(
         number=passage.number,
         content=chunk.content,
@@ -238,9 +240,9 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
         location=chunk.location or {},
         context=chunk.context,
         metadata=chunk.public_metadata,
-        **asdict(Position.of(chunk.metadata)),
+        **asdict(replace(position, section=section)),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
         cited=passage.number in verifier.cited,
-        quoted=verifier.quoted.get(passage.number, []),
+        quoted=quoted,
     )

@@ -17,7 +17,7 @@ from ragstack_common.retrieval.engines.chroma.collection import INDEX, get_or_cr
 from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
 from ragstack_common.retrieval.engines.chroma.search import header_of
 from ragstack_common.retrieval.engines.chroma.store import close_client, open_folder, translated_errors
-from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
+from ragstack_local.collections.documents import BUILT_AS, Piece, Plan, pieces_of, read
 from ragstack_local.uploads import LocalFile
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _update(
         below_unread = tuple(f"{key}/" for key in unread)
         for source in sorted(built.keys() - present):
             if source.startswith(f"{folder_name}/") and not source.startswith(below_unread):
-                collection.delete(where={"$and": [{"source": source}, {"corpus": plan.corpus}]})
+                collection.delete(where={"$and": [{"source": source}, {BUILT_AS: plan.corpus}]})
                 report.files["removed"] += 1
                 done("removed")
     for key, reason in unread.items():
@@ -147,7 +147,7 @@ def _bring(
         _add(collection, pieces, embedding)
         outcome = "updated" if built.chunks else "added"
     for old in built.chunks.keys() - {content.fingerprint}:
-        collection.delete(where={"$and": [{"source": file.key}, {"corpus": plan.corpus}, {"file_hash": old}]})
+        collection.delete(where={"$and": [{"source": file.key}, {BUILT_AS: plan.corpus}, {"file_hash": old}]})
     return outcome
 
 
@@ -166,7 +166,7 @@ def _add(collection: "Collection", pieces: Sequence[Piece], embedding: Embedding
 
 def _built(collection: "Collection", corpus: str) -> dict[str, _Built]:
     found: dict[str, _Built] = defaultdict(_Built)
-    for metadata in _metadata(collection, {"corpus": corpus}):
+    for metadata in _metadata(collection, {BUILT_AS: corpus}):
         entry, fingerprint = found[str(metadata.get("source"))], str(metadata.get("file_hash"))
         entry.chunks[fingerprint] += 1
         entry.whole[fingerprint] = int(metadata.get("chunk_count") or 0)

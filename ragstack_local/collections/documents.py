@@ -16,6 +16,9 @@ from ragstack_local.uploads import LocalFile
 NO_VERSION: Final = "current"
 """The version of files whose path has none."""
 
+BUILT_AS: Final = "built_as"
+"""The plan's corpus, by which a later build finds the chunks of a file, whatever corpus its sidecar sets."""
+
 LARGEST_FILE: Final = formats.LARGEST_DOCUMENT
 
 _VERSION: Final = re.compile(r"(?:^|/)[vV](\d+(?:\.\d+)*)(?=/)")
@@ -26,9 +29,9 @@ class Plan:
     """How files become chunks.
 
     Attributes:
-        corpus: Label of every chunk.
+        corpus: Of files whose sidecar sets none.
         embedding: Name of the embedding.
-        version: Of every file; None takes it from the path, as in ``docs/v3/intro.md``.
+        version: Of files whose sidecar sets none; None takes it from the path, as in ``docs/v3/intro.md``.
         chunk_size: Maximum characters of a chunk.
         chunk_overlap: Maximum characters that a chunk repeats from the previous one.
         embedding_choice: The embedding as ``--embedding`` takes it.
@@ -95,12 +98,13 @@ def pieces_of(file: LocalFile, content: Content, plan: Plan, parser: Parser) -> 
     title = parsed.title or headings.title or PurePosixPath(name).stem
     cut = list(windows(parsed.text, plan.chunk_size, plan.chunk_overlap))
     common = {
+        "version": plan.version or version_of(file.key) or NO_VERSION,
+        "corpus": plan.corpus,
         **_attributes(file, content),
+        BUILT_AS: plan.corpus,
         "path": file.key,
         "source": file.key,
         "file_name": name,
-        "version": plan.version or version_of(file.key) or NO_VERSION,
-        "corpus": plan.corpus,
         "file_hash": content.fingerprint,
         "chunk_count": len(cut),
     }

@@ -29,12 +29,14 @@ def build(
         Path | None, typer.Option(help="Folder of the database. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
     ] = None,
     corpus: Annotated[
-        str | None, typer.Option(callback=not_blank, help="Label of every chunk. Default: the folder's name.")
+        str | None,
+        typer.Option(callback=not_blank, help="Corpus of files whose sidecar sets none. Default: the folder's name."),
     ] = None,
     version: Annotated[
         str | None,
         typer.Option(
-            callback=not_blank, help="Version of every file. Default: from the path, such as 3 of docs/v3/intro.md."
+            callback=not_blank,
+            help="Version of files whose sidecar sets none. Default: from the path, such as 3 of docs/v3/intro.md.",
         ),
     ] = None,
     embedding: Annotated[

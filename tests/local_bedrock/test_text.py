@@ -1,5 +1,8 @@
 """Decoding and formats, without a server."""
 
+import io
+
+import openpyxl
 import pytest
 
 from local_bedrock.reading import conversion, formats
@@ -96,3 +99,32 @@ def test_a_pdf_without_text_that_can_be_read_says_why(data: bytes, reason: str) 
 
 def test_a_pdf_that_only_its_owner_may_change_is_read() -> None:
     assert parsed_pdf(protected(b"")).text.strip() == "secret"
+
+
+def converted(data: bytes, file_format: str) -> str:
+    parser = Parser()
+    try:
+        return parser.parse(data, file_format).text
+    finally:
+        parser.close()
+
+
+def test_links_of_html_keep_their_text_and_not_their_addresses() -> None:
+    page = b'<p>See the <a href="https://intranet.example/a_b?id=7" title="T">leave policy</a>, <a href="/x"></a>twice.'
+
+    assert converted(page, "html") == "See the leave policy, twice."
+
+
+def test_empty_cells_of_a_sheet_are_empty() -> None:
+    book, written = openpyxl.Workbook(), io.BytesIO()
+    for row in (["Price list", None, None], ["Unnamed: 1", "a", 7], ["Unnamed: 2", None, 8]):
+        book.active.append(row)
+    book.save(written)
+
+    assert converted(written.getvalue(), "xlsx").splitlines() == [
+        "## Sheet",
+        "| Price list | | |",
+        "| --- | --- | --- |",
+        "| Unnamed: 1 | a | 7 |",
+        "| Unnamed: 2 | | 8 |",
+    ]

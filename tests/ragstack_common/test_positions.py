@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.positions import LONGEST_SECTION, SEPARATOR, Position, section_of
+from ragstack_common.positions import LONGEST_SECTION, SEPARATOR, Position, section_of, section_over
 
 PAGE = "x-amz-bedrock-kb-document-page-number"
 
@@ -59,3 +59,37 @@ def test_a_long_section_loses_its_outer_headings_first(path: list[str]) -> None:
     assert section is not None
     assert len(section.encode()) <= LONGEST_SECTION
     assert SEPARATOR.join(headings).endswith(section) or headings[-1].startswith(section)
+
+
+CHUNK = (
+    "Tell your manager before ten.\n\n"
+    "### Certificates\n\nFrom the sixth day.\n\n"
+    "## Parental leave\n\nTwenty weeks at full pay, in up to three blocks.\n\n"
+    "### Pay\n\nMonthly.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "words", "expected"),
+    [
+        ("Leave > Parental leave", ["Twenty"], "Leave > Parental leave"),
+        ("Leave > Parental leave", ["Monthly"], "Leave > Parental leave > Pay"),
+        ("Leave > Parental leave", ["Twenty", "Monthly"], "Leave > Parental leave"),
+        ("Leave > Parental leave", ["sixth"], "Leave > Certificates"),
+        ("Leave > Sick leave > Certificates", ["sixth"], "Leave > Sick leave > Certificates"),
+        ("Leave > Sick leave > Certificates", ["Twenty"], "Leave > Parental leave"),
+        ("Leave > Sick leave", ["Tell"], "Leave > Sick leave"),
+        ("Leave > Sick leave", ["Twenty"], "Leave > Parental leave"),
+        ("Leave > Sick leave", ["Tell", "Twenty"], "Leave"),
+        ("Leave > Parental leave", ["Tell"], "Leave"),
+        ("Parental leave", ["Tell"], None),
+        ("Leave > Sick leave", [], "Leave > Sick leave"),
+        (None, ["Twenty"], None),
+    ],
+)
+def test_a_section_is_that_of_the_words_quoted(section: str | None, words: list[str], expected: str | None) -> None:
+    assert section_over(CHUNK, [CHUNK.index(word) for word in words], section) == expected
+
+
+def test_a_chunk_without_headings_has_its_own_section() -> None:
+    assert section_over("Twenty weeks.", [0], "Leave > Parental leave") == "Leave > Parental leave"

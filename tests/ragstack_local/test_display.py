@@ -84,7 +84,7 @@ def test_a_result_says_where_it_is_in_its_document(
 ) -> None:
     results.print_results(answer(result(**passage)), "leave")
 
-    assert results.place_of(passage) == place
+    assert results.place_of(passage, passage.get("section")) == place
     assert place in shown(capsys)
 
 
@@ -104,7 +104,7 @@ def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
     words = ["filler"] * 200
     words[position] = "(Parking,"
 
-    cut = results.excerpt(" ".join(words), "Where is PARKING?")
+    cut, _ = results.excerpt(" ".join(words), "Where is PARKING?")
 
     assert "(Parking," in cut
     assert len(cut.split()) <= 38
@@ -113,7 +113,7 @@ def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
 def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
 
-    cut = results.excerpt(text, "parking Zürich office")
+    cut, _ = results.excerpt(text, "parking Zürich office")
 
     assert cut.startswith("… filler")
     assert "parking at the Zürich office" in cut
@@ -263,4 +263,4 @@ def test_a_table_shows_every_word_at_every_width(
     ],
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
-    assert results.excerpt(text, "nothing of it") == cut
+    assert results.excerpt(text, "nothing of it")[0] == cut

@@ -125,6 +125,23 @@ def test_another_corpus_stands_beside_the_first(run: Callable[..., Report], base
         assert len(found.retrieve("note", 20, filters={"corpus": "other", "file_name": "note.txt"})) == 1
 
 
+def test_a_sidecar_has_precedence_over_the_corpus_and_version_of_a_build(
+    run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
+) -> None:
+    sidecar = folder / "v2/leave.md.metadata.json"
+    sidecar.write_text('{"metadataAttributes": {"corpus": "people", "version": "2026", "file_hash": "mine"}}')
+    first, second = run(), run()
+    (found,) = {(each["corpus"], each["version"]) for each in chunks(base()).values() if "leave" in each["source"]}
+    (folder / "v2/leave.md").unlink()
+    sidecar.unlink()
+
+    third = run()
+
+    assert found == ("people", "2026")
+    assert (first.files, second.files, third.files) == ({"added": 3}, {"unchanged": 3}, {"unchanged": 2, "removed": 1})
+    assert base().get_versions() == ["10", "current"]
+
+
 def test_what_an_interrupted_run_left_is_finished(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answering.answer import Answerer, CitedText, Sentence, Usage
+from ragstack_common.answering.answer import Answerer, Sentence, Usage
 from ragstack_common.answering.models import NO_ANSWER
 from ragstack_common.api.search_models import SliceSummary
 from ragstack_local import answers
@@ -135,18 +135,17 @@ def test_what_there_is_to_know_about_an_answer_is_said(
     assert remark in [line.strip() for line in done.stdout.splitlines()]
 
 
-def test_the_place_of_a_source_is_the_section_of_everything_it_is_quoted_for(stack: Path, api: Api) -> None:
-    content = "# Reach API\n\n## Limits\n\nOne key may make 600 requests.\n\n### Pages\n\nA page has 100 readings.\n"
-    content += "\n## Prices\n\nA request costs one cent."
-    shown = []
-    for quoted in (["One key", "A page"], ["One key", "A request"]):
-        parts = [CitedText(start=content.index(words), end=content.index(words) + 20) for words in quoted]
-        source = SOURCES[0].model_copy(update={"content": content, "quoted": parts, "page": None})
-        api.will_stream(*events(response(sources=[source])))
-        (line,) = [each for each in ragstack("ask", QUESTION, data=stack).stdout.splitlines() if "s3://" in each]
-        shown.append(line.strip())
+def test_the_place_of_an_unquoted_source_is_the_section_of_the_words_shown(stack: Path, api: Api) -> None:
+    content = (
+        "A page has 100 readings.\n\n## Limits\n\nOne key may make 600 requests.\n\n## Prices\n\nOne cent. " + "x " * 40
+    )
+    source = SOURCES[0].model_copy(update={"content": content, "quoted": [], "page": None, "section": "Reach > Prices"})
+    api.will_stream(*events(response(sources=[source])))
 
-    assert shown == ["s3://b/limits.md  Limits", "s3://b/limits.md"]
+    done = ragstack("ask", "How many requests may one key make?", data=stack)
+
+    (line,) = [each.strip() for each in done.stdout.splitlines() if "s3://" in each]
+    assert line.endswith("limits.md  Reach > Limits")
 
 
 def test_nothing_found_in_a_corpus_brings_the_command_that_lists_them(stack: Path, api: Api) -> None:
