@@ -105,15 +105,16 @@ class BalancedBackend(Wrapper):
         corpus = searched[0] if is_one_corpus else ALL_CORPORA
         describe_span({"corpus_filter": corpus, "large_retrieval_size": candidates})
         start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
-        deeper = replace(
+        deeper = narrowed(
             request,
+            self._only(corpus),  # so that no other corpus is inferred from the query
             top_k=min(MAX_TOP_K, candidates * len(searched)),
             min_score=None,
             min_relevance=None,
             documents=min(candidates, request.documents_wanted),
             corpus_filter=None,
         )
-        only = {name: self._only(name) for name in searched}
+        only = {name: None if name == corpus else self._only(name) for name in searched}
         # How far a filter is trusted depends on all corpora, so slices are searched over all of them.
         around = self.backend.around(lambda inner: _Corpora(inner, only, candidates, seconds))
         with inner_deadline(seconds):  # slices may be searched in two rounds

@@ -24,6 +24,7 @@ from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
 from ragstack_common.retrieval.federated import FederatedBackend
+from ragstack_common.retrieval.inference import Vocabulary
 from ragstack_common.retrieval.models import SearchOutcome, SliceReport
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.rerank.chunks import LexicalChunkReranker
@@ -358,3 +359,19 @@ def test_without_a_filter_the_reports_have_the_names_of_the_corpora(corpora: Seq
     outcome = search(BalancedBackend(MultiSliceBackend(library()), corpora))
 
     assert [part.name for part in outcome.parts] == names
+
+
+def test_another_corpus_is_not_inferred_within_one() -> None:
+    async def vocabulary() -> Vocabulary:
+        return Vocabulary({"corpus": {"Amcor": 2, "Boeing": 2}}, 4)
+
+    store = Store(*(chunk(f"earnings {n}", 0.5, corpus) for corpus in ("Amcor", "Boeing") for n in range(2)))
+    balanced = BalancedBackend(MultiSliceBackend(store, vocabulary=vocabulary), ["Amcor", "Boeing"])
+    question = "What did Amcor earn?"
+
+    everything = search(balanced, question, infer_filter=True)
+    within = search(balanced, question, "Boeing", infer_filter=True)
+
+    assert everything.inferred is not None
+    assert within.inferred is None
+    assert [part.name for part in within.parts] == ["Boeing"]

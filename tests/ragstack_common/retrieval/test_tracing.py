@@ -255,7 +255,9 @@ def test_the_retriever_tool_shows_the_five_attributes(heard: Spans, tmp_path: Pa
     tool = RetrieverTool(RetrieverSettings({"library": collection}))
 
     async def run() -> None:
-        await tool.run({"texts": [SECRET, "tribunal"], "top_k": 4, "partition_name": "nz"})
+        await tool.run(
+            {"collection_name": "library", "texts": [SECRET, "tribunal"], "top_k": 4, "partition_name": "nz"}
+        )
         await tool.close()
 
     asyncio.run(run())
