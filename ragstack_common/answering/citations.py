@@ -8,12 +8,12 @@ from typing import Final
 
 from ragstack_common.answering.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
 from ragstack_common.answering.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
+from ragstack_common.answering.marks import OUTER_MARKS, quotations_in
 from ragstack_common.answering.models import CLOSEST_PASSAGES, NO_ANSWER, Passage
-from ragstack_common.answering.quotations import Haystack, is_checked, quotations_in
+from ragstack_common.answering.quotations import Haystack, is_checked
 from ragstack_common.answering.sentences import SentenceReader, Span
 
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
-_OUTER_MARKS: Final = "\"'“”„«»‹›「」『』‘’‚ \t"  # noqa: RUF001
 
 
 class Verifier:
@@ -73,7 +73,8 @@ class Verifier:
             is_bare = not (sentence.citations or sentence.quotations)
             introduces = is_bare and sentence.text.endswith((":", "：")) and next_is_supported  # noqa: RUF001 - full-width
             refuses = is_bare and position == 0 and self.no_answer
-            unsupported = sentence.unsupported and not (is_heading or introduces or refuses)
+            claims_nothing = is_heading and all(quotation.source for quotation in sentence.quotations)
+            unsupported = sentence.unsupported and not (claims_nothing or introduces or refuses)
             if not is_heading:
                 next_is_supported = not unsupported
             found.append(sentence.model_copy(update={"unsupported": unsupported}))
@@ -115,7 +116,7 @@ class Verifier:
         citations = numbers_in(span.text)
         text = without_markers(span.text).strip()
         quotations: list[Quotation] = []
-        for quoted, required in _quoted(span, text):
+        for quoted, required in self._quoted(span, text, citations):
             found = self._haystack.find(quoted, citations)
             if found is None and not required:
                 continue
@@ -134,21 +135,24 @@ class Verifier:
             quotations=quotations,
         )
 
+    def _quoted(self, span: Span, text: str, citations: Sequence[int]) -> list[tuple[str, bool]]:
+        """Return the quotations of a sentence, and whether each must occur in a passage.
 
-def _quoted(span: Span, text: str) -> list[tuple[str, bool]]:
-    """Return the quotations of a sentence, and whether each must occur in a passage.
-
-    A short one is looked up only if it is the whole sentence.
-    """
-    if span.kind == "code":
-        code = _FENCES.sub("", span.text)
-        return [(code, True)] if is_checked(code) else []
-    spans, _ = quotations_in(text)
-    if span.kind == "quotation" and not spans:
-        return [(text, True)] if is_checked(text) else []
-    found = [text[start + 1 : end - 1].strip() for start, end in spans]
-    return [
-        (quotation, is_checked(quotation))
-        for quotation in found
-        if is_checked(quotation) or quotation == text.strip(_OUTER_MARKS)
-    ]
+        A short one is looked up only if it is the whole sentence. A line of a block quotation is one quotation,
+        unless it consists of several and of words between them.
+        """
+        if span.kind == "code":
+            code = _FENCES.sub("", span.text)
+            return [(code, True)] if is_checked(code) else []
+        spans, _ = quotations_in(text)
+        if span.kind == "quotation" and is_checked(text) and (not spans or self._haystack.find(text, citations)):
+            return [(text, True)]
+        found = [quoted.text.strip() for quoted in spans]
+        if span.kind == "quotation":
+            edges = [0, *(edge for quoted in spans for edge in (quoted.start, quoted.end)), len(text)]
+            found += [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        return [
+            (quotation, is_checked(quotation))
+            for quotation in found
+            if is_checked(quotation) or quotation == text.strip(OUTER_MARKS + " \t")
+        ]

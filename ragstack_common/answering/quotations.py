@@ -1,150 +1,93 @@
-"""Find quotations in a text, and find quoted words in the passages that a model received."""
+"""Find quoted words in the passages that a model received.
+
+A quotation is verified if its words, numbers, punctuation and symbols are a run of those of one passage: see
+docs/adr/0017.
+"""
+
+# ruff: noqa: RUF001, SIM905 - words and punctuation of many languages
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Self
+from itertools import islice
+from typing import Final, NamedTuple
 
 from ragstack_common.answering.answer import CitedText
+from ragstack_common.answering.characters import SYMBOL, is_dense
 from ragstack_common.answering.models import Passage
-
-LONGEST_QUOTATION: Final = 1000
-"""Characters; an opening mark that is not closed by then is no quotation."""
+from ragstack_common.answering.tokens import Tokens
+from ragstack_common.answering.visible import literal, readings
 
 LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20
 LEAST_DENSE_CHARACTERS: Final = 10
 """Of a script without spaces, such as Japanese. A shorter text in quotation marks may be a term, a title or irony: it
-supports nothing, and is never missing."""
+supports nothing, and is never missing. One with a number is always checked."""
 
-MOST_OCCURRENCES: Final = 50
-"""Occurrences within words that are tried, so that no source makes the search slow."""
+MOST_PARTS: Final = 10
+"""Parts of a quotation with omissions; one with more is not found."""
 
-_STRAIGHT: Final = re.compile(r'(?<=\S)"(?!\w)')
-_CLOSING: Final = {
-    '"': _STRAIGHT,
-    "'": re.compile(r"(?<=\S)'(?!\w)"),
-    "“": re.compile("”"),
-    "”": re.compile("”"),
-    "„": re.compile("[“”]"),
-    "«": re.compile("»"),
-    "»": re.compile("«"),
-    "‹": re.compile("›"),  # noqa: RUF001
-    "「": re.compile("」"),
-    "『": re.compile("』"),
-    "‘": re.compile(r"’(?!\w)"),  # noqa: RUF001
-    "‚": re.compile("[‘’]"),  # noqa: RUF001
-}
-_OPENING: Final = re.compile(r'(?<!\w)"(?=\S)|[“„«»‹「『]|(?<!\w)[”‘‚\'](?=\w)')  # noqa: RUF001
-CLOSING_MARKS: Final = "\"'”“’‘»«›」』"  # noqa: RUF001
-"""Marks that may follow the end of a sentence."""
+MOST_CONTINUATIONS: Final = 5
+"""Places that are tried for a part after an omission."""
 
-_OMISSION: Final = re.compile(r"\s*(?:\[\s*(?:\.{3}|…)\s*\]|\(\s*(?:\.{3}|…)\s*\)|\.{3,}|…)\s*")
-_EDGES: Final = " \t\n.,;:!?。，；：！？"  # noqa: RUF001
-_IGNORED: Final = re.compile(
-    r"""[\s*_\\\u00ad\u200b-\u200f\ufeff"'“”„«»‹›「」『』‘’‚`´′″]+"""  # noqa: RUF001
+_OMISSION: Final = re.compile(r"\[\s{0,3}(?:\.{3}|…)\s{0,3}\]|\(\s{0,3}(?:\.{3}|…)\s{0,3}\)|\.{3,}|…")
+_EDGES: Final = frozenset(".,;:…。，；：、،؛।|-")
+"""Punctuation at the beginning and end that a writer may add or leave out. Question marks are not in it."""
+
+_CHANGED_CASE: Final = re.compile(r"\[([^\W\d_])\](?=[^\W\d_])")
+_SUBSTITUTE: Final = re.compile(r"\[([^\W\d_]+(?:[ -][^\W\d_]+){0,4})\]")
+_PRONOUNS: Final = frozenset(
+    (
+        "it its he him his she her they them their theirs this that these those we us our you your i me my"
+        " er sie es ihn ihm ihr ihre ihren ihrer dies diese dieser dieses das wir uns unser ich"
+        " il elle ils elles ce cela ceci lui leur leurs nous vous on él ella ello ellos ellas esto esta este eso"
+        " ele ela eles elas isto isso lei loro questo questa он она оно они его её их им это эта этот эти"
+    ).split()
 )
-"""White space, invisible characters, emphasis, and quotation marks, which change inside other ones."""
-
-_UNSPACED: Final = r"\u0e00-\u1aff\u3040-\uabff\uf900-\ufaff"
-_DENSE: Final = re.compile(f"[{_UNSPACED}]")
-_LETTER: Final = rf"[^\W_{_UNSPACED}]"
-"""A letter or digit of a script that separates words by spaces."""
-
-_HYPHEN: Final = "[-\u2010\u2011]"
-_IN_NUMBER: Final = r"\d[.,:]\d"
-_WORD_BEFORE: Final = re.compile(rf"(?:{_LETTER}{_HYPHEN}?{_LETTER}|{_IN_NUMBER})\Z")
-_WORD_AFTER: Final = re.compile(rf"{_LETTER}(?:{_HYPHEN}|['’])?{_LETTER}|{_IN_NUMBER}")  # noqa: RUF001
-
-_EQUAL: Final = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"[": "(", "]": ")"})  # noqa: RUF001
-
-
-def quotations_in(text: str, *, complete: bool = True) -> tuple[list[tuple[int, int]], int]:
-    """Find the quotations in a line.
-
-    Args:
-        text: The line.
-        complete: Whether the line ends with the text; otherwise a quotation may be closed later.
-
-    Returns:
-        The spans of the quotations with their marks; and where the part begins that the next piece may change.
-    """
-    spans: list[tuple[int, int]] = []
-    searched: dict[str, int] = {}
-    at = 0
-    while opening := _OPENING.search(text, at):
-        begin = opening.end()
-        if not complete and begin == len(text):
-            return spans, opening.start()
-        # An earlier opening mark found none up to here: 100 kB of unclosed ones take 0.5 s, and took 4.6.
-        start = max(begin, searched.get(opening[0], 0))
-        closing = _CLOSING[opening[0]].search(text, start, begin + LONGEST_QUOTATION)
-        if closing is None:
-            searched[opening[0]] = begin + LONGEST_QUOTATION
-        undecided = closing.end() == len(text) if closing else len(text) - begin < LONGEST_QUOTATION
-        if undecided and not complete:
-            return spans, opening.start()
-        if closing:
-            spans.append((opening.start(), closing.end()))
-        at = closing.end() if closing else begin
-    return spans, len(text)
+"""Words that a substitution in brackets may stand for."""
 
 
 def is_checked(quotation: str) -> bool:
-    """Whether a text in quotation marks is long enough to be taken for a quotation."""
+    """Whether a text in quotation marks is taken for a quotation: it is long enough, or has a number."""
     words = quotation.split()
-    least = LEAST_DENSE_CHARACTERS if len(words) == 1 and _DENSE.search(quotation) else LEAST_CHARACTERS
-    return len(words) >= LEAST_WORDS or len(quotation) >= least
+    least = LEAST_DENSE_CHARACTERS if len(words) == 1 and any(map(is_dense, quotation)) else LEAST_CHARACTERS
+    return len(words) >= LEAST_WORDS or len(quotation) >= least or any(map(str.isdigit, quotation))
 
 
-@dataclass(frozen=True)
-class _Searchable:
-    """A text in which quotations are looked up.
+class _Part(NamedTuple):
+    """A part of a quotation without omissions.
 
     Attributes:
-        original: The text.
-        text: As it is compared: without white space, emphasis and quotation marks, with one kind of dashes.
-        spans: For each character of *text*, where it begins and ends in the original.
+        joined: Its tokens, as :class:`Tokens` joins them.
+        texts: The different tokens.
     """
 
-    original: str
-    text: str
-    spans: Sequence[tuple[int, int]]
+    joined: str
+    texts: frozenset[str]
 
-    @classmethod
-    def of(cls, original: str) -> Self:
-        """Prepare a text."""
-        compared_to = [
-            (character, span) for span in _clusters(original) for character in _compared(original[slice(*span)])
-        ]
-        return cls(original, "".join(character for character, _ in compared_to), [span for _, span in compared_to])
 
-    def find(self, parts: Sequence[str]) -> list[CitedText] | None:
-        """Return where the parts occur, one after the other, as whole words; None if they don't."""
-        found, at = [], 0
-        for part in parts:
-            start = at - 1
-            for _ in range(MOST_OCCURRENCES):
-                start = self.text.find(part, start + 1)
-                if start < 0 or self._are_words(start, start + len(part)):
-                    break
-            else:
-                return None
-            if start < 0:
-                return None
-            at = start + len(part)
-            found.append(CitedText(start=self.spans[start][0], end=self.spans[at - 1][1]))
-        return found
+class _Searchable:
+    """A text in which quotations are looked up, in each of its readings."""
 
-    def _are_words(self, start: int, end: int) -> bool:
-        """Whether no word or number continues: "we can" is not in "we can't", nor "at most 1" in "at most 1,500"."""
-        begin, stop = self.spans[start][0], self.spans[end - 1][1]
-        return not (
-            _WORD_BEFORE.search(self.original, max(0, begin - 2), begin + 1)
-            or _WORD_AFTER.match(self.original, stop - 1)
-        )
+    def __init__(self, original: str) -> None:
+        self.original = original
+        self._readings = [Tokens.of(reading) for reading in readings(original)]
+
+    def find(self, quotation: str) -> list[CitedText] | None:
+        """Return where a quotation occurs; None if it doesn't."""
+        ways = _ways(quotation)
+        for tokens in self._readings:
+            for parts in ways:
+                if all(part.texts <= tokens.vocabulary for part in parts) and (
+                    runs := _runs(tokens, parts, self.original)
+                ):
+                    return [CitedText(start=tokens.starts[begin], end=tokens.ends[end - 1]) for begin, end in runs]
+        return None
+
+    def pronouns(self) -> list[str]:
+        """Return the pronouns that occur."""
+        words = {word for tokens in self._readings for word in tokens.vocabulary}
+        return sorted(word for word in words if word.casefold() in _PRONOUNS)
 
 
 class Haystack:
@@ -158,56 +101,111 @@ class Haystack:
     def find(self, quotation: str, cited: Iterable[int]) -> tuple[int, list[CitedText]] | None:
         """Find a quotation in one passage, preferably a cited one.
 
-        An omission (...) divides it into parts, which must occur in this order.
-
         Returns:
             The passage's number, and the characters; none if only the headings above the passage contain it.
         """
-        ways = list(_compared_parts(quotation))
         order = dict.fromkeys([*cited, *self._passages])
+        written = list(dict.fromkeys([quotation, *_cases(quotation)]))
         for number in order:
-            for parts in ways:
-                found = self._content(number).find(parts)
-                if found is not None:
+            for variant in written:
+                if (found := self._content(number).find(variant)) is not None:
                     return number, found
         for number in order:
-            if any(self._context(number).find(parts) is not None for parts in ways):
+            if any(self._context(number).find(variant) is not None for variant in written):
                 return number, []
+        for number in order if _substitute(quotation) else ():
+            if found := self._substituted(number, quotation):
+                return number, found
+        return None
+
+    def _substituted(self, number: int, quotation: str) -> list[CitedText] | None:
+        """Find a quotation with words in brackets in the place of a pronoun; they must occur before it."""
+        substitute = _substitute(quotation)
+        assert substitute is not None
+        content, context = self._content(number), self._context(number).original
+        for pronoun in content.pronouns():
+            replaced = quotation[: substitute.start()] + pronoun + quotation[substitute.end() :]
+            found = content.find(replaced)
+            if found and _mentions(f"{context}\n{content.original[: found[0].end]}", substitute[1]):
+                return found
         return None
 
     def _content(self, number: int) -> _Searchable:
-        # Only when needed: the median of an answer on the guides of AWS is 36 ms, and was 68 with every passage.
+        # Only when needed: most quotations are in the passage that is cited.
         if number not in self._contents:
-            self._contents[number] = _Searchable.of(self._passages[number].content)
+            self._contents[number] = _Searchable(self._passages[number].content)
         return self._contents[number]
 
     def _context(self, number: int) -> _Searchable:
         if number not in self._contexts:
-            self._contexts[number] = _Searchable.of(self._passages[number].context or "")
+            self._contexts[number] = _Searchable(self._passages[number].context or "")
         return self._contexts[number]
 
 
-def _compared_parts(quotation: str) -> Iterator[list[str]]:
-    """Yield the parts of a quotation, first as they are, then without punctuation that the writer may have added."""
-    written = _OMISSION.split(quotation)
-    for parts in (written, [part.strip(_EDGES) for part in written]):
-        if wanted := [part for part in map(compared, parts) if part]:
-            yield wanted
+def _runs(tokens: Tokens, parts: Sequence[_Part], original: str) -> list[tuple[int, int]] | None:
+    """Return where the parts of a quotation occur one after the other, each as its text means it."""
+    first, *rest = parts
+    for run in tokens.runs(first.joined):
+        if not tokens.is_quotable(*run):
+            continue
+        found = [run]
+        for part in rest:
+            later = islice(tokens.runs(part.joined, found[-1][1]), MOST_CONTINUATIONS)
+            following = (one for one in later if _may_follow(tokens, found[-1], one, original))
+            if (continuation := next(following, None)) is None:
+                break
+            found.append(continuation)
+        else:
+            return found
+    return None
 
 
-def compared(text: str) -> str:
-    """Return a text as quotations are compared."""
-    return _IGNORED.sub("", unicodedata.normalize("NFKC", text).translate(_EQUAL))
+def _may_follow(tokens: Tokens, one: tuple[int, int], other: tuple[int, int], original: str) -> bool:
+    """Whether what is between two runs may be left out."""
+    if not tokens.is_quotable(*other):
+        return False
+    if tokens.are_clauses(*one) and tokens.are_clauses(*other) and not tokens.negates(one[1], other[0]):
+        return True
+    return tokens.are_rows(original, one, other)
 
 
-_compared: Final = lru_cache(4096)(compared)
-"""For single characters, most of which come again."""
+@lru_cache(64)
+def _ways(quotation: str) -> list[list[_Part]]:
+    """Return the ways in which a quotation can be read: as written or rendered, with or without omissions.
+
+    Punctuation at its ends may be the writer's own.
+    """
+    found: dict[tuple[str, ...], list[_Part]] = {}
+    for reading in readings(quotation):
+        for texts in ([reading.text], _OMISSION.split(reading.text)):
+            tokens = [one for one in (Tokens.of(literal(text)) for text in texts) if one.kinds]
+            for strip in (False, True):
+                parts = [part for one in tokens if (part := _part(one, strip=strip)).joined]
+                if 0 < len(parts) <= MOST_PARTS:
+                    found.setdefault(tuple(part.joined for part in parts), parts)
+    return list(found.values())
 
 
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the span of each character with the combining characters after it, which are normalised together."""
-    start = 0
-    for end in range(1, len(text) + 1):
-        if end == len(text) or not unicodedata.combining(text[end]):
-            yield start, end
-            start = end
+def _part(tokens: Tokens, *, strip: bool) -> _Part:
+    begin, end = 0, len(tokens.texts)
+    while strip and end > begin and tokens.texts[end - 1] in _EDGES:
+        end -= 1
+    while strip and begin < end and tokens.texts[begin] in _EDGES and tokens.kinds[begin] != SYMBOL:
+        begin += 1
+    return _Part(tokens.joined(begin, end), frozenset(tokens.texts[begin:end]))
+
+
+def _cases(quotation: str) -> Iterator[str]:
+    """Yield a quotation in which letters in brackets have the other case: "[t]he fee" quotes "The fee"."""
+    if _CHANGED_CASE.search(quotation):
+        yield _CHANGED_CASE.sub(lambda found: found[1].swapcase(), quotation)
+
+
+def _substitute(quotation: str) -> re.Match[str] | None:
+    """Return the words in brackets of a quotation, if it has one such place."""
+    found = list(islice(_SUBSTITUTE.finditer(quotation), 2))
+    return found[0] if len(found) == 1 else None
+
+
+def _mentions(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None

@@ -1,11 +1,12 @@
 """Divide an answer that arrives piece by piece into sentences, headings, table rows and blocks of code."""
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ragstack_common.answering.markers import MARKERS
-from ragstack_common.answering.quotations import CLOSING_MARKS, quotations_in
+from ragstack_common.answering.marks import CLOSING_MARKS, OUTER_MARKS, quotations_in
 
 LONGEST_SENTENCE: Final = 2000
 """Characters; a longer text without an end is divided at a space."""
@@ -26,8 +27,8 @@ _CITED: Final = rf"(?:[ \t]*{MARKERS})*+"
 _END: Final = re.compile(
     rf"[.!?…؟।]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[。！？]++[{CLOSING_MARKS})]*+{_CITED}"  # noqa: RUF001 - full-width
 )
-_NEXT: Final = re.compile(r"""[\s"'“„«»‹「『‘‚(\[*_]*+(.)""")  # noqa: RUF001
-_QUOTED: Final = re.compile(r"""\s["“„«»‹「『]""")  # noqa: RUF001
+_NEXT: Final = re.compile(rf"[\s{OUTER_MARKS}(\[*_]*+(.)")
+_QUOTED: Final = re.compile(rf"\s(?:<q|[{OUTER_MARKS}])", re.IGNORECASE)
 _MARKED: Final = re.compile(rf"{MARKERS}\Z")
 """What lets a sentence begin in lower case, which is otherwise a sign of an abbreviation: a quotation, and a marker
 before the end of the previous sentence."""
@@ -222,16 +223,19 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
         return end
     too_long = len(line) == WINDOW
     known = ended or too_long
-    quotations, undecided = quotations_in(line, complete=known)
-    for mark in _END.finditer(line, begin):
+    ends = list(_END.finditer(line, begin))
+    quotations, undecided = quotations_in(line, complete=known) if ends else ([], 0)
+    starts = [quoted.start for quoted in quotations]
+    for mark in ends:
         if mark.end() > undecided:
             break
         following = _NEXT.match(line, mark.end())
         if following is None or (not known and following.end() + LONGEST_MONTH > len(line)):
             break
         # A closing mark may also open the next quotation.
-        end = min([mark.end(), *(start for start, _ in quotations if start > mark.start())])
-        within = any(start < end < stop for start, stop in quotations)
+        end = min([mark.end(), *starts[bisect_right(starts, mark.start()) :][:1]])
+        before = quotations[: bisect_left(starts, end)][-1:]
+        within = any(end < quoted.end for quoted in before)
         if not within and _is_end(line, mark, following):
             return end
     if ended:

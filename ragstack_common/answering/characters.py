@@ -1,0 +1,134 @@
+"""Classes of characters: what belongs to a word, to a number, to the space between them, or to nothing.
+
+A text is translated to a string of classes of the same length, in which regular expressions find words: those of the
+standard library don't know combining marks, without which words of Hindi and Thai fall apart.
+"""
+
+# ruff: noqa: RUF001 - look-alikes of letters, digits, quotation marks and dashes are the subject
+
+import re
+import unicodedata
+from typing import Final
+
+UPPER: Final = "U"
+"""A letter that may begin a sentence: upper case, or of a script without cases."""
+
+LETTER: Final = "L"
+MARK: Final = "M"
+DIGIT: Final = "D"
+SMALL_DIGIT: Final = "S"
+"""A superscript, a subscript, a fraction, or another number that is not a decimal digit."""
+
+DENSE: Final = "C"
+"""A character of a script without spaces between words, such as Chinese, Japanese and Thai."""
+
+NUMERAL: Final = "N"
+"""A Chinese or Japanese numeral."""
+
+SPACE: Final = " "
+IGNORED: Final = "I"
+QUOTATION: Final = '"'
+APOSTROPHE: Final = "'"
+HYPHEN: Final = "-"
+ELLIPSIS: Final = "E"
+SYMBOL: Final = "X"
+"""A symbol that changes the word or number that it touches, such as % or <."""
+
+PUNCTUATION: Final = "P"
+BREAK: Final = "B"
+
+DIVIDER: Final = "\ufdd0"
+"""Stands for markup inside of a word. Unicode reserves the code point for internal use."""
+
+QUOTATION_MARKS: Final = '"“”„‟«»‹›‘‚‛「」『』﹁﹂﹃﹄｢｣《》〈〉〝〞〟＂❝❞❛❜'
+_OWN: Final = {
+    DIVIDER: BREAK,
+    **dict.fromkeys(QUOTATION_MARKS, QUOTATION),
+    **dict.fromkeys("'’＇ʼ", APOSTROPHE),
+    **dict.fromkeys("-‐‑‒–−﹣－", HYPHEN),
+    **dict.fromkeys("〇零一二三四五六七八九十百千万萬亿億兆两兩廿卅壱弐参", NUMERAL),
+    **dict.fromkeys("%‰‱*#\\^~%＊＃＼′″‴℃℉№", SYMBOL),
+    **{character: character for character in ".,:/&@\n"},
+    **dict(zip("．，：／＆＠", ".,:/&@", strict=True)),
+    "％": SYMBOL,
+    "…": ELLIPSIS,
+    "|": PUNCTUATION,
+    "_": LETTER,
+}
+_DENSE: Final = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005-\u3006\u3040-\u312f\u31a0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff]"
+)
+_INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Variation selectors and fillers. Format characters have a category of their own."""
+
+_RAISED: Final = ("<super>", "<sub>", "<fraction>", "<circle>", "<square>")
+"""Compatibility decompositions that change what a reader sees: 20¹ is not 201."""
+
+
+class _Classes(dict[int, str]):
+    """The class of each character, by code point."""
+
+    def __missing__(self, code_point: int) -> str:
+        self[code_point] = found = _class_of(chr(code_point))
+        return found
+
+
+def _class_of(character: str) -> str:
+    if own := _OWN.get(character):
+        return own
+    if character.isspace():
+        return SPACE
+    category = unicodedata.category(character)
+    if category in ("Cf", "Cc", "Cs") or _INVISIBLE.match(character):
+        return IGNORED
+    if category[0] == "M":
+        return MARK
+    if category == "Nd":
+        return DIGIT
+    if category == "No" or (category[0] == "L" and unicodedata.decomposition(character).startswith(_RAISED[:2])):
+        return SMALL_DIGIT
+    if category[0] == "L" or category == "Nl":
+        return DENSE if _DENSE.match(character) else LETTER if category == "Ll" else UPPER
+    return SYMBOL if category in ("Sc", "Sm", "Sk") or character == "°" else PUNCTUATION
+
+
+class _Folded(dict[int, str]):
+    """Each character as it is compared, by code point."""
+
+    def __missing__(self, code_point: int) -> str:
+        character = chr(code_point)
+        decomposed = unicodedata.decomposition(character)
+        found = character
+        if decomposed.startswith("<") and not decomposed.startswith(_RAISED):
+            compatible = unicodedata.normalize("NFKC", character)
+            found = character if " " in compatible else compatible
+        self[code_point] = found
+        return found
+
+
+_CLASSES: Final = _Classes()
+_FOLDED: Final = _Folded(
+    {**dict.fromkeys(map(ord, "-‐‑‒–—―−﹣－"), "-"), **dict.fromkeys(map(ord, "'’＇ʼ"), "'")}
+    | dict.fromkeys(map(ord, "[［"), "(")
+    | dict.fromkeys(map(ord, "]］"), ")")
+)
+
+
+def classes(text: str) -> str:
+    """Return the class of each character."""
+    return text.translate(_CLASSES)
+
+
+def folded(text: str) -> str:
+    """Return a text as it is compared: composed, with one form of full-width letters, ligatures, dashes and brackets.
+
+    Superscripts, subscripts and fractions stay. Brackets count as parentheses, because prompts replace some of them.
+    """
+    return unicodedata.normalize("NFC", text.translate(_FOLDED))
+
+
+def is_dense(character: str) -> bool:
+    """Whether a character belongs to a script without spaces between words."""
+    return bool(character) and _CLASSES[ord(character)] in (DENSE, NUMERAL)
