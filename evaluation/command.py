@@ -307,6 +307,7 @@ def _relevance(
     if calibrate is not None:
         relevance_table.write_calibration(calibrate, table.calibration)
         display.console.print(f"Settings for a deployment:  {calibrate} (relevance_calibration)", soft_wrap=True)
+        display.console.print(f"Deploy them:  npx cdk deploy --all --context settings={calibrate}", soft_wrap=True)
 
 
 def tune(

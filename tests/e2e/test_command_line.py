@@ -125,6 +125,22 @@ def test_reconcile_compares_everything_and_shows_the_report(stack: LocalStack, h
     assert report["compared"]["documents"] >= len(list(handbook.rglob("*.md")))
 
 
+def test_doctor_takes_a_probe_through_the_whole_stack(stack: LocalStack) -> None:
+    done = stack.run("doctor", "--json")
+
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {check["name"]: check["status"] for check in report["checks"]}
+    del found["dead letters"]  # other tests leave some
+    assert [*found.items()] == [
+        *(("permissions", "ok"), ("knowledge base", "ok"), ("alarms", "ok"), ("api", "ok")),
+        *(("upload", "ok"), ("search", "ok"), ("answer", "ok"), ("relevance", "ok"), ("clean-up", "ok")),
+    ]
+    assert report["healthy"]
+    listed = stack.request("GET", "/api/documents")[1]["documents"]
+    assert not [each for each in listed if each["key"].startswith("ragstack-doctor/")]
+
+
 def test_a_second_stack_in_the_same_place_is_refused_whatever_its_ports(stack: LocalStack) -> None:
     port, bedrock_port, answers_port = free_ports(3)
     ports = ("--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port)

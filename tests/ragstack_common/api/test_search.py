@@ -66,6 +66,25 @@ def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: R
     assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "answerable"),
+    [
+        ("How late may trains leave?", "The last trains leave at midnight.", True),
+        ("How late may trains leave?", "Der letzte Zug fährt um Mitternacht.", None),
+        ("How late may trains leave?", "The train.", None),
+        ("?", "The last trains leave at midnight.", None),
+    ],
+)
+def test_without_a_calibration_words_say_what_is_answerable(
+    retrieve: Retrieve, searches: AwsService, query: str, text: str, answerable: bool | None
+) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/train.md", 0.9, text=text)))
+
+    _, body = retrieve({"query": query})
+
+    assert (body["answerable"], body["best_relevance"]) == (answerable, None)
+
+
 def test_without_a_calibration_nothing_is_said_about_relevance_and_a_minimum_is_a_bad_request(
     retrieve: Retrieve, searches: AwsService
 ) -> None:

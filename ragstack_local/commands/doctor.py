@@ -1,0 +1,339 @@
+"""``ragstack doctor``: check that a stack works, with one document that is removed afterwards."""
+
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.text import Text
+
+from ragstack_common.errors import RagStackError
+from ragstack_local import display
+from ragstack_local.targets import FAILED, AsJson, Target, with_target
+
+if TYPE_CHECKING:
+    from ragstack_local.api_client import ApiClient
+    from ragstack_local.connection import Connection
+    from ragstack_local.documents import ApiDocuments
+
+ATTRIBUTE: Final = "ragstack-doctor"
+"""The probe's attribute, by which a search finds it among any number of documents."""
+
+FINDABLE_SECONDS: Final = 60.0
+"""How long a document may be INDEXED before a search finds it; about a second is usual."""
+
+POLL_SECONDS: Final = 1.0
+
+ERRORS: Final = (RagStackError, ClientError, BotoCoreError, OSError)
+
+Status = Literal["ok", "warning", "failed", "skipped"]
+STYLES: Final[dict[Status, str]] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
+
+API_ADVICE: Final = "The log of the function query says why; with auth=iam, the caller needs execute-api:Invoke"
+
+CALIBRATE: Final = (
+    "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval questions.csv"
+    " --engine aws.json --table relevance --calibrate settings.json` (docs/DEPLOYMENT.md#calibrate-relevance)"
+)
+
+
+class CheckError(Exception):
+    """A check found something wrong; the message says what."""
+
+    def __init__(self, message: str, status: Status = "failed") -> None:
+        super().__init__(message)
+        self.status: Status = status
+
+
+@dataclass
+class Check:
+    """The outcome of one check: what was found, and what to do about it."""
+
+    name: str
+    status: Status = "ok"
+    found: str = ""
+    advice: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Checks:
+    """Runs checks, and shows each as soon as it has ended."""
+
+    show: Callable[[Check], None]
+    done: list[Check] = field(default_factory=list)
+
+    @property
+    def are_healthy(self) -> bool:
+        """Whether none failed."""
+        return all(check.status != "failed" for check in self.done)
+
+    def run(self, name: str, work: Callable[[], str], advice: str) -> bool:
+        """Run a check, which returns what it found; an error makes it fail. Returns whether it did not."""
+        check, start = Check(name), time.monotonic()
+        try:
+            check.found = work()
+        except CheckError as error:
+            check.status, check.found, check.advice = error.status, str(error), advice
+        except ERRORS as error:
+            check.status, check.found, check.advice = "failed", " ".join(str(error).split()), advice
+        check.seconds = round(time.monotonic() - start, 1)
+        self._end(check)
+        return check.status != "failed"
+
+    def skip(self, why: str, *names: str) -> None:
+        """Report checks that could not be run."""
+        for name in names:
+            self._end(Check(name, "skipped", why))
+
+    def _end(self, check: Check) -> None:
+        self.done.append(check)
+        self.show(check)
+
+
+@with_target
+def doctor(
+    target: Target,
+    timeout: Annotated[float, typer.Option(help="Seconds that the probe may take to be indexed.", min=1)] = 300.0,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a stack works: upload a small document, find it, ask about it, and delete it.
+
+    Also its permissions, knowledge base, alarms and dead letters, unless only an API is named. A check ends as ok,
+    warning, failed or skipped; the exit code is 3 if one failed.
+
+    Example:  ragstack doctor
+
+    After a deployment:  ragstack doctor --aws
+    """
+    checks = Checks(show=(lambda _check: None) if as_json else _print)
+    connection = None if target.is_api else target.connect()
+    api = target.api()
+    if connection is None:
+        checks.skip("only an API is named", "permissions", "knowledge base", "alarms", "dead letters")
+    else:
+        _check_stack(checks, connection, target.stack_prefix)
+    if checks.run("api", lambda: _health(api), API_ADVICE):
+        _check_documents(checks, api, connection, timeout)
+    else:
+        checks.skip("the API does not answer", "upload", "search", "answer", "clean-up")
+    if as_json:
+        shown = [asdict(check) for check in checks.done]
+        display.print_json({"healthy": checks.are_healthy, "api_url": api.api_url, "checks": shown})
+    if not checks.are_healthy:
+        raise typer.Exit(FAILED)
+
+
+def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
+    checks.run(
+        "permissions",
+        lambda: _permissions(connection),
+        "Commands with --aws need these actions (docs/DEPLOYMENT.md#permissions); searches and questions need only"
+        " execute-api:Invoke",
+    )
+    checks.run(
+        "knowledge base",
+        lambda: _knowledge_base(connection),
+        "Deploy again in a Region that has Amazon Bedrock Knowledge Bases and S3 Vectors, with access to the embedding"
+        " model",
+    )
+    checks.run("alarms", lambda: _alarms(connection, prefix), "The description of each alarm says what to do")
+    checks.run("dead letters", lambda: _dead_letters(connection), "`ragstack failures` lists what failed, and why")
+
+
+def _check_documents(checks: Checks, api: "ApiClient", connection: "Connection | None", timeout: float) -> None:
+    """Take a probe through upload, search, answer and deletion."""
+    from ragstack_local.documents import ApiDocuments  # noqa: PLC0415 - help does without
+
+    token = secrets.token_hex(6)
+    documents = ApiDocuments(api, {ATTRIBUTE: token})
+    chosen = {"metadata_filter": {ATTRIBUTE: {"$eq": token}}, "filter_mode": "strict"}
+    key = f"ragstack-doctor/{token}.md"
+    try:
+        if not checks.run(
+            "upload",
+            lambda: _upload(documents, key, token, timeout),
+            "`ragstack failures` and the logs of the functions ingestion and ingestion_status say why",
+        ):
+            checks.skip("the probe is not indexed", "search", "answer")
+        elif not checks.run("search", lambda: _search(api, chosen, token), "The log of the function query says why"):
+            checks.skip("the probe is not found", "answer")
+        else:
+            checks.run(
+                "answer",
+                lambda: _answer(api, chosen, token),
+                "The log of the function answers says why; with ANSWER_MODEL, this Region may lack access to the model",
+            )
+            checks.run("relevance", lambda: _relevance(api, chosen, token), CALIBRATE)
+    finally:
+        checks.run(
+            "clean-up", lambda: _delete(documents, connection, key, timeout), f"Delete it: `ragstack delete {key}`"
+        )
+
+
+def _permissions(connection: "Connection") -> str:
+    from ragstack_common.registry.table import document_id, document_key  # noqa: PLC0415 - help does without
+
+    calls: dict[str, Callable[[], Any]] = {
+        "s3:ListBucket": lambda: connection.client("s3").list_objects_v2(Bucket=connection.bucket, MaxKeys=1),
+        "sqs:GetQueueAttributes": lambda: _depth(connection, connection.queue_url),
+        "dynamodb:GetItem": lambda: connection.client("dynamodb").get_item(
+            TableName=connection.registry_table, Key=document_key(document_id("s3://probe"))
+        ),
+        "bedrock:GetKnowledgeBase": lambda: _status_of_knowledge_base(connection),
+    }
+    missing = []
+    for action, call in calls.items():
+        try:
+            call()
+        except (ClientError, BotoCoreError) as error:
+            missing.append(f"{action} ({' '.join(str(error).split()):.200})")
+    if missing:
+        raise CheckError(f"Refused: {'; '.join(missing)}", "warning")
+    return f"May call {', '.join(calls)}"
+
+
+def _status_of_knowledge_base(connection: "Connection") -> str:
+    agent = connection.client("bedrock-agent")
+    return str(agent.get_knowledge_base(knowledgeBaseId=connection.knowledge_base_id)["knowledgeBase"]["status"])
+
+
+def _knowledge_base(connection: "Connection") -> str:
+    agent = connection.client("bedrock-agent")
+    ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
+    status = _status_of_knowledge_base(connection)
+    source = agent.get_data_source(**ids)["dataSource"]["status"]
+    found = f"{ids['knowledgeBaseId']} is {status}, its data source {source}, in {agent.meta.region_name}"
+    if (status, source) != ("ACTIVE", "AVAILABLE"):
+        raise CheckError(found)
+    return found
+
+
+def _alarms(connection: "Connection", prefix: str) -> str:
+    pages = connection.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
+    alarms = [alarm for page in pages for alarm in page["MetricAlarms"]]
+    if not alarms:
+        raise CheckError(f"There is no alarm whose name begins with {prefix}")
+    ringing = [alarm["AlarmName"] for alarm in alarms if alarm["StateValue"] == "ALARM"]
+    if ringing:
+        raise CheckError(f"In alarm: {', '.join(ringing)}", "warning")
+    silent = [alarm for alarm in alarms if not alarm.get("AlarmActions")]
+    if silent and not connection.is_local:
+        raise CheckError(
+            f"{len(silent)} of {len(alarms)} alarms notify nobody: deploy with --context alarm_email=ADDRESS", "warning"
+        )
+    return f"{len(alarms)} alarms, none of them in alarm"
+
+
+def _depth(connection: "Connection", url: str) -> int:
+    name = "ApproximateNumberOfMessages"
+    answer = connection.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    return int(answer["Attributes"][name])
+
+
+def _dead_letters(connection: "Connection") -> str:
+    if number := _depth(connection, connection.dead_letter_queue_url):
+        raise CheckError(f"{number:,} messages could not be processed", "warning")
+    return "None"
+
+
+def _health(api: "ApiClient") -> str:
+    api.request("GET", "/health", "status")
+    return api.api_url
+
+
+def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:
+    from ragstack_local.bucket import NotUploaded  # noqa: PLC0415 - help does without
+    from ragstack_local.uploads import LocalFile  # noqa: PLC0415
+
+    with _probe(token) as path:
+        ((_, uri, result),) = documents.upload([LocalFile(path, key)], force=True)
+    if uri is None or isinstance(result, NotUploaded):
+        raise CheckError(f"The probe was not uploaded: {getattr(result, 'reason', result)}")
+    status = documents.follow({uri: result}, lambda _statuses: None, timeout)[uri]
+    if status != "INDEXED":
+        raise CheckError(f"{uri} is {status} after {timeout:g} s at most: {status.reason or 'no reason was given'}")
+    return f"{uri} is INDEXED"
+
+
+@contextmanager
+def _probe(token: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "probe.md")
+        path.write_text(f"# Probe of ragstack doctor\n\nThe word of the probe is {token}.\n", encoding="utf-8")
+        yield path
+
+
+def _found(api: "ApiClient", chosen: dict[str, Any], token: str) -> dict[str, Any]:
+    return api.retrieve({"query": f"What is the word of the probe? {token}", **chosen})
+
+
+def _search(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
+    start = time.monotonic()
+    while not any(token in result["content"] for result in _found(api, chosen, token)["results"]):
+        if time.monotonic() > start + FINDABLE_SECONDS:
+            raise CheckError(f"The probe is INDEXED, but no search found it within {FINDABLE_SECONDS:g} s")
+        time.sleep(POLL_SECONDS)
+    answer = _found(api, chosen, token)
+    if not answer["complete"]:
+        raise CheckError("A part of the search failed: " + ", ".join(each["error"] or "" for each in answer["slices"]))
+    return f"The probe is found in {answer['milliseconds']:.0f} ms"
+
+
+def _relevance(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
+    if _found(api, chosen, token)["best_relevance"] is None:
+        raise CheckError("Not calibrated: relevance is null, and min_relevance is refused", "warning")
+    return "Calibrated"
+
+
+def _answer(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
+    answer = api.ask({"question": "What is the word of the probe?", **chosen})
+    provider = answer["answerer"]["provider"]
+    if token not in answer["answer"]:
+        raise CheckError(f"The answer ({provider}) does not have the probe's word: {answer['answer']:.200}", "warning")
+    return f"Answered by {answer['answerer'].get('model') or provider}"
+
+
+def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str, timeout: float) -> str:
+    from ragstack_common.documents import SIDECAR_SUFFIX  # noqa: PLC0415 - help does without
+    from ragstack_common.errors import DocumentNotFoundError  # noqa: PLC0415
+    from ragstack_local.following import Gone  # noqa: PLC0415
+
+    try:
+        document = documents.named(key)
+    except DocumentNotFoundError:
+        _delete_objects(connection, key + SIDECAR_SUFFIX)  # the API writes it before the upload
+        return "Nothing was uploaded"
+    try:
+        documents.delete(document)
+    except RagStackError:
+        # The API deletes what the registry knows; if no function reads events, that is nothing.
+        if connection is None:
+            raise
+        _delete_objects(connection, key, key + SIDECAR_SUFFIX)
+        return f"{document['uri']} is deleted from the bucket"
+    status = documents.follow({document["uri"]: Gone()}, lambda _statuses: None, timeout)[document["uri"]]
+    if status != "DELETED":
+        raise CheckError(f"{document['uri']} is still {status}", "warning")
+    return f"{document['uri']} is deleted"
+
+
+def _delete_objects(connection: "Connection | None", *keys: str) -> None:
+    if connection is not None:
+        for key in keys:
+            connection.client("s3").delete_object(Bucket=connection.bucket, Key=key)
+
+
+def _print(check: Check) -> None:
+    line = Text.assemble((f"{check.status:8}", STYLES[check.status]), f" {check.name}: {check.found}")
+    if check.seconds:
+        line.append(f"  {check.seconds:g} s", "dim")
+    display.console.print(line, soft_wrap=True)
+    if check.advice:
+        display.console.print(Text(f"         {check.advice}", "yellow"), soft_wrap=True)
