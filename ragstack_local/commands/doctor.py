@@ -249,12 +249,12 @@ def _health(api: "ApiClient") -> str:
 
 
 def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:
-    from ragstack_local.bucket import NotUploaded  # noqa: PLC0415 - help does without
+    from ragstack_local.following import Uploaded  # noqa: PLC0415 - help does without
     from ragstack_local.uploads import LocalFile  # noqa: PLC0415
 
     with _probe(token) as path:
         ((_, uri, result),) = documents.upload([LocalFile(path, key)], force=True)
-    if uri is None or isinstance(result, NotUploaded):
+    if uri is None or not isinstance(result, Uploaded):
         raise CheckError(f"The probe was not uploaded: {getattr(result, 'reason', result)}")
     status = documents.follow({uri: result}, lambda _statuses: None, timeout)[uri]
     if status != "INDEXED":
