@@ -29,7 +29,7 @@ from local_bedrock.operations.paging import Snapshots
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.reading.sources import ObjectStore
-from local_bedrock.store.database import Database
+from local_bedrock.store.database import Database, DiskFullError
 from local_bedrock.store.resources import knowledge_bases
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
@@ -186,6 +186,8 @@ class Service:
             return wire.write_error(error, operation)
         except EmbeddingError as error:
             return wire.write_error(DependencyFailed(str(error)), operation)
+        except DiskFullError as error:
+            return wire.write_error(ServiceError(str(error)), operation)
         except RecursionError:
             return wire.write_error(InvalidRequest("The request body is nested too deeply"), operation)
         except Exception:

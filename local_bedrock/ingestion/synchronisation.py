@@ -127,7 +127,8 @@ class Synchronisation:
 
     def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
         """Submit work, unless the job was stopped."""
-        with self._database.write() as change:
+
+        def submit(change: Change) -> bool:
             if _stopped(change, job):
                 return False
             for work in batch:
@@ -142,25 +143,33 @@ class Synchronisation:
                     job_id=job.id,
                     seconds=self._pace.indexing_seconds if ingests else self._pace.deletion_seconds,
                 )
+            return True
+
+        is_submitted = bool(self._database.write_when_possible(submit, self._closing))
         self._ingestion.wake()
-        return True
+        return is_submitted
 
     def _update(self, job: Job, status: str, **statistics: int) -> bool:
         """Set the status and statistics, unless the job was stopped."""
-        with self._database.write() as change:
+
+        def update(change: Change) -> bool:
             if _stopped(change, job):
                 return False
             present = jobs.find(change.connection, job.data_source_id, job.id)
             counts = {**present.statistics, **statistics}
             jobs.save(change, replace(present, status=status, statistics=counts, updated_at=self._clock()))
-        return True
+            return True
+
+        return bool(self._database.write_when_possible(update, self._closing))
 
     def _end(self, job: Job, status: str, failure: str | None = None) -> None:
-        with self._database.write() as change:
+        def end(change: Change) -> None:
             present = jobs.find(change.connection, job.data_source_id, job.id)
             failures = (*present.failures, Failure(failure)) if failure else present.failures
             ended = "STOPPED" if present.status == "STOPPING" else status
             jobs.save(change, replace(present, status=ended, failures=failures, updated_at=self._clock()))
+
+        self._database.write_when_possible(end, self._closing)
 
 
 def _stopped(change: Change, job: Job) -> bool:

@@ -13,7 +13,7 @@ from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
-from local_bedrock.store.database import Change, Database
+from local_bedrock.store.database import RETRY_SECONDS, Change, Database, DiskFullError
 from local_bedrock.store.documents import FAILED, METADATA_UPDATE_FAILED, Prepared
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.submissions import Submission
@@ -116,6 +116,8 @@ class Ingestion:
             woken.clear()
             try:
                 seconds = turn()
+            except DiskFullError:
+                seconds = RETRY_SECONDS
             except Exception:
                 log.exception("The background work failed and continues")
                 seconds = LONGEST_WAIT_SECONDS
@@ -169,8 +171,8 @@ class Ingestion:
             ingests = taken[0].action == submissions.INGEST
             results = self._ingested(taken, light=light_only) if ingests else [None] * len(taken)
         except formats.NotLight:  # documents taken together are always light
-            with self._database.write() as change:
-                submissions.put_back(change, taken[0].document)
+            document = taken[0].document
+            self._database.write_when_possible(lambda change: submissions.put_back(change, document), self._closing)
             self._wake_workers()
             return True
         if self._closing.is_set():
@@ -204,11 +206,13 @@ class Ingestion:
             return UnreadableDocument(INTERNAL_FAILURE)
 
     def _store(self, results: Sequence[tuple[Submission, _Result]]) -> None:
+        def finish(change: Change) -> None:
+            for submission, result in results:
+                if submissions.is_newest(change.connection, submission.document):
+                    self._finish(change, submission, result)
+
         try:
-            with self._database.write() as change:
-                for submission, result in results:
-                    if submissions.is_newest(change.connection, submission.document):
-                        self._finish(change, submission, result)
+            self._database.write_when_possible(finish, self._closing)
         except Exception:
             log.exception("Storing %s failed", ", ".join(submission.document.name for submission, _ in results))
             if len(results) > 1:

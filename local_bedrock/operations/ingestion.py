@@ -62,7 +62,8 @@ def get_documents(context: Context, request: Request) -> Answer:
     with context.database.read() as view:
         source = requested_data_source(view.connection, request)
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
-        return {"documentDetails": [_detail(view.connection, source, name) for name in names]}
+        details = [_detail(view.connection, source, name) for name in names]
+        return {"documentDetails": [_with_obstacle(context, detail) for detail in details]}
 
 
 def list_documents(context: Context, request: Request) -> Answer:
@@ -71,7 +72,8 @@ def list_documents(context: Context, request: Request) -> Answer:
         source = requested_data_source(view.connection, request)
         fetch = partial(documents.page, view.connection, source.id)
         found, more = Listing("ListKnowledgeBaseDocuments", request).page(0, "id", fetch)
-    return {"documentDetails": [_described_document(document) for document in found], "nextToken": more}
+    details = [_with_obstacle(context, _described_document(document)) for document in found]
+    return {"documentDetails": details, "nextToken": more}
 
 
 def delete_documents(context: Context, request: Request) -> Answer:
@@ -227,6 +229,12 @@ def _described_document(document: Document) -> Answer:
         "statusReason": document.reason,
         "updatedAt": document.updated_at,
     }
+
+
+def _with_obstacle(context: Context, detail: Answer) -> Answer:
+    """Add the reason why a document that is under way does not proceed, if there is one."""
+    obstacle = context.database.obstacle
+    return {**detail, "statusReason": obstacle} if obstacle and detail["status"] in submissions.UNDER_WAY else detail
 
 
 def _identifier(kind: str, name: str) -> Answer:

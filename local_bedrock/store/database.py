@@ -7,6 +7,7 @@ during a commit.
 import ctypes
 import fcntl
 import json
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -41,13 +42,25 @@ RELEASED_SHARE: Final = 0.5
 """Share of free pages above which the file is rewritten without them."""
 
 
+RETRY_SECONDS: Final = 1.0
+"""How often background work looks for room on a full disk."""
+
+_FULL: Final = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE)
+
 JSON_COLUMNS: Final = ("encryption", "failures", "non_filterable", "request", "statistics")
 
+log = logging.getLogger(__name__)
+
 Row = TypeVar("Row")
+_T = TypeVar("_T")
 
 
 class DataFolderError(RagStackError):
     """The data folder can't be used; the message says why and what to do."""
+
+
+class DiskFullError(RagStackError):
+    """There is no room for a change, which can be repeated later."""
 
 
 @dataclass
@@ -71,22 +84,29 @@ class View:
 
 
 class Database:
-    """One data folder, opened by one process at a time."""
+    """One data folder, opened by one process at a time.
+
+    Attributes:
+        obstacle: Why nothing can be written at present; None if the last change was written.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open or create it.
 
         Raises:
             DataFolderError: Another process uses it, it isn't writable, or a newer program wrote it.
+            DiskFullError: There is no room for it.
         """
+        self.obstacle: str | None = None
         self._lock_file = _lock(folder)
         self._path = folder / FILE_NAME
         self._writing = threading.Lock()
         self._publishing = threading.Lock()
         self._vectors = VectorIndex()
         self._log_pages = 0
-        self._writer = self._connect()
-        self._prepare()
+        with self._noticing_a_full_disk():
+            self._writer = self._connect()
+            self._prepare()
         self._load_vectors()
         self._readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
         for _ in range(READERS):
@@ -94,21 +114,36 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Change]:
-        """Run a transaction; an exception rolls it back."""
-        with self._writing:
+        """Run a transaction; an exception rolls it back.
+
+        Raises:
+            DiskFullError: There is no room for it.
+        """
+        with self._writing, self._noticing_a_full_disk():
             change = Change(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield change
+                with self._publishing:
+                    self._writer.execute("COMMIT")
+                    for update in change.after_commit:
+                        update(self._vectors)
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                if self._writer.in_transaction:  # SQLite itself may have rolled it back
+                    self._writer.execute("ROLLBACK")
                 raise
-            with self._publishing:
-                self._writer.execute("COMMIT")
-                for update in change.after_commit:
-                    update(self._vectors)
             self._vectors.tidy()
             self._checkpoint()
+
+    def write_when_possible(self, work: Callable[[Change], _T], closing: threading.Event) -> _T | None:
+        """Run a transaction, on a full disk as soon as there is room; None if *closing* is set before that."""
+        while True:
+            try:
+                with self.write() as change:
+                    return work(change)
+            except DiskFullError:
+                if closing.wait(RETRY_SECONDS):
+                    return None
 
     @contextmanager
     def read(self, vectors_of: str = "") -> Iterator[View]:
@@ -140,7 +175,10 @@ class Database:
             free, pages = (int(self._writer.execute(f"PRAGMA {name}").get) for name in ("freelist_count", "page_count"))
             if free < max(RELEASED_PAGES, RELEASED_SHARE * pages):
                 return
-            self._writer.execute("VACUUM")
+            try:
+                self._writer.execute("VACUUM")
+            except apsw.FullError:  # no room for the copy; new documents use the free pages
+                return
             # If a reader is still active, the next checkpoint shortens the log.
             with suppress(apsw.BusyError):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -160,6 +198,22 @@ class Database:
         with self._writing:
             self._writer.close()
         self._lock_file.close()
+
+    @contextmanager
+    def _noticing_a_full_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except (apsw.FullError, apsw.IOError) as error:
+            if error.result not in _FULL and error.extendedresult not in _FULL:
+                raise
+            obstacle = f"The disk of the data folder {self._path.parent} is full: free space on it"
+            if self.obstacle is None:
+                log.error("%s. Documents wait until then", obstacle)  # noqa: TRY400 - the message says all
+            self.obstacle = obstacle
+            raise DiskFullError(obstacle) from error
+        if self.obstacle is not None:
+            log.warning("The disk has room again: the work continues")
+            self.obstacle = None
 
     def _connect(self, *, read_only: bool = False) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -207,7 +261,8 @@ class Database:
 
     def _checkpoint(self) -> None:
         if self._log_pages > CHECKPOINT_PAGES:
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with suppress(apsw.FullError):  # the change is in the log already
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
