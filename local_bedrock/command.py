@@ -39,6 +39,9 @@ def bedrock(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = LOCAL,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
     data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = DEFAULT_DATA_DIR,
+    replace_index: Annotated[
+        bool, typer.Option("--replace-index", help="Start an empty index if the present one cannot be read; keep that.")
+    ] = False,
     embedding: Annotated[str, typer.Option(help=EMBEDDING_HELP)] = DEFAULT_EMBEDDING,
     cosine_share: Annotated[
         float | None,
@@ -113,6 +116,7 @@ def bedrock(
     serve(
         Options(
             data_dir=data_dir,
+            replace_index=replace_index,
             host=host,
             port=port,
             embedding=embedding,

@@ -10,6 +10,10 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567
+
+INCOMPLETE: Final = "index-is-incomplete"
+"""Name of the file in the data folder that says why the index was replaced, until its documents are ingested again."""
+
 EMBEDDING_HELP: Final = (
     "The embedding: hashed (no model, no download), fastembed or fastembed:MODEL, onnx:FOLDER, openai:URL#MODEL,"
     " bedrock:MODEL. Stored with the knowledge base."
@@ -37,6 +41,7 @@ class Options:
 
     Attributes:
         data_dir: Folder of the index, created if missing; used by one process at a time.
+        replace_index: Start an empty index if the present one cannot be used, and keep that one in another folder.
         host: Address to listen on.
         port: 0 chooses a free port.
         embedding: Recorded with each knowledge base.
@@ -55,6 +60,7 @@ class Options:
     """
 
     data_dir: Path
+    replace_index: bool = False
     host: str = LOCAL
     port: int = 0
     embedding: str = DEFAULT_EMBEDDING

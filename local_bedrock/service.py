@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import apsw
 from botocore.model import OperationModel
 
 from local_bedrock import embedding_processes, validation, wire
@@ -83,6 +84,11 @@ S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
 }
 """Operations of S3 Vectors."""
 
+DAMAGED: Final = (
+    "The index is damaged. Start again: `ragstack up` builds it again from the bucket; the local Bedrock alone starts"
+    " an empty one with --replace-index"
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -123,7 +129,7 @@ class Service:
         self.embedding = embedding_processes.load(options.embedding, options.data_dir)
         self.answering = Answering.of(options, clock)
         self._router = wire.router()
-        self._database = Database(options.data_dir)
+        self._database = Database(options.data_dir, replaces_index=options.replace_index)
         try:
             self._check_embedding()
         except EmbeddingError:
@@ -188,6 +194,9 @@ class Service:
             return wire.write_error(DependencyFailed(str(error)), operation)
         except DiskFullError as error:
             return wire.write_error(ServiceError(str(error)), operation)
+        except apsw.CorruptError as error:
+            log.error("%s failed: %s", operation.name, error)  # noqa: TRY400 - the file is damaged, not the program
+            return wire.write_error(ServiceError(DAMAGED), operation)
         except RecursionError:
             return wire.write_error(InvalidRequest("The request body is nested too deeply"), operation)
         except Exception:

@@ -13,7 +13,7 @@ import apsw
 import chromadb
 import numpy as np
 
-from local_bedrock.store.database import FILE_NAME
+from local_bedrock.store.condition import FILE_NAME
 from ragstack_common import embedding
 
 ADDED_AT_ONCE: Final = 5_000

@@ -23,13 +23,13 @@ import apsw
 import numpy as np
 
 from local_bedrock.guard import make_private
-from local_bedrock.store import schema, vectors
+from local_bedrock.store import condition, schema, vectors
+from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.former_words import move_words
 from local_bedrock.store.postings import MOST_ROWS, segments_of
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.errors import RagStackError
 
-FILE_NAME: Final = "bedrock.sqlite3"
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000
 PAGE_BYTES: Final = 4096
@@ -45,8 +45,6 @@ RELEASED_SHARE: Final = 0.5
 RETRY_SECONDS: Final = 1.0
 """How often background work looks for room on a full disk."""
 
-_FULL: Final = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE)
-
 JSON_COLUMNS: Final = ("encryption", "failures", "non_filterable", "request", "statistics")
 
 log = logging.getLogger(__name__)
@@ -57,6 +55,10 @@ _T = TypeVar("_T")
 
 class DataFolderError(RagStackError):
     """The data folder can't be used; the message says why and what to do."""
+
+
+class UnreadableIndexError(DataFolderError):
+    """The index is damaged, empty, or of a version that this program does not read."""
 
 
 class DiskFullError(RagStackError):
@@ -90,11 +92,16 @@ class Database:
         obstacle: Why nothing can be written at present; None if the last change was written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, replaces_index: bool = False) -> None:
         """Open or create it.
 
+        Args:
+            folder: Created if missing.
+            replaces_index: Whether an index that cannot be used is set aside and replaced by an empty one.
+
         Raises:
-            DataFolderError: Another process uses it, it isn't writable, or a newer program wrote it.
+            UnreadableIndexError: The index cannot be used.
+            DataFolderError: Another process uses the folder, or it isn't writable.
             DiskFullError: There is no room for it.
         """
         self.obstacle: str | None = None
@@ -105,6 +112,9 @@ class Database:
         self._vectors = VectorIndex()
         self._log_pages = 0
         with self._noticing_a_full_disk():
+            self._check_index(replaces_index=replaces_index)
+            if not self._path.exists():
+                condition.create(self._path)
             self._writer = self._connect()
             self._prepare()
         self._load_vectors()
@@ -204,7 +214,7 @@ class Database:
         try:
             yield
         except (apsw.FullError, apsw.IOError) as error:
-            if error.result not in _FULL and error.extendedresult not in _FULL:
+            if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_SHMSIZE:
                 raise
             obstacle = f"The disk of the data folder {self._path.parent} is full: free space on it"
             if self.obstacle is None:
@@ -216,7 +226,7 @@ class Database:
             self.obstacle = None
 
     def _connect(self, *, read_only: bool = False) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
         connection = apsw.Connection(str(self._path), flags=flags)
         connection.set_busy_timeout(10_000)
         connection.execute("PRAGMA cache_size = -16000; PRAGMA foreign_keys = ON")
@@ -224,6 +234,19 @@ class Database:
             # Not for the writer, whose VACUUM makes a temporary copy of the whole file.
             connection.execute("PRAGMA temp_store = MEMORY")
         return connection
+
+    def _check_index(self, *, replaces_index: bool) -> None:
+        fault = condition.fault_of(self._path)
+        if fault is None:
+            return
+        if not replaces_index:
+            self._lock_file.close()
+            raise UnreadableIndexError(
+                f"The index {self._path} {fault}. Start with --replace-index: it keeps the file in another folder and"
+                " starts an empty index, into which you ingest the documents again. `ragstack up` does both itself."
+            )
+        log.warning("The index %s %s: it is set aside, and a new one is started", self._path, fault)
+        condition.set_aside(self._path, fault)
 
     def _prepare(self) -> None:
         # Readers would wait for a checkpoint inside a commit, so the hook only counts and write() does it later.
@@ -233,17 +256,11 @@ class Database:
         )
         self._writer.set_wal_hook(self._count_log_pages)
         found = int(self._writer.execute("PRAGMA user_version").get)
-        if found == schema.VERSION:
-            return
-        if found not in schema.UPGRADES:
-            raise DataFolderError(
-                f"{self._path} has schema version {found}, and this program has {schema.VERSION}:"
-                " use the program that wrote it, or another data folder"
-            )
-        with self._writer:
-            self._writer.execute(schema.UPGRADES[found])
-            move_words(self._writer)
-            self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
+        if found != schema.VERSION:
+            with self._writer:
+                self._writer.execute(schema.UPGRADES[found])
+                move_words(self._writer)
+                self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute(

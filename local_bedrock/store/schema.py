@@ -5,7 +5,7 @@ from typing import Final
 VERSION: Final = 9
 """Of the tables (PRAGMA user_version); increase it with every change."""
 
-_TABLES: Final = """
+TABLES: Final = """
 CREATE TABLE knowledge_base (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -220,13 +220,12 @@ CREATE INDEX submission_by_speed ON submission (speed DESC, due_at, sequence) WH
 """
 
 UPGRADES: Final = {
-    0: _TABLES,
     5: _TAGS_IN_ONE_TABLE + _POSITIONS + _WORDS + _SPEED,
     6: _POSITIONS + _WORDS + _SPEED,
     7: _WORDS + _SPEED,
     8: _SPEED,
 }
-"""Statements that upgrade a file of each earlier version to the present one; a new file has version 0."""
+"""Statements that upgrade a file of each earlier version to the present one."""
 
 
 def vector_text_index(text_search_id: int) -> str:

@@ -24,6 +24,7 @@ from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
+from ragstack_local.stack.rebuilding import rebuild
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
@@ -31,6 +32,10 @@ DEFAULT_DATA: Final = "local"
 """Below the project's folder of data."""
 
 START_SECONDS: Final = 60.0
+
+BEDROCK: Final = "bedrock"
+"""Below the data folder: that of the local Bedrock."""
+
 WATCH_SECONDS: Final = 0.5
 
 ANSWER_SECONDS: Final = 900
@@ -134,6 +139,7 @@ def local_stack(
         if session.recovers:
             with step("The last run did not end cleanly: uploading its documents again"):
                 folder.restore(connection)
+        rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock, answering), is_second=place != project.running)
 
@@ -193,7 +199,7 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
 
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command: list[str | Path] = [sys.executable, "-m", "local_bedrock"]
-    command += ["--port", str(options.bedrock_port), "--data-dir", options.data / "bedrock"]
+    command += ["--port", str(options.bedrock_port), "--data-dir", options.data / BEDROCK, "--replace-index"]
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]
     command += options.bedrock_arguments

@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
+from botocore.exceptions import ClientError
 
 from local_bedrock.options import Options
 from local_bedrock.server import PortInUseError, running
 from local_bedrock.service import Service
+from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import DataFolderError
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
@@ -52,6 +55,26 @@ def ended(process: "subprocess.Popen[str]") -> float:
 def run(*options: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "local_bedrock", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_an_index_damaged_while_it_is_used_is_named_as_the_cause(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.custom_source(bedrock.knowledge_base("damaged"))
+        apsw.Connection(str(tmp_path / FILE_NAME)).wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        with (tmp_path / FILE_NAME).open("r+b") as file:
+            file.seek(4096)
+            file.write(b"damaged " * 20_000)
+
+        with pytest.raises(
+            ClientError, match=r"The index is damaged\. Start again: `ragstack up` builds it"
+        ) as refused:
+            source.ingest(text_document("heron", "The heron waits."))
+    found = run("--data-dir", str(tmp_path))
+
+    assert refused.value.response["Error"]["Code"] == "InternalServerException"
+    assert (found.returncode, found.stdout) == (2, "")
+    assert re.fullmatch(r"Error: The index \S+ is damaged \(.*\)\. Start with --replace-index: .*\n", found.stderr)
 
 
 def test_it_starts_soon_announces_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The store and the rankings, without a server."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_bedrock.options import INCOMPLETE
 from local_bedrock.reading import formats
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import documents, resources, schema, submissions, tags
-from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
+from local_bedrock.store import documents, resources, submissions, tags
+from local_bedrock.store.condition import FILE_NAME
+from local_bedrock.store.database import Database, UnreadableIndexError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -252,14 +255,60 @@ def test_a_search_after_a_restart_finds_what_it_found_before(tmp_path: Path) -> 
     again.close()
 
 
-@pytest.mark.parametrize("version", [1, schema.VERSION + 1])
-def test_a_folder_of_an_unknown_version_is_refused(tmp_path: Path, version: int) -> None:
-    other = apsw.Connection(str(tmp_path / FILE_NAME))
+def of_version(file: Path, version: int) -> None:
+    other = apsw.Connection(str(file))
     other.execute(f"PRAGMA user_version = {version}")
     other.close()
 
-    with pytest.raises(DataFolderError, match=f"has schema version {version}"):
-        Database(tmp_path)
+
+def damaged(file: Path) -> None:
+    with file.open("r+b") as content:
+        content.seek(4096 * 3)
+        content.write(b"damaged " * 512)
+
+
+FAULTS = {
+    "has schema version 1, and this program has": lambda file: of_version(file, 1),
+    "has schema version 99": lambda file: of_version(file, 99),
+    r"is damaged \(": damaged,
+    r"is damaged \(file is not a database": lambda file: file.write_bytes(b"no database " * 999),
+    r"is empty \(0 bytes\)": lambda file: file.write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_index_that_cannot_be_read_is_replaced_on_request_only(tmp_path: Path, fault: str) -> None:
+    database = opened(tmp_path)
+    add(database, "a", *(f"heron {number}" for number in range(200)))
+    database.close()
+    file = tmp_path / FILE_NAME
+    FAULTS[fault](file)
+    content = file.read_bytes()
+
+    for _ in range(2):
+        with pytest.raises(UnreadableIndexError, match=f"{fault}.*Start with --replace-index"):
+            Database(tmp_path)
+    untouched = file.read_bytes()
+    Database(tmp_path, replaces_index=True).close()
+    database = Database(tmp_path)
+    with database.read(BASE) as view:
+        found = view.connection.execute("SELECT count(*) FROM document").get
+    database.close()
+
+    assert untouched == content
+    assert found == 0
+    assert (tmp_path / "replaced-index-1" / FILE_NAME).read_bytes() == content
+    assert re.search(fault, (tmp_path / INCOMPLETE).read_text())
+
+
+def test_a_second_index_that_cannot_be_read_replaces_no_earlier_one(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / FILE_NAME).write_bytes(b"no database" * (number + 1))
+        Database(tmp_path, replaces_index=True).close()
+
+    kept = [(tmp_path / f"replaced-index-{number}" / FILE_NAME).stat().st_size for number in (1, 2)]
+
+    assert kept == [11, 22]
 
 
 def test_memory_is_released_when_most_is_deleted(database: Database) -> None:

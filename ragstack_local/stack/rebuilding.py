@@ -1,0 +1,78 @@
+"""Ingests all documents of the bucket again after the local Bedrock has replaced an index that it could not read.
+
+The mark of the local Bedrock stays until the end, so that the next start continues after an interruption.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from local_bedrock.options import INCOMPLETE
+from ragstack_common.registry.jobs import FULL
+from ragstack_local import display
+from ragstack_local.api_client import ApiClient
+from ragstack_local.connection import Connection
+from ragstack_local.jobs import JOBS, check_complete, follow_jobs, is_running
+
+LONGEST_SECONDS: Final = 12 * 3600.0
+
+_PROCESSED: Final = (
+    "numberOfDocumentsSkipped",
+    "numberOfNewDocumentsIndexed",
+    "numberOfModifiedDocumentsIndexed",
+    "numberOfMetadataDocumentsModified",
+    "numberOfDocumentsFailed",
+)
+
+
+def rebuild(connection: Connection, bedrock: Path, *, is_uploaded: bool = False) -> None:
+    """Fill a replaced index from the bucket, and show how far it is; do nothing if the index was not replaced.
+
+    Args:
+        connection: The stack, whose knowledge base may be empty.
+        bedrock: Data folder of the local Bedrock.
+        is_uploaded: The recovery after a kill has uploaded, and so submitted, all documents already.
+
+    Raises:
+        StackError: The synchronisation failed.
+    """
+    mark = bedrock / INCOMPLETE
+    if not mark.exists():
+        return
+    display.console.print(mark.read_text(), soft_wrap=True)
+    if is_uploaded:
+        done = "All documents of the bucket were submitted to the new index."
+    else:
+        _synchronise(connection)
+        done = "The index was built again from the bucket."
+    mark.unlink()
+    rest = "The replaced file is not used any more: delete it, unless it has other knowledge bases or vectors of yours"
+    display.console.print(f"{done} {rest}", soft_wrap=True)
+
+
+def _synchronise(connection: Connection) -> None:
+    api, agent = ApiClient.of(connection), connection.client("bedrock-agent")
+    ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
+    with display.progress() as bars:
+        bar = bars.add_task("Building the index from the bucket", total=None, detail="")
+
+        def show(_jobs: Mapping[str, Mapping[str, Any]]) -> None:
+            newest = agent.list_ingestion_jobs(**ids, maxResults=1)["ingestionJobSummaries"]
+            counts = newest[0]["statistics"] if newest else {}
+            failed = counts.get("numberOfDocumentsFailed")
+            bars.update(
+                bar,
+                total=counts.get("numberOfDocumentsScanned"),
+                completed=sum(counts.get(name, 0) for name in _PROCESSED),
+                detail=f"{failed} failed: `ragstack status --failed`" if failed else "",
+            )
+
+        job = _full_job(api)
+        check_complete(follow_jobs(api, [job["id"]], show, LONGEST_SECONDS)[job["id"]], LONGEST_SECONDS)
+
+
+def _full_job(api: ApiClient) -> dict[str, Any]:
+    """Start a full synchronisation, or return the one that an interrupted start left running."""
+    jobs = api.request("GET", JOBS, "jobs")["jobs"]
+    left = next((job for job in jobs if job["kind"] == FULL and is_running(job)), None)
+    return dict(left or api.request("POST", JOBS, "status", {"kind": FULL}))
