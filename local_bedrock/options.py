@@ -11,9 +11,6 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567
 
-INCOMPLETE: Final = "index-is-incomplete"
-"""Name of the file in the data folder that says why the index was replaced, until its documents are ingested again."""
-
 EMBEDDING_HELP: Final = (
     "The embedding: hashed (no model, no download), fastembed or fastembed:MODEL, onnx:FOLDER, openai:URL#MODEL,"
     " bedrock:MODEL. Stored with the knowledge base."

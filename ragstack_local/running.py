@@ -66,8 +66,7 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
-            own = {"process_id": os.getpid(), _DATA: str(data)}
-            held.write(json.dumps({**own, **fields}, indent=2))
+            held.write(json.dumps({"process_id": os.getpid(), **fields, _DATA: str(data)}, indent=2))
             held.flush()
 
         announce({})
@@ -79,18 +78,11 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
 
 
 def read(file: Path) -> dict[str, Any] | None:
-    """Read what the running stack publishes: only its process id while it starts; None if no stack is running."""
-    fields = _read(file)
-    return fields and {name: value for name, value in fields.items() if name != _DATA}
+    """Read what the running stack publishes: only process id and data folder while it starts.
 
-
-def data_of(file: Path) -> Path | None:
-    """Return the data folder of the running stack; None if no stack is running, or the file is being written."""
-    fields = _read(file)
-    return Path(fields[_DATA]) if fields else None
-
-
-def _read(file: Path) -> dict[str, Any] | None:
+    Returns:
+        None if no stack is running; empty if the file is being written.
+    """
     try:
         with file.open() as text:
             if _lock(text, fcntl.LOCK_SH):
@@ -102,6 +94,12 @@ def _read(file: Path) -> dict[str, Any] | None:
         return {}  # the file is being written
     is_written = isinstance(fields, dict) and isinstance(fields.get("process_id"), int)
     return fields if is_written else {}
+
+
+def data_of(file: Path) -> Path | None:
+    """Return the data folder of the running stack; None if no stack is running, or the file is being written."""
+    fields = read(file)
+    return Path(fields[_DATA]) if fields else None
 
 
 def clean_up(file: Path) -> bool:

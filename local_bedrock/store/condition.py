@@ -6,7 +6,6 @@ from typing import Final
 
 import apsw
 
-from local_bedrock.options import INCOMPLETE
 from local_bedrock.store import schema
 
 FILE_NAME: Final = "bedrock.sqlite3"
@@ -40,7 +39,7 @@ def fault_of(file: Path) -> str | None:
 def set_aside(file: Path, fault: str) -> None:
     """Move an index that cannot be used into a folder of its own, and mark the data folder as incomplete."""
     kept = next(folder for n in count(1) if not (folder := file.with_name(KEPT.format(n))).exists())
-    file.with_name(INCOMPLETE).write_text(f"The index {fault}. The replaced file is in {kept}")
+    file.with_name(schema.INCOMPLETE).write_text(f"The index {fault}. The replaced file is in {kept}")
     kept.mkdir()
     for part in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm"))):
         if part.exists():

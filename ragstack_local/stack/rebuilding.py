@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from local_bedrock.options import INCOMPLETE
+from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.registry.jobs import FULL
 from ragstack_local import display
 from ragstack_local.api_client import ApiClient

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.options import INCOMPLETE
 from local_bedrock.reading import formats
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
@@ -21,6 +20,7 @@ from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import Database, UnreadableIndexError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from local_bedrock.store.resources import KnowledgeBase
+from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
 from tests.support.soak import examples

@@ -98,7 +98,7 @@ def test_a_stack_that_is_not_deployed_is_named(cloudformation: Any) -> None:
 
 
 def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
-    connection = stack_at(process_id=os.getpid())
+    connection = stack_at(process_id=os.getpid(), data=str(tmp_path))
 
     with running_stack(tmp_path, connection):
         found = Connection.of_running_stack(tmp_path / "running.json")
@@ -146,7 +146,7 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
         holder.kill()
         holder.wait(END_SECONDS)
 
-    assert held == {"process_id": os.getpid()}
+    assert held == {"process_id": os.getpid(), "data": str(tmp_path)}
     assert json.loads(file.read_text())["process_id"] == os.getpid()
     assert running.read(file) is None
 
@@ -163,7 +163,7 @@ def test_a_reader_does_not_keep_a_stack_from_starting(tmp_path: Path) -> None:
             held = running.read(file)
         ending.join()
 
-    assert held == {"process_id": os.getpid()}
+    assert held == {"process_id": os.getpid(), "data": str(tmp_path)}
 
 
 def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:

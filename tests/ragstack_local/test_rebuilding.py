@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.options import INCOMPLETE
+from local_bedrock.store.schema import INCOMPLETE
 from ragstack_local.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack import rebuilding
