@@ -10,6 +10,9 @@ from ragstack_common.positions import Position, section_over
 from ragstack_local.display import console, counted, print_indented
 
 EXCERPT_WORDS: Final = 36
+CLOSE: Final = 6
+"""Words; a question's words within this distance belong together."""
+
 SHORT_WORD: Final = 3
 """Letters; words of this length or less don't choose the excerpt."""
 
@@ -118,10 +121,12 @@ def excerpt(text: str, query: str) -> tuple[str, int]:
     """Return the passage, in whole words and without Markdown marks, that has most words of the query.
 
     Returns:
-        The passage, and the offset in the text of the part that has them.
+        The passage, and the offset in the text where it has most different words of the query close together.
     """
     matches = list(_WORD.finditer(_MARKS.sub(lambda mark: " " * len(mark[0]), text)))
     words = [match[0] for match in matches]
+    if not words:
+        return "", 0
     wanted = {_bare(word) for word in query.split()}
     hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
     before = EXCERPT_WORDS // 4
@@ -131,7 +136,9 @@ def excerpt(text: str, query: str) -> tuple[str, int]:
     start = max(0, best - before)
     cut = " ".join(words[start : start + EXCERPT_WORDS])
     shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
-    return shown, matches[best].start() if matches else 0
+    found = [at for at in range(start, min(start + EXCERPT_WORDS, len(words))) if hits[at]] or [start]
+    densest = max(found, key=lambda first: len({_bare(words[at]) for at in found if first <= at < first + CLOSE}))
+    return shown, matches[densest].start()
 
 
 def _bare(word: str) -> str:

@@ -18,7 +18,10 @@ from ragstack_local.uploads import select
 @with_target
 def sync(
     folder: Annotated[
-        Path, typer.Argument(help="A folder of documents.", exists=True, file_okay=False, show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="A folder of documents.", exists=True, file_okay=False, show_default=False
+        ),
     ],
     target: Target,
     options: UploadOptions,
