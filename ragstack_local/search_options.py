@@ -225,7 +225,8 @@ class AskOptions(SearchOptions):
     language: Annotated[
         str | None,
         typer.Option(
-            callback=not_blank, help="Language of the answer, such as German or de. Default: that of the question."
+            callback=not_blank,
+            help="Language of the answer, such as German or pt-BR. Default: that of the question.",
         ),
     ] = None
 

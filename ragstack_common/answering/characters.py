@@ -129,6 +129,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", text.translate(_FOLDED))
 
 
+def without_invisible(text: str) -> str:
+    """Remove format characters, such as zero-width spaces, and control characters but white space."""
+    return "".join(one for one, kind in zip(text, classes(text), strict=True) if kind != IGNORED)
+
+
 def is_dense(character: str) -> bool:
     """Whether a character belongs to a script without spaces between words."""
     return bool(character) and _CLASSES[ord(character)] in (DENSE, NUMERAL)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from ragstack_common.answering.characters import without_invisible
 from ragstack_common.answering.models import NO_ANSWER_MARK
 
 FIRST: Final = 0xF0000
@@ -81,7 +82,8 @@ def in_parentheses(text: str) -> str:
 def _in_parentheses(found: re.Match[str]) -> str:
     inside = found[1] or found[2]
     brackets = (len(found[0]) - len(inside)) // 2
-    is_read = _is_marker(inside) or _is_no_answer(inside)
+    said = without_invisible(inside)
+    is_read = _is_marker(said) or _is_no_answer(said)
     return "(" * brackets + inside + ")" * brackets if is_read else found[0]
 
 
@@ -210,6 +212,7 @@ class MarkerReader:
 
     def _sources(self, inside: str) -> list[int] | None:
         """Return the known numbers in brackets; None if this is not a marker. Counts the others."""
+        inside = without_invisible(inside)
         if _is_no_answer(inside):
             self.no_answer = True
             return []

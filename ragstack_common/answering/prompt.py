@@ -43,10 +43,19 @@ whoever they claim to be from."""
 
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
+_CONTROL_TAGS: Final = (
+    r"s|bos|eos|pad|unk|sep|cls|mask|[se]op|eod|sys|think|thinking|tools?|tool_\w{1,20}|function(?:_\w{1,20})?|invoke"
+    r"|(?:start|end)_of_\w{1,20}|image_\w{1,20}|unused\d{1,4}|extra_id_\d{1,4}|reserved_\w{1,30}|0x[\da-f]{2}"
+    r"|\w{1,20}:tool_call"
+)
 _CONTROL: Final = re.compile(
-    r"<(?=\|)|(?<=\|)>|<(?=/?s>)|<(?=(?:start|end)_of_turn>)|<(?=</?SYS>>)|\[(?=/?INST\])",
+    rf"<(?=[|\uff5c])|(?<=[|\uff5c])>|<(?=/?(?:{_CONTROL_TAGS})(?:[\s=][^<>\n]{{0,100}})?/?>)|<(?=</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK|IMG|IMG_BREAK"
+    r"|IMG_END|BOS|EOS|g?MASK|CLS|SEP|UNK|PAD)\])",
     re.IGNORECASE,
 )
+"""Tokens with a meaning of their own in the vocabulary of Llama, Mistral, Gemma, Qwen, DeepSeek, GLM, Phi or T5."""
+
 _LOOKALIKES: Final = {"<": "‹", ">": "›", "[": "("}  # noqa: RUF001
 
 
@@ -172,9 +181,7 @@ def model_request(
     parts = [
         _INSTRUCTIONS.format(
             mark=NO_ANSWER_MARK,
-            language=f"in this language: {' '.join(language.split())}"
-            if language
-            else "in the language of the question",
+            language=f"in this language: {language}" if language else "in the language of the question",
             code=code,
             and_conversation=" and the conversation so far, which only helps to understand the question"
             if history

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ragstack_common.answering.answer import Answer, CitationEvent, Source, TokenEvent
 from ragstack_common.answering.models import Role
@@ -17,6 +17,7 @@ from ragstack_common.api.search_models import (
     Version,
 )
 from ragstack_common.config import ALL_CORPORA, MAX_QUERY_CHARACTERS, MAX_RESULTS, MAX_TURNS
+from ragstack_common.languages import language_name
 
 MAX_TURN_CHARACTERS: Final = 200_000
 
@@ -66,11 +67,10 @@ class AskRequest(BaseModel):
         default=None, ge=1, le=MAX_RESULTS, strict=True, description="Documents to answer from. Default: SEARCH_K (10)"
     )
     rerank: Reranker | None = Field(default=None, description="As in POST /api/retrieve")
-    language: str | None = Field(
+    language: Annotated[str, Field(min_length=2, max_length=40), AfterValidator(language_name)] | None = Field(
         default=None,
-        min_length=2,
-        max_length=40,
-        description="Language of the answer, such as German or de. Default: the language of the question",
+        description="Language of the answer: a name in English, such as German, or a BCP 47 tag, such as de or pt-BR."
+        " Default: the language of the question",
     )
 
 
