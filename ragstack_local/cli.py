@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "discard": "ragstack_local.commands.failures:discard",
     "reconcile": "ragstack_local.commands.reconcile:reconcile",
     "doctor": "ragstack_local.commands.doctor:doctor",
+    "logs": "ragstack_local.commands.logs:logs",
     "query": "ragstack_local.commands.query:query",
     "ask": "ragstack_local.commands.ask:ask",
     "chat": "ragstack_local.commands.chat:chat",
@@ -93,8 +94,8 @@ app = typer.Typer(
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack ask 'what you want to know'`.\n\n"
     f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, sync, status, delete,"
-    " failures, replay, discard, reconcile, doctor, query, ask, chat, corpora, versions, facets and mcp. env needs a"
-    " local stack, or with --aws credentials for the stack's services.\n\n"
+    " failures, replay, discard, reconcile, doctor, query, ask, chat, corpora, versions, facets and mcp. env and logs"
+    " need a local stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names."

@@ -32,6 +32,17 @@ def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack
     assert eventually(lambda: "Messages in queues: 0 events" in stack.run("status").stdout)
 
 
+def test_logs_show_what_functions_and_processes_wrote(stack: LocalStack, handbook: Path) -> None:
+    everything, one, unknown = stack.run("logs"), stack.run("logs", "ingestion"), stack.run("logs", "nothing")
+
+    assert everything.returncode == one.returncode == 0, everything.stderr
+    assert "bedrock Local Bedrock on http" in everything.stdout
+    assert "ingestion INFO submission" in one.stdout
+    assert "bedrock" not in one.stdout
+    assert unknown.returncode == 2
+    assert "choose answers, bedrock, documents, ingestion" in unknown.stderr
+
+
 def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:
     document = tmp_path / "swift.md"
     document.write_text("The swift sleeps in the air.")

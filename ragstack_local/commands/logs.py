@@ -1,0 +1,181 @@
+"""``ragstack logs``."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Protocol
+
+import typer
+from rich.text import Text
+
+from ragstack_local import display, running
+from ragstack_local.connection import Connection
+from ragstack_local.targets import NOTHING_FOUND, StackTarget, with_target
+
+SERVICE_VARIABLE: Final = "POWERTOOLS_SERVICE_NAME"
+"""Variable of every function that holds its name."""
+
+PROCESSES: Final = ("answers", "bedrock", "ministack")
+"""Parts of the local stack that log to a file; a function streams answers on AWS."""
+
+POLL_SECONDS: Final = 2.0
+
+_PLATFORM: Final = ("START RequestId", "END RequestId", "REPORT RequestId", "INIT_START", "EXTENSION")
+_SHOWN_APART: Final = frozenset({"level", "message", "timestamp", "exception", "stack_trace"})
+_UNSHOWN: Final = frozenset(
+    {
+        "location",
+        "service",
+        "name",
+        "cold_start",
+        "function_arn",
+        "function_memory_size",
+        "function_name",
+        "exception_name",
+    }
+)
+_STYLES: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+
+Line = tuple[float, str, str]
+"""Time in seconds since 1970 (0 if unknown), name of the source, and text."""
+
+
+@with_target
+def logs(
+    target: StackTarget,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FUNCTION]",
+            help="query, documents, answers, ingestion, ingestion_status or reconcile; for the local stack also bedrock"
+            " and ministack. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until Ctrl-C.")] = False,
+    since: Annotated[float, typer.Option(help="Minutes to look back.", min=0)] = 30.0,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print lines as they were written, with metrics and Lambda's own lines.")
+    ] = False,
+) -> None:
+    """Print what functions have logged, oldest line first.
+
+    Example:  ragstack logs ingestion
+
+    While you reproduce a problem:  ragstack logs --follow
+
+    On AWS, as it was written:  ragstack logs query --aws --raw
+    """
+    sources = _sources(target.connect(), target.stack_prefix)
+    names = sorted({source.name for source in sources})
+    if name is not None and name not in names:
+        raise typer.BadParameter(f"there is no function {name}: choose {', '.join(names)}", param_hint="FUNCTION")
+    chosen = [source for source in sources if name in (None, source.name)]
+    start = time.time() - since * 60
+    count = 0
+    try:
+        while True:
+            lines = sorted(line for source in chosen for line in source.read(start))
+            count += sum(_print(*line, raw=raw) for line in lines)
+            if not follow:
+                break
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        return
+    if not count:
+        display.errors.print(f"Nothing was logged in the last {since:g} minutes: try --since or --raw", style="yellow")
+        raise typer.Exit(NOTHING_FOUND)
+
+
+class _Source(Protocol):
+    name: str
+
+    def read(self, since: float) -> Iterator[Line]:
+        """Yield the lines since a time that were not read before."""
+
+
+@dataclass
+class _LogGroup:
+    """The log group of a function."""
+
+    name: str
+    group: str
+    client: Any
+    _seen: set[tuple[int, str]] = field(default_factory=set)
+
+    def read(self, since: float) -> Iterator[Line]:
+        pages = self.client.get_paginator("filter_log_events").paginate(
+            logGroupName=self.group, startTime=int(since * 1000)
+        )
+        for event in (event for page in pages for event in page["events"]):
+            key = (event["timestamp"], event["message"])
+            if key not in self._seen:
+                self._seen.add(key)
+                yield event["timestamp"] / 1000, self.name, event["message"].rstrip()
+
+
+@dataclass
+class _LogFile:
+    """The log file of a process of the local stack."""
+
+    name: str
+    file: Path
+    _offset: int = 0
+
+    def read(self, since: float) -> Iterator[Line]:
+        if not self.file.exists() or self.file.stat().st_mtime < since:
+            return
+        with self.file.open(encoding="utf-8", errors="replace") as lines:
+            lines.seek(self._offset)
+            for line in lines.read().splitlines():
+                yield 0.0, self.name, line
+            self._offset = lines.tell()
+
+
+def _sources(connection: Connection, prefix: str) -> list[_Source]:
+    logged = connection.client("logs")
+    pages = connection.client("lambda").get_paginator("list_functions").paginate()
+    found: list[_Source] = []
+    for function in (each for page in pages for each in page["Functions"]):
+        name = function.get("Environment", {}).get("Variables", {}).get(SERVICE_VARIABLE)
+        if name and function["FunctionName"].startswith(prefix):
+            found.append(_LogGroup(name, function["LoggingConfig"]["LogGroup"], logged))
+    if connection.data:
+        found += [_LogFile(name, Path(connection.data) / running.LOGS / f"{name}.log") for name in PROCESSES]
+    return found
+
+
+def _print(seconds: float, name: str, text: str, *, raw: bool) -> bool:
+    """Print a line, and return whether it is shown."""
+    entry = _entry(text)
+    if raw or entry is None:
+        if not raw and text.startswith(_PLATFORM):
+            return False
+        display.console.print(Text.assemble((f"{_clock(seconds)} {name} ", "dim"), text), soft_wrap=True)
+        return True
+    if "_aws" in entry:
+        return False
+    level = str(entry.get("level", ""))
+    details = " ".join(
+        f"{key}={value}" for key, value in entry.items() if key not in _SHOWN_APART | _UNSHOWN and value is not None
+    )
+    head = Text.assemble((f"{_clock(seconds)} {name} ", "dim"), (level, _STYLES.get(level, "")), " ")
+    display.console.print(Text.assemble(head, str(entry.get("message", "")), (f"  {details}", "dim")), soft_wrap=True)
+    if entry.get("exception"):
+        display.console.print(Text(str(entry["exception"]), "red"), soft_wrap=True)
+    return True
+
+
+def _entry(text: str) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _clock(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}" if seconds else "        "  # noqa: DTZ006 - local time
