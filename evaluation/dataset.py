@@ -30,6 +30,7 @@ from pydantic import (
 )
 
 from ragstack_common.errors import RagStackError
+from ragstack_local.errors import UsageError
 
 CORPUS: Final = "corpus.jsonl"
 QUERIES: Final = "queries.jsonl"
@@ -44,7 +45,7 @@ class EvaluationError(RagStackError):
     """The evaluation is impossible; the message says what to do."""
 
 
-class DataSetError(EvaluationError):
+class DataSetError(EvaluationError, UsageError):
     """A data set is not in BEIR's form; the message names file and line."""
 
 

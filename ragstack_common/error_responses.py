@@ -23,7 +23,9 @@ _ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotKnownError, e
 """RAGStack writes these messages itself, about the caller's own input, so they are returned unchanged."""
 
 _INTERNALS: Final = re.compile(
-    r"(?P<kept>s3://\S+)|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>(?<![\w+.-])[\w+.-]++://[^\s\"']+)"
+    r"(?P<kept>s3://\S+"
+    r"|https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d++)?+(?:/[\w./~-]*+)?+(?![\w@?]|\.\w))"
+    r"|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>(?<![\w+.-])[\w+.-]++://[^\s\"']+)"
     r"|(?P<host>\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|(?<![\w.-])(?=[\w-]*+\.)[\w.-]++:\d{2,5}\b)"
     r"|(?P<account>(?<!\d)\d{12}(?!\d))",
     re.IGNORECASE,
@@ -142,7 +144,10 @@ def invalid_members(problems: Sequence[Mapping[str, Any]]) -> tuple[str, list[di
 
 
 def redacted(text: str) -> str:
-    """Replace ARNs, account ids and addresses in a text from AWS; ``s3://`` URIs stay."""
+    """Replace ARNs, account ids and addresses in a text from AWS.
+
+    ``s3://`` URIs stay, and addresses on the loopback interface without credentials and query.
+    """
     return _INTERNALS.sub(lambda found: found["kept"] or f"[{found.lastgroup}]", text)
 
 

@@ -16,7 +16,7 @@ from botocore.awsrequest import AWSRequest
 
 from ragstack_common.errors import ConfigurationError
 from ragstack_local.connection import Connection
-from ragstack_local.errors import ApiError
+from ragstack_local.errors import ApiError, InvalidApiRequestError
 
 if TYPE_CHECKING:
     import httpx2
@@ -86,6 +86,8 @@ class ApiClient:
         """
         scheme, host = _checked(url)
         found = _EXECUTE_API.fullmatch(host)
+        if found and not urlsplit(url).path.strip("/"):
+            raise ConfigurationError(f"{url!r} lacks the API's stage: write {url.rstrip('/')}/prod, for example")
         may_sign = not (api_key or token or LOOPBACK.fullmatch(host))
         may_be_custom = scheme == "https" and boto3.Session().get_credentials() is not None
         sign = may_sign and (found is not None or may_be_custom)
@@ -135,7 +137,7 @@ class ApiClient:
                 except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                     raise _unreachable(url, error) from error
                 if is_last or status != HTTPStatus.TOO_MANY_REQUESTS:
-                    raise _rejected(status, text)
+                    raise _rejected(url, status, text)
 
     def request(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request with the key, the token or the signature, again if the API says that it is throttled.
@@ -168,7 +170,7 @@ class ApiClient:
         answer = _object(response.data)
         if response.status in SUCCESS and member in answer:
             return answer
-        raise _rejected(response.status, response.data)
+        raise _rejected(url, response.status, response.data)
 
     def _attempts(self) -> Iterator[bool]:
         """Yield whether an attempt is the last one; pause between them, for requests that the API throttles."""
@@ -261,14 +263,17 @@ def _message(answer: Mapping[str, Any]) -> str | None:
     return f"{error['code']}: {error['message']}"
 
 
-def _rejected(status: int, data: bytes) -> ApiError:
+def _rejected(url: str, status: int, data: bytes) -> ApiError:
     answer = _object(data)
     if message := _message(answer):
-        return ApiError(message)
+        return InvalidApiRequestError(message) if status == HTTPStatus.BAD_REQUEST else ApiError(message)
     # API Gateway uses both spellings.
     text = answer.get("message", answer.get("Message", answer)) or data.decode(errors="replace")
     said = f"The API answered {status}: {' '.join(str(text).split()):.300}"
-    return ApiError(f"{said}; {_HOW_TO_AUTHENTICATE}" if status in REFUSED else said)
+    if status in REFUSED:
+        return ApiError(f"{said}; {_HOW_TO_AUTHENTICATE}")
+    lacks_stage = urlsplit(url).path.startswith("/api/")
+    return ApiError(f"{said}; does --api-url end with the API's stage, such as /prod?" if lacks_stage else said)
 
 
 def _unreachable(url: str, error: Exception) -> ApiError:

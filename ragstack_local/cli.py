@@ -12,8 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.errors import MissingPackageError, RagStackError
+from ragstack_common.errors import InvalidRequestError, MissingPackageError, RagStackError
 from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
+from ragstack_local.errors import FAILED, WRONG_USAGE, UsageError
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
@@ -153,6 +154,8 @@ def main() -> None:
     """Run the command line; print a user's mistake as one line without a traceback."""
     try:
         app()
+    except (InvalidRequestError, UsageError) as error:
+        _fail(error, WRONG_USAGE)
     except (RagStackError, OSError) as error:
         _fail(error)
     except ModuleNotFoundError as error:
@@ -166,11 +169,10 @@ def main() -> None:
         _fail(error)
 
 
-def _fail(error: Exception) -> NoReturn:
+def _fail(error: Exception, code: int = FAILED) -> NoReturn:
     from rich.text import Text  # noqa: PLC0415 - the help does without
 
     from ragstack_local import display  # noqa: PLC0415
-    from ragstack_local.targets import FAILED  # noqa: PLC0415
 
     display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
-    raise SystemExit(FAILED) from None
+    raise SystemExit(code) from None

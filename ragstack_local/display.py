@@ -163,11 +163,14 @@ def print_below(text: str, style: str = "") -> None:
     print_indented(INDENT, (text, style))
 
 
-def interrupted(statuses: Mapping[str, DocumentStatus]) -> str:
-    """Describe the work that continues after Ctrl-C."""
+def interrupted(statuses: Mapping[str, DocumentStatus], not_started: int = 0) -> str:
+    """Describe the work that continues after Ctrl-C, and what was not begun."""
+    said = "Interrupted."
     if left := sum(status not in ENDED for status in statuses.values()):
-        return f"Interrupted. {counted(left, 'document')} continuing in the background: see `ragstack status`"
-    return "Interrupted."
+        said += f" {counted(left, 'document')} continuing in the background: see `ragstack status`."
+    if not_started:
+        said += f" {counted(not_started, 'document')} not confirmed: run the same command again."
+    return said
 
 
 def print_unsearchable(statuses: Mapping[str, DocumentStatus]) -> None:

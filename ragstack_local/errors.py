@@ -1,11 +1,27 @@
 """What can go wrong on the way to a stack, in addition to the errors of ragstack_common."""
 
+from typing import Final
+
 from ragstack_common.errors import RagStackError
+
+WRONG_USAGE: Final = 2
+"""Exit code if the command line cannot be carried out as it is written."""
+
+FAILED: Final = 3
+"""Exit code after another error."""
 
 
 class StackError(RagStackError):
     """The stack can't do this; the message says what to do next."""
 
 
+class UsageError(StackError):
+    """The command line names something that does not exist or is malformed; the exit code is that of wrong usage."""
+
+
 class ApiError(RagStackError):
     """The API answered with an error, or not at all."""
+
+
+class InvalidApiRequestError(ApiError, UsageError):
+    """The API rejected the request itself."""

@@ -87,7 +87,8 @@ def ingest(
             show({})
             documents.follow(done.uploaded, show, timeout_seconds)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(display.interrupted(done.statuses)) from None
+            unconfirmed = len(files) - len(done.statuses)
+            raise KeyboardInterrupt(display.interrupted(done.statuses, unconfirmed)) from None
     # Uploads end in any order.
     order = {shown(file.path): place for place, file in enumerate(files)}
     done.statuses = dict(sorted(done.statuses.items(), key=lambda item: order[done.paths.get(item[0], item[0])]))

@@ -23,9 +23,6 @@ from ragstack_local.errors import StackError
 NOTHING_FOUND: Final = 1
 """Exit code if nothing was found, or a document is not searchable."""
 
-FAILED: Final = 3
-"""Exit code after an error."""
-
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C."""
 

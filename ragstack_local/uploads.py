@@ -24,7 +24,7 @@ from ragstack_common.ingestion.sidecars import (
     write_sidecar,
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_local.errors import StackError
+from ragstack_local.errors import StackError, UsageError
 from ragstack_local.roots import Roots, join_key
 
 FOLLOW_LINKS: Final = "--follow-links"
@@ -132,7 +132,7 @@ def require(paths: Sequence[Path]) -> None:
         StackError: One does not.
     """
     if missing := [path for path in paths if not os.path.exists(path.expanduser())]:
-        raise StackError("\n".join(f"{shown(path)} does not exist" for path in missing))
+        raise UsageError("\n".join(f"{shown(path)} does not exist" for path in missing))
 
 
 @dataclass

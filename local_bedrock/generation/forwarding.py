@@ -210,7 +210,7 @@ class ForwardingGenerator:
             case openai.APITimeoutError():
                 return f"did not answer within {READ_TIMEOUT_SECONDS:g} seconds: check its log"
             case openai.APIConnectionError():
-                return "cannot be reached: start it, or set --llm-url to another server"
+                return "cannot be reached: start it, or restart the stack with another --llm-url"
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 return f"rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
             case openai.NotFoundError():

@@ -31,9 +31,7 @@ def delete(
     target: Target,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="URI", help="Documents, by URI or by key; a folder ends with a slash.", show_default=False
-        ),
+        typer.Argument(metavar="URI", help="Documents and folders, by URI or by key.", show_default=False),
     ] = None,
     corpus: Annotated[
         str | None, typer.Option(callback=not_blank, help="Only documents of this corpus; without a URI, all of them.")
@@ -51,7 +49,7 @@ def delete(
 
     By key:  ragstack delete handbook/leave.md handbook/travel.md
 
-    A folder:  ragstack delete handbook/drafts/
+    A folder:  ragstack delete handbook/drafts
 
     A corpus, without confirmation:  ragstack delete --corpus people --yes
 
@@ -61,6 +59,7 @@ def delete(
     if not names and corpus is None:
         raise typer.BadParameter("name documents or a folder, or give --corpus", param_hint="URI")
     documents = ApiDocuments(target.api())
+    names = [_folder_or_document(documents, name) for name in names]
     chosen = _choose(documents, names, corpus)
     if corpus is not None or any(name.endswith("/") for name in names):
         _confirm(list(chosen), yes=yes, as_json=as_json)
@@ -68,7 +67,7 @@ def delete(
     try:
         _delete(documents, chosen, statuses, timeout if wait else None, as_json=as_json)
     except KeyboardInterrupt:
-        display.console_for(as_json=as_json).print(display.interrupted(statuses))
+        display.console_for(as_json=as_json).print(display.interrupted(statuses, len(chosen) - len(statuses)))
         raise typer.Exit(INTERRUPTED) from None
     left = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
@@ -106,6 +105,19 @@ def _delete(
             bars.update(waiting, completed=ended, detail=display.summary(statuses))
 
         documents.follow(dict.fromkeys(statuses, Gone()), show, timeout_seconds)
+
+
+def _folder_or_document(documents: ApiDocuments, name: str) -> str:
+    """Add the slash to the name of a folder."""
+    if name.endswith("/"):
+        return name
+    try:
+        documents.named(name)
+    except DocumentNotFoundError:
+        part = "uri" if name.startswith("s3://") else "key"
+        if any(each[part].startswith(f"{name}/") for each in documents.listed()):
+            return f"{name}/"
+    return name
 
 
 def _choose(documents: ApiDocuments, names: Sequence[str], corpus: str | None) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from ragstack_common.errors import RagStackError
 from ragstack_local import display
-from ragstack_local.targets import FAILED, AsJson, Target, with_target
+from ragstack_local.errors import FAILED
+from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_local.api_client import ApiClient

@@ -37,7 +37,8 @@ _NOT_READ: Final = DocumentStatus("WAITING", "Its message has not been read yet"
 def failures(target: Target, as_json: AsJson = False) -> None:
     """List failed documents, and the documents and jobs in the dead-letter queue.
 
-    Each is listed once, with the reason and what to do next. The dead letters stay in their queue.
+    Each is listed once; the reason and what to do next follow the documents that they are about. The dead letters stay
+    in their queue.
 
     Example:  ragstack failures
 
@@ -47,17 +48,20 @@ def failures(target: Target, as_json: AsJson = False) -> None:
     if as_json:
         display.print_json(found)
         return
-    for document in found["documents"]:
-        style = "green" if document["status"] in _SETTLED else "red"
-        console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
-        _print_failure(document, "uri", f", {counted(document['attempts'], 'attempt')}")
+    for alike in _by_cause(found["documents"]):
+        for document in alike:
+            style = "green" if document["status"] in _SETTLED else "red"
+            console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
+            _print_letters(document, f", {counted(document['attempts'], 'attempt')}")
+        _print_cause(alike, "uri")
     for job in found["jobs"]:
         name = f"job {job['job_id']}" if job["job_id"] else "a job that was never started"
         kind = f" ({job['kind']})" if job["kind"] else ""
         asked = f", asked for by {job['by']}" if job["by"] else ""
         style = "green" if job["status"] == "COMPLETE" else "red"
         console.print(Text.assemble((job["status"], style), " ", (name, "bold"), kind, asked), soft_wrap=True)
-        _print_failure(job, "job_id")
+        _print_letters(job)
+        _print_cause([job], "job_id")
     for message in found["unreadable"]:
         heading = Text.assemble(("UNREADABLE", "magenta"), " message ", (message["message_id"], "bold"))
         console.print(heading, soft_wrap=True)
@@ -191,26 +195,42 @@ def _list_failures(api: ApiClient) -> dict[str, Any]:
     return {**found, "documents": [documents[uri] for uri in sorted(documents)]}
 
 
-def _print_failure(failure: Mapping[str, Any], name: str, more: str = "") -> None:
-    for reason in failure["reasons"]:
+def _by_cause(documents: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Group documents that failed for the same reasons and need the same action; the largest group comes first."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for document in documents:
+        cause = (*document["reasons"], document["advice"], *document["actions"])
+        groups.setdefault(cause, []).append(document)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _print_cause(failures: Sequence[Mapping[str, Any]], name: str) -> None:
+    """Print the reasons and what to do, once for all failures with the same cause."""
+    if len(failures) > 1:
+        print_below(f"{len(failures)} documents failed for the same reason:")
+    for reason in failures[0]["reasons"]:
         print_below(reason)
+    print_below(_advice(failures, name), "yellow")
+
+
+def _print_letters(failure: Mapping[str, Any], more: str = "") -> None:
     ids = failure["message_ids"]
     messages = f"; message {', '.join(ids)}" if ids else ""
     age = display.duration(time.time() - datetime.fromisoformat(failure["since"]).timestamp())
     print_below(f"{counted(len(ids), 'dead letter')}{more}, {age} ago{messages}", "dim")
-    print_below(_advice(failure, name), "yellow")
 
 
-def _advice(failure: Mapping[str, Any], name: str) -> str:
+def _advice(failures: Sequence[Mapping[str, Any]], name: str) -> str:
     """Add the commands to the API's advice."""
-    replayed = failure[name] or ""
+    first = failures[0]
+    replayed = [each[name] for each in failures if each[name]]
     commands = {
-        "replay": f"ragstack replay '{replayed}'" if name == "uri" else f"ragstack replay {replayed}".rstrip(),
-        "reconcile": _start_another(failure.get("kind")),
-        "discard": f"ragstack discard {' '.join(failure['message_ids'])}",
+        "replay": " ".join(["ragstack replay", *(f"'{each}'" if name == "uri" else each for each in replayed)]),
+        "reconcile": _start_another(first.get("kind")),
+        "discard": " ".join(["ragstack discard", *(letter for each in failures for letter in each["message_ids"])]),
     }
-    needed = [commands[action] for action in failure["actions"]]
-    return f"{failure['advice']}. Run: {', then '.join(needed)}" if needed else str(failure["advice"])
+    needed = [commands[action] for action in first["actions"]]
+    return f"{first['advice']}. Run: {', then '.join(needed)}" if needed else str(first["advice"])
 
 
 def _start_another(kind: str | None) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display
 from ragstack_local.documents import StackDocuments
-from ragstack_local.errors import StackError
+from ragstack_local.errors import UsageError
 from ragstack_local.following import DELETED, FOUND
 from ragstack_local.ingestion import Round, note_keys, note_skipped, warn_of_copies
 from ragstack_local.ingestion import ingest as upload_and_follow
@@ -77,7 +77,7 @@ def ingest(
     selection = select(paths, options.prefix or "", follow_links=options.follow_links, roots=roots)
     note_skipped(selection, every=options.show_skipped, as_json=as_json)
     if not selection.files and not selection.faults and not watch:
-        raise StackError("There are no documents in these paths")
+        raise UsageError("There are no documents in these paths")
     done, watched = Round(), None
     if selection.files or watch:
         note_keys(selection, roots, as_json=as_json)

@@ -137,7 +137,8 @@ def demo(
             display.console.print(f"Ask more:  {display.program()} chat   Stop the stack: Ctrl-C", soft_wrap=True)
             _keep_up(stack)
     if once:
-        display.console.print(f"\nThe stack has stopped. To start it again:  {display.program()} up")
+        again = _start_again(project, options)
+        display.console.print(f"\nThe stack has stopped. To start it again:  {again}", soft_wrap=True)
 
 
 def down() -> None:
@@ -244,6 +245,18 @@ def _options(
         origins=tuple(origins or ()),
         context={**answering, **values, **dict(_context_value(text) for text in context or ())},
     )
+
+
+def _start_again(project: Project, options: StackOptions) -> str:
+    """Write the command that starts a stack on the same data folder and ports."""
+    chosen = (
+        ("--port", options.port, DEFAULT_PORT),
+        ("--bedrock-port", options.bedrock_port, DEFAULT_BEDROCK_PORT),
+        ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
+        ("--data-dir", options.data, project.data / "local"),
+    )
+    given = [f"{option} {shlex.quote(str(value))}" for option, value, default in chosen if value != default]
+    return " ".join([display.program(), "up", *given])
 
 
 def _model_id(model: str | None) -> str:

@@ -9,10 +9,11 @@ import urllib3
 
 from ragstack_common.errors import ConfigurationError
 from ragstack_local.api_client import ApiClient
-from ragstack_local.errors import ApiError
+from ragstack_local.errors import ApiError, InvalidApiRequestError
 from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at
 from tests.support.waiting import eventually
 
+STAGE = "does --api-url end with the API's stage, such as /prod?"
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
 SECRET = "key-or-token-that-nobody-may-see"
 ANSWER: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.5}
@@ -64,21 +65,26 @@ def test_without_credentials_or_region_nothing_is_sent(
     ("status", "body", "message"),
     [
         (400, {"error": {"code": "InvalidFilter", "message": "$like is unknown"}}, "InvalidFilter: $like is unknown"),
-        (502, {"message": "Internal server error"}, "The API answered 502: Internal server error"),
-        (500, {"error": {"message": "no code"}}, "The API answered 500: {'error': {'message': 'no code'}}"),
-        (502, b"<html>\n<h1>Bad Gateway</h1>\n</html>\n", "The API answered 502: <html> <h1>Bad Gateway</h1> </html>"),
-        (500, b"\xff\xfe", "The API answered 500: \ufffd\ufffd"),
-        (302, b"moved", "The API answered 302: moved"),
-        (200, {"status": "ok"}, "The API answered 200: {'status': 'ok'}"),
+        (502, {"message": "Internal server error"}, f"The API answered 502: Internal server error; {STAGE}"),
+        (
+            500,
+            {"error": {"message": "no code"}},
+            f"The API answered 500: {{'error': {{'message': 'no code'}}}}; {STAGE}",
+        ),
+        (502, b"<html>\n<h1>Bad</h1>\n</html>\n", f"The API answered 502: <html> <h1>Bad</h1> </html>; {STAGE}"),
+        (500, b"\xff\xfe", f"The API answered 500: \ufffd\ufffd; {STAGE}"),
+        (302, b"moved", f"The API answered 302: moved; {STAGE}"),
+        (200, {"status": "ok"}, f"The API answered 200: {{'status': 'ok'}}; {STAGE}"),
     ],
 )
 def test_an_unexpected_response_is_an_error_in_one_line(api: Api, status: int, body: Any, message: str) -> None:
     api.will_answer(status, body)
 
     with pytest.raises(ApiError) as caught:
-        ApiClient(api.url).retrieve({"query": "x"})
+        ApiClient(api.url.removesuffix("/prod")).retrieve({"query": "x"})
 
     assert str(caught.value) == message
+    assert isinstance(caught.value, InvalidApiRequestError) == (status == 400)
 
 
 @pytest.mark.parametrize("url", [NOWHERE, "http://no-such-host.invalid", "http://[", "ftp://x"])
@@ -160,6 +166,11 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 def test_an_invalid_api_url_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the URL of an API"):
         ApiClient.at(url)
+
+
+def test_a_url_of_api_gateway_without_its_stage_is_explained() -> None:
+    with pytest.raises(ConfigurationError, match=f"lacks the API's stage: write https://{HOST}/prod"):
+        ApiClient.at(f"https://{HOST}/")
 
 
 @pytest.mark.parametrize("status", [401, 403])

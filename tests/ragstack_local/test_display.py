@@ -264,3 +264,13 @@ def test_a_table_shows_every_word_at_every_width(
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
     assert results.excerpt(text, "nothing of it")[0] == cut
+
+
+def test_an_interruption_counts_what_continues_and_what_is_missing() -> None:
+    statuses = {"a": DocumentStatus("PENDING"), "b": DocumentStatus("INDEXED")}
+
+    assert display.interrupted(statuses, 3) == (
+        "Interrupted. 1 document continuing in the background: see `ragstack status`."
+        " 3 documents not confirmed: run the same command again."
+    )
+    assert display.interrupted({}) == "Interrupted."

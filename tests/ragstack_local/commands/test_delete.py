@@ -31,6 +31,7 @@ def handbook(aws: Aws) -> list[str]:
         (["notesbook.md"], [2]),
         (["notes/leave.md", f"s3://{BUCKET}/notesbook.md"], [0, 2]),
         (["notes/"], [0, 1]),
+        (["notes"], [0, 1]),
         ([f"s3://{BUCKET}/notes/"], [0, 1]),
         (["--corpus", "people"], [0, 2]),
         (["notes/", "--corpus", "people"], [0]),

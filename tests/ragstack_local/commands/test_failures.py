@@ -50,6 +50,18 @@ def test_each_failure_is_listed_once_with_the_command_to_run(aws: Aws, run: Run)
     assert [message["body"] for message in as_json["unreadable"]] == [LINES]
 
 
+def test_documents_that_failed_for_one_reason_share_its_explanation(aws: Aws, run: Run) -> None:
+    for name in ("a.pdf", "b.pdf"):
+        aws.record(name, Status.FAILED, reason="The file is encrypted")
+    aws.record("c.md", Status.FAILED, reason="The file is empty")
+
+    shown = run("failures").stdout
+
+    assert shown.count("The file is encrypted") == shown.count("The file is empty") == 1
+    assert "2 documents failed for the same reason:" in shown
+    assert shown.index(uri("b.pdf")) < shown.index("The file is encrypted") < shown.index(uri("c.md"))
+
+
 def test_failed_documents_of_every_page_are_listed(aws: Aws, run: Run) -> None:
     for number in range(101):
         aws.record(f"{number:03}.md", Status.FAILED, reason="x")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.embedding.kinds import FORMS
-from ragstack_local.commands.stack import MODELS, _options, advise_on_embedding
+from ragstack_local.commands.stack import MODELS, _options, _start_again, advise_on_embedding
 from ragstack_local.connection import Project
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.local_stack import StackOptions
@@ -28,6 +28,15 @@ def test_a_stack_with_a_model_needs_no_advice(tmp_path: Path, capsys: pytest.Cap
     advise_on_embedding(StackOptions(tmp_path, embedding="fastembed"))
 
     assert capsys.readouterr().out == ""
+
+
+def test_the_command_that_starts_a_stack_again_has_its_ports_and_folder(tmp_path: Path) -> None:
+    project = Project.find()
+    own = _options(project, (4566, 5567, 4568), tmp_path / "my data", "hashed", None, SettingsOptions(), [])
+    default = _options(project, (4566, 4567, 4568), None, "hashed", None, SettingsOptions(), [])
+
+    assert _start_again(project, own).endswith(f"up --bedrock-port 5567 --data-dir '{tmp_path}/my data'")
+    assert _start_again(project, default).endswith("ragstack up")
 
 
 def test_every_advised_embedding_is_a_known_kind() -> None:
