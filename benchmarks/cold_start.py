@@ -1,27 +1,35 @@
-"""Measure a cold start of the query function, compared with boto3 alone, each in new processes that take turns.
+"""Measure a cold start of the query function, with and without bytecode, each in new processes that take turns.
+
+The processes import the layers of the local stack and nothing else, as functions do. A deployment has bytecode if its
+layers were compiled, which `cdk synth` says if it cannot do it. Python's own modules are compiled in both cases.
 
 All end with a client of bedrock-agent-runtime that is ready for its first call. Before that, the function imports its
 handler, with routing, validation and structured logs, and builds its service from the environment. The function answers
 is measured too, with its web server and its answers that quote.
 
-Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time, which other
-load on the machine affects less than elapsed time.
+Run: ``PYTHONPATH=. python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time,
+which other load on the machine affects less than elapsed time.
 """
 
 import argparse
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 from parts.measuring import CREDENTIALS, table
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parent.parent
+from infra.layers import TRACING, common_layer, dependencies_layer, extra_layer, function_code
+from infra.target import Target
+
 REACH_RATIO = 1.6
 LEAST_STARTS = 15
 
@@ -52,10 +60,8 @@ ENVIRONMENT = {
     "KNOWLEDGE_BASE_ID": "KBCOLDSTRT",
     "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
     "POWERTOOLS_SERVICE_NAME": "query",
-    # As on AWS: modules are compiled, and pydantic has no plugins. Looking for plugins takes longer here, where two
-    # hundred packages are installed, than there with a dozen.
-    "PYTHONDONTWRITEBYTECODE": "",
-    "PYDANTIC_DISABLE_PLUGINS": "__all__",
+    # A layer is read-only.
+    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 Times = tuple[float, float]
@@ -68,23 +74,39 @@ def main() -> None:
     starts = parser.parse_args().starts
     if starts < LEAST_STARTS:
         parser.error(f"--starts must be {LEAST_STARTS} or more: the median of fewer says little")
-    samples: dict[str, list[Times]] = {name: [] for name in PROGRAMS}
-    for program in PROGRAMS.values():
-        started(program)  # fills the disk cache and compiles modules
-    for _ in range(starts):
-        for name, program in PROGRAMS.items():
-            samples[name].append(started(program))
+    with tempfile.TemporaryDirectory() as temporary:
+        kinds = {"bytecode": unpacked(Path(temporary, "compiled")), "no bytecode": Path(temporary, "sources")}
+        shutil.copytree(kinds["bytecode"], kinds["no bytecode"], ignore=shutil.ignore_patterns("__pycache__"))
+        runs = {(name, kind): (PROGRAMS[name], folder) for name in PROGRAMS for kind, folder in kinds.items()}
+        samples: dict[tuple[str, str], list[Times]] = {run: [] for run in runs}
+        for run in runs.values():
+            started(*run)  # fills the disk cache
+        for _ in range(starts):
+            for key, run in runs.items():
+                samples[key].append(started(*run))
     Console(width=120).print(report(samples, starts))
 
 
-def started(program: str) -> Times:
+def unpacked(folder: Path) -> Path:
+    """Put together what a function imports: its layers, `ragstack_common` and the functions' own code."""
+    python = folder / "python"
+    layers = [dependencies_layer(Target.LOCAL), *(extra_layer(name, Target.LOCAL) for name in ("answers", TRACING))]
+    for layer in layers:
+        with zipfile.ZipFile(layer) as archive:
+            archive.extractall(folder)
+    shutil.copytree(common_layer(Target.LOCAL), folder, dirs_exist_ok=True)
+    shutil.copytree(function_code("query", Target.LOCAL).parent, python / "lambdas")
+    return python
+
+
+def started(program: str, folder: Path) -> Times:
     """Run a program in a new process, and time it until it is ready, without the shutdown."""
     start, start_processor = time.perf_counter(), processor_seconds()
     subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport os; os._exit(0)"],
+        [sys.executable, "-S", "-c", f"{program}\nimport os; os._exit(0)"],
         check=True,
-        cwd=REPOSITORY,
-        env={**os.environ, **ENVIRONMENT},
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(folder)},
     )
     return (time.perf_counter() - start) * 1000, (processor_seconds() - start_processor) * 1000
 
@@ -95,17 +117,17 @@ def processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def report(samples: dict[str, list[Times]], starts: int) -> Table:
-    base = statistics.median(processor for _, processor in samples["import boto3, client"])
+def report(samples: dict[tuple[str, str], list[Times]], starts: int) -> Table:
     rows = []
-    for name, times in samples.items():
+    for (name, kind), times in samples.items():
+        base = statistics.median(processor for _, processor in samples["import boto3, client", kind])
         elapsed = [each for each, _ in times]
         processor = statistics.median(each for _, each in times)
         figures = (statistics.median(elapsed), min(elapsed), max(elapsed), processor)
-        rows.append((name, *(f"{figure:.0f}" for figure in figures), f"{processor / base:.2f}"))
+        rows.append((name, kind, *(f"{figure:.0f}" for figure in figures), f"{processor / base:.2f}"))
     return table(
         f"Start of a process until it is ready, median of {starts}",
-        ("", "median ms", "fastest ms", "slowest ms", "processor ms", "/ boto3"),
+        ("", "compiled", "median ms", "fastest ms", "slowest ms", "processor ms", "/ boto3"),
         rows,
         f"Reach: the query handler at most {REACH_RATIO} times the processor time of boto3",
     )

@@ -1,6 +1,6 @@
 """How a construct accepts a finding of cdk-nag's AwsSolutions pack: by its id, with the reason."""
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, Stack, Token, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
@@ -16,6 +16,9 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, *, finding: str |
 
 def acknowledge_all_objects(construct: IConstruct, bucket: s3.IBucket, reason: str) -> None:
     """Accept that a policy below *construct* names every object of *bucket*, which another stack owns."""
+    if not Token.is_unresolved(bucket.bucket_name):  # a bucket of the deployer
+        acknowledge(construct, "IAM5", reason, finding=f"Resource::arn:<AWS::Partition>:s3:::{bucket.bucket_name}/*")
+        return
     owner = Stack.of(bucket)
     imported = owner.resolve(owner.export_value(bucket.bucket_arn))
     acknowledge(construct, "IAM5", reason, finding=f"Resource::{imported['Fn::ImportValue']}/*")

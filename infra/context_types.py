@@ -59,6 +59,18 @@ SecurityGroupIds = Annotated[
 
 SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
 
+BucketName = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
+    Allowed("the name of a bucket in the Region of the stacks"),
+]
+"""Source: S3 user guide, bucket naming rules."""
+
+TableName = Annotated[
+    str, Field(pattern=r"^[a-zA-Z0-9_.-]{3,255}$"), Allowed("the name of a table in the Region of the stacks")
+]
+"""Source: dynamodb, shape TableName."""
+
 LayerArn = Annotated[
     str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
 ]

@@ -8,11 +8,8 @@ packages again.
 """
 
 import argparse
-import atexit
-import compileall
 import hashlib
 import platform
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -21,10 +18,10 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 
+from infra.bytecode import compile_folder, compiled_copy, compiles
 from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -116,8 +113,8 @@ class Wheels:
 
     @property
     def compiles_here(self) -> bool:
-        """Whether this interpreter's bytecode is the target's."""
-        return sys.version_info[:2] == self.python and platform.python_implementation() == "CPython"
+        """Whether bytecode for the target can be made here."""
+        return compiles(self.python)
 
     def __str__(self) -> str:
         return f"python{'.'.join(map(str, self.python))} {self.platforms[0] if self.platforms else platform.machine()}"
@@ -160,8 +157,7 @@ def _layer(name: str, target: Target, pins: frozenset[str], build: Path) -> Path
         packages = Path(temporary, "python")
         _install(wheels, pins, packages)
         _strip(packages)
-        if wheels.compiles_here:
-            _compile(packages)
+        compile_folder(packages, python=wheels.python)
         unzipped_mb = _megabytes(packages)
         if unzipped_mb > MAX_UNZIPPED_MB:
             raise LayerError(f"the layer {name} has {unzipped_mb:.0f} MB, Lambda takes {MAX_UNZIPPED_MB}")
@@ -173,15 +169,15 @@ def _layer(name: str, target: Target, pins: frozenset[str], build: Path) -> Path
     return layer
 
 
-@cache
-def common_layer(source: Path = SOURCE) -> Path:
-    """Return a temporary folder with ``python/ragstack_common``: a copy of the sources that functions import."""
-    temporary = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    layer = temporary / "layer"
-    left_out = shutil.ignore_patterns("__pycache__", *NOT_DEPLOYED)
-    shutil.copytree(source, layer / "python" / source.name, ignore=left_out)
-    return layer
+def common_layer(target: Target, source: Path = SOURCE) -> Path:
+    """Return a folder with ``python/ragstack_common``: a copy of the sources that functions import, with bytecode."""
+    python = Wheels.for_target(target).python
+    return compiled_copy(source, python=python, inside=f"python/{source.name}", left_out=NOT_DEPLOYED)
+
+
+def function_code(folder: str, target: Target) -> Path:
+    """Return a copy of a function's own code with bytecode."""
+    return compiled_copy(ROOT / "lambdas", python=Wheels.for_target(target).python) / folder
 
 
 def unzipped_megabytes(layer: Path) -> float:
@@ -221,17 +217,6 @@ def _strip(packages: Path) -> None:
     for description in packages.glob("botocore/data/*"):
         if description.is_dir() and description.name not in AWS_SERVICES:
             shutil.rmtree(description)
-
-
-def _compile(packages: Path) -> None:
-    """Put bytecode next to the sources: a layer is read-only, so each cold start would compile them again."""
-    compileall.compile_dir(
-        packages,
-        quiet=2,
-        stripdir=str(packages.parent),
-        prependdir="/opt",
-        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-    )
 
 
 def _zip(packages: Path, destination: Path) -> None:

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from infra.context_types import (
     BedrockId,
+    BucketName,
     LayerArn,
     LayerFile,
     Prefix,
@@ -20,6 +21,7 @@ from infra.context_types import (
     SettingsFile,
     SubnetIds,
     Switch,
+    TableName,
     Url,
 )
 from infra.engine import Engine, engines_of, is_answer_model
@@ -123,6 +125,14 @@ class ContextValues(Settings):
     )
     api_requests_per_second: int = Field(
         20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
+    )
+    documents_bucket: BucketName | None = Field(
+        None,
+        description="[an existing bucket](#existing-resources) for the documents, also one that an earlier deployment"
+        " left; it must have versions turned on",
+    )
+    registry_table: TableName | None = Field(
+        None, description="the [document registry](#existing-resources) that an earlier deployment left"
     )
     knowledge_base: KnowledgeBaseKind = Field(
         KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
@@ -243,6 +253,14 @@ class ContextValues(Settings):
             (
                 self.alarm_topic and self.alarm_email,
                 "alarm_topic and alarm_email exclude each other: subscribe the address to the topic",
+            ),
+            *(
+                (getattr(self, name) and not on_aws, f"{name} is for target=aws: local data is in --data-dir")
+                for name in ("documents_bucket", "registry_table")
+            ),
+            (
+                self.registry_table and not self.documents_bucket,
+                "registry_table needs documents_bucket: a registry describes the documents of one bucket",
             ),
             (
                 existing and "contextual_headers" in given,

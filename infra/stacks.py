@@ -22,7 +22,7 @@ from infra.constructs.storage import DocumentRegistry, DocumentsBucket, Snapshot
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
-from infra.target import KNOWLEDGE_BASE_REGIONS
+from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 
 
 class StorageStack(Stack):
@@ -41,8 +41,8 @@ class StorageStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: documents, their changes and their registry")
         self.changes = DocumentQueue(self, "Changes", max_receives=options.ingestion.max_receives)
-        self.documents = DocumentsBucket(self, "Documents", changes=self.changes, target=options.target)
-        self.registry = DocumentRegistry(self, "Registry", target=options.target)
+        self.documents = DocumentsBucket(self, "Documents", changes=self.changes, options=options)
+        self.registry = DocumentRegistry(self, "Registry", options=options)
         self.snapshot = SnapshotBucket(self, "Snapshot", target=options.target)
         # Created last: a protected table could not be rolled back with a first deployment that fails.
         self.registry.node.add_dependency(self.changes, self.documents, self.snapshot)
@@ -73,6 +73,12 @@ def choose_knowledge_base(
 ) -> KnowledgeBase:
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if options.knowledge_base_id and options.data_source_id:
+        if options.target is Target.AWS and not options.documents_bucket:
+            Annotations.of(scope).add_warning_v2(
+                "ragstack:data-source",
+                f"The data source {options.data_source_id} must read the bucket that {options.prefix}Storage creates:"
+                " deploy that stack first, or give the bucket that it reads as documents_bucket",
+            )
         return KnowledgeBase(options.knowledge_base_id, options.data_source_id, options.vector_store)
     stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
     if region and region not in KNOWLEDGE_BASE_REGIONS:

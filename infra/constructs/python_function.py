@@ -12,7 +12,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, watch_function
 from infra.checks import check_variables
-from infra.layers import ROOT, common_layer, dependencies_layer
+from infra.layers import common_layer, dependencies_layer, function_code
 from infra.options import Options
 from ragstack_common.config import STACK
 from ragstack_common.settings import Settings
@@ -94,7 +94,7 @@ class PythonFunction(Construct):
             self,
             "Function",
             architecture=ARCHITECTURE,
-            code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=["__pycache__", "*.pyc"]),
+            code=lambda_.Code.from_asset(str(function_code(folder, options.target))),
             description=description,
             environment=variables,
             handler=handler,
@@ -124,7 +124,7 @@ def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> lis
     """Return the layers of *stack*. A version that another stack imports could never be replaced."""
     assets = {
         "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
-        "CommonLayer": common_layer(),
+        "CommonLayer": common_layer(options.target),
     }
     if with_engines:
         assets |= {f"{name.title().replace('-', '')}Layer": path for name, path in options.extra_layers.items()}

@@ -13,7 +13,9 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge, acknowledge_all_objects
 from infra.alarms import raise_alarm
+from infra.constructs.adopted_bucket import AdoptedBucket
 from infra.constructs.queues import DocumentQueue
+from infra.options import Options
 from infra.target import Target
 from ragstack_common.config import MAX_URI_CHARACTERS, SNAPSHOT_KEY
 from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
@@ -52,8 +54,33 @@ class DocumentsBucket(Construct):
         bucket: The bucket.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, changes: DocumentQueue, target: Target) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, changes: DocumentQueue, options: Options) -> None:
         super().__init__(scope, construct_id)
+        if options.documents_bucket:
+            self.bucket: s3.IBucket = AdoptedBucket(
+                self,
+                "Adopted",
+                name=options.documents_bucket,
+                queue=changes.events.queue,
+                policy=changes.bucket_policy,
+            ).bucket
+            self._warn_of_short_keys(len(options.documents_bucket), f"the bucket's name is {options.documents_bucket}")
+        else:
+            self.bucket = self._new_bucket(changes, options.target)
+
+    def grant(self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "") -> None:
+        """Allow *function* to list the bucket, and *actions* with any object, for a *reason*.
+
+        Without permission to list, S3 answers 403 for an object that does not exist.
+        """
+        iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
+        if actions:
+            objects = self.bucket.arn_for_objects("*")
+            iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
+            assert function.role is not None, "a function of ours has a role of its own"
+            acknowledge_all_objects(function.role, self.bucket, reason)
+
+    def _new_bucket(self, changes: DocumentQueue, target: Target) -> s3.Bucket:
         local = target is Target.LOCAL
         removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         access_logs = s3.Bucket(
@@ -65,7 +92,7 @@ class DocumentsBucket(Construct):
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(90))],
             removal_policy=removal_policy,
         )
-        self.bucket = s3.Bucket(
+        bucket = s3.Bucket(
             self,
             "Bucket",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
@@ -82,46 +109,36 @@ class DocumentsBucket(Construct):
             server_access_logs_bucket=access_logs,
             versioned=True,
         )
-        self._announce_changes(changes)
+        resource = bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
+        _announce_changes(resource, changes)
         if not local:
-            self._warn_of_short_keys()
+            stack = Stack.of(self)
+            name = f"{stack.stack_name}-{stack.get_logical_id(resource)}-"
+            length = min(len(name) + GENERATED_CHARACTERS, LONGEST_BUCKET_NAME)
+            self._warn_of_short_keys(length, f"the bucket's name begins with {stack.stack_name}")
+        return bucket
 
-    def grant(self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "") -> None:
-        """Allow *function* to list the bucket, and *actions* with any object, for a *reason*.
-
-        Without permission to list, S3 answers 403 for an object that does not exist.
-        """
-        iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
-        if actions:
-            objects = self.bucket.arn_for_objects("*")
-            iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
-            assert function.role is not None, "a function of ours has a role of its own"
-            acknowledge_all_objects(function.role, self.bucket, reason)
-
-    def _warn_of_short_keys(self) -> None:
-        """Warn at synthesis if the prefix makes the bucket's name so long that little room is left for keys."""
-        stack = Stack.of(self)
-        name = f"{stack.stack_name}-{stack.get_logical_id(self.bucket.node.default_child)}-"  # type: ignore[arg-type]
-        length = min(len(name) + GENERATED_CHARACTERS, LONGEST_BUCKET_NAME)
+    def _warn_of_short_keys(self, length: int, reason: str) -> None:
+        """Warn at synthesis if a bucket's name of this length leaves little room for keys."""
         room = MAX_URI_CHARACTERS - len("s3:///") - length
         if room < ENOUGH_FOR_KEYS:
             Annotations.of(self).add_warning_v2(
                 "ragstack:short-keys",
                 f"The keys of documents can have {room} characters, because Bedrock accepts {MAX_URI_CHARACTERS} of a"
-                f" URI and the bucket's name begins with {stack.stack_name}: choose a shorter prefix for longer keys",
+                f" URI and {reason}: choose a shorter prefix or bucket for longer keys",
             )
 
-    def _announce_changes(self, changes: DocumentQueue) -> None:
-        """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""
-        bucket = self.bucket.node.default_child
-        assert isinstance(bucket, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
-        bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            queue_configurations=[
-                s3.CfnBucket.QueueConfigurationProperty(event=event, queue=changes.events.queue.queue_arn)
-                for event in ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
-            ]
-        )
-        bucket.node.add_dependency(changes.bucket_policy)
+
+def _announce_changes(bucket: s3.CfnBucket, changes: DocumentQueue) -> None:
+    """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""
+    bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+        queue_configurations=[
+            s3.CfnBucket.QueueConfigurationProperty(event=event, queue=changes.events.queue.queue_arn)
+            for event in ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
+        ]
+    )
+    bucket.node.add_dependency(changes.bucket_policy)
 
 
 class SnapshotBucket(Construct):
@@ -167,10 +184,18 @@ class DocumentRegistry(Construct):
         table: The table.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, target: Target) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
         super().__init__(scope, construct_id)
+        self.table: dynamodb.ITable = (
+            dynamodb.Table.from_table_name(self, "Table", options.registry_table)
+            if options.registry_table
+            else self._new_table(options.target)
+        )
+        self._watch()
+
+    def _new_table(self, target: Target) -> dynamodb.Table:
         local = target is Target.LOCAL
-        self.table = dynamodb.Table(
+        table = dynamodb.Table(
             self,
             "Table",
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
@@ -185,15 +210,14 @@ class DocumentRegistry(Construct):
         )
         for name, partition_key in INDEXES.items():
             keys = {PARTITION_KEY, SORT_KEY, partition_key, URI}
-            self.table.add_global_secondary_index(
+            table.add_global_secondary_index(
                 index_name=name,
                 non_key_attributes=[attribute for attribute in LISTED if attribute not in keys],
                 partition_key=_text(partition_key),
                 projection_type=dynamodb.ProjectionType.INCLUDE,
                 sort_key=_text(URI),
             )
-
-        self._watch()
+        return table
 
     def _watch(self) -> None:
         """Add alarms for throttled requests to the table and to its indexes; a throttled index blocks table writes."""

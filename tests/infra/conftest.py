@@ -180,7 +180,11 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
             "answers_layer": str(stand_in_layer),
             **dict(context),
         }
-        cdk_app.build(App(context=values, outdir=str(folder))).synth()
+        with pytest.MonkeyPatch.context() as patch:
+            # To compile takes seconds, and changes nothing but the digests of assets: test_bytecode.py does it.
+            patch.setattr("infra.bytecode._is_own", lambda _: False)
+            patch.setattr("infra.bytecode._pyodide", lambda: None)
+            cdk_app.build(App(context=values, outdir=str(folder))).synth()
         return Assembly(folder)
 
     return lambda **context: run(frozenset(context.items()))

@@ -16,7 +16,7 @@ UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
 
 @pytest.mark.parametrize(
     "context",
-    [{}, {"auth": "api_key"}, {"contextual_headers": "on"}, TUNED, EXISTING, LOCAL],
+    [{}, {"auth": "api_key"}, {"contextual_headers": "on"}, TUNED, {**EXISTING, "documents_bucket": "handbook"}, LOCAL],
     ids=["aws", "keys", "headers", "tuned", "existing", "local"],
 )
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:

@@ -103,7 +103,7 @@ handler(json.load(sys.stdin), context)
             capture_output=True,
             check=False,
             env={
-                "PYTHONPATH": f"{tmp_path / 'python'}:{common_layer() / 'python'}",
+                "PYTHONPATH": f"{tmp_path / 'python'}:{common_layer(Target.LOCAL) / 'python'}",
                 "PYTHONDONTWRITEBYTECODE": "1",  # the layer is an asset of the stacks too
                 "AWS_REGION": "eu-west-1",
                 "AWS_ACCESS_KEY_ID": "test",
@@ -128,7 +128,7 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
             archive.extractall(tmp_path)
     assert os.access(ROOT / "lambdas" / "answers" / "run.sh", os.X_OK)  # Lambda executes it
     (port,) = free_ports(1)
-    path = f"{tmp_path / 'python'}:{common_layer() / 'python'}"
+    path = f"{tmp_path / 'python'}:{common_layer(Target.LOCAL) / 'python'}"
     started = (ROOT / "lambdas" / "answers" / "run.sh").read_text()
     # Where the layers are, and without the packages of this environment.
     script = started.replace("/opt/python", path).replace("python -m", f"{sys.executable} -S -m")
@@ -234,17 +234,6 @@ def test_without_the_package_index_one_line_says_what_to_do(tmp_path: Path, monk
     assert "connect, then run python -m infra.layers" in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_layer_of_sources_has_no_bytecode(tmp_path: Path) -> None:
-    source = tmp_path / "ragstack_common"
-    (source / "__pycache__").mkdir(parents=True)
-    (source / "__pycache__" / "models.pyc").write_bytes(b"")
-    (source / "models.py").write_text("ONE = 1")
-
-    layer = common_layer(source)
-
-    assert [file.name for file in (layer / "python" / "ragstack_common").iterdir()] == ["models.py"]
 
 
 def test_nothing_that_a_function_may_import_is_left_out() -> None:
