@@ -70,7 +70,7 @@ $(STAMPS)/cdk: $(STAMPS)/demo
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt | $(STAMPS)/local-layer
 	@$(BIN)/python -m infra.layers --target aws
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@

@@ -11,6 +11,7 @@ from threading import Thread
 RAGSTACK = Path(sys.executable).parent / "ragstack"
 ARGUMENTS = {
     "ingest": ["leave.md"],
+    "sync": ["."],
     "delete": ["leave.md", "--yes"],
     "replay": ["s3://documents/leave.md"],
     "discard": ["message"],
