@@ -39,8 +39,8 @@ class Disk:
 def disks(monkeypatch: pytest.MonkeyPatch) -> list[Disk]:
     found: list[Disk] = []
 
-    def opened(folder: Path) -> Database:
-        found.append(Disk(Database(folder)))
+    def opened(folder: Path, **options: bool) -> Database:
+        found.append(Disk(Database(folder, **options)))
         return found[-1].database
 
     monkeypatch.setattr(service, "Database", opened)
