@@ -159,6 +159,18 @@ async def test_a_stream_begins_with_the_sources_and_ends_with_the_whole_answer()
 
 
 @in_virtual_time
+async def test_the_section_of_a_source_is_that_of_its_quotation() -> None:
+    content = (
+        "## Sick leave\n\nTell your manager before ten. " + "More. " * 20 + "\n\n## Parental leave\n\nSixteen weeks."
+    )
+    chunk = LEAVE.model_copy(update={"content": content, "metadata": {SECTION_KEY: "Leave > Sick leave"}})
+
+    answer = await service(found(chunk), Model(['"Sixteen weeks" [1]'])).ask(question())
+
+    assert [source.section for source in answer.sources] == ["Leave > Parental leave"]
+
+
+@in_virtual_time
 async def test_a_source_names_its_place_and_the_characters_that_the_answer_quotes() -> None:
     answer = await service(found(LEAVE), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
 
