@@ -16,7 +16,7 @@ from starlette.routing import Route, Router
 
 from local_bedrock import connections, wire
 from local_bedrock.abandonment import abandonable
-from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, TooLarge, TooManyHeaders, Unavailable
+from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
 from local_bedrock.event_stream import Messages
 from local_bedrock.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
@@ -28,9 +28,6 @@ ADMIN_PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
 LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
 """Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
-
-MOST_HEADERS: Final = 200
-"""The AWS SDKs send about 20."""
 
 GENERATED_AT_ONCE: Final = 256
 """Answers whose next piece a thread waits for."""
@@ -172,12 +169,9 @@ async def _read(request: Request) -> wire.Request:
     """Read the whole request.
 
     Raises:
-        TooManyHeaders: There are more headers than any client sends.
         TooLarge: The body is too large for any request; the rest of it is not read.
         ClientDisconnect: The client disconnected.
     """
-    if len(request.headers) > MOST_HEADERS:
-        raise TooManyHeaders(f"The request has more than {MOST_HEADERS} headers")
     body = bytearray()
     async for part in request.stream():
         body += part

@@ -16,6 +16,12 @@ REQUEST_SECONDS: Final = 60.0
 LARGEST_HEAD_BYTES: Final = 64 * 1024
 """The limit of h11; httptools has none."""
 
+_INTERIM: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""Clients skip it. A connection that the client has closed is reset by the second at the latest, which ends the work
+on the request."""
+
+PROBE_SECONDS: Final = 0.25
+
 _TRANSPORT: Final = "transport"
 
 
@@ -31,6 +37,7 @@ class Bounds(asyncio.Protocol):
     transport: asyncio.Transport
     _overdue: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _is_half_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, and start to wait for a request."""
@@ -49,6 +56,26 @@ class Bounds(asyncio.Protocol):
         if self._head_bytes > LARGEST_HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         self._wait(is_complete=not is_head and not cycle.more_body)
+
+    def eof_received(self) -> bool:
+        """Answer a client that only stopped sending; one that has gone refuses the line that is sent to it."""
+        self._is_half_closed = True
+        return self._probed()
+
+    def _probed(self) -> bool:
+        """Send an interim response, and again later, until the response begins; False if none is awaited."""
+        cycle = self.cycle
+        is_awaited = cycle is not None and not cycle.more_body and not cycle.response_started
+        if is_awaited and not self.transport.is_closing():
+            self.transport.write(_INTERIM)
+            self.loop.call_later(PROBE_SECONDS, self._probed)
+        return is_awaited
+
+    def on_response_complete(self) -> None:
+        """Close the connection of a client that sends nothing more."""
+        super().on_response_complete()  # type: ignore[misc]
+        if self._is_half_closed:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""

@@ -83,10 +83,6 @@ class TooLarge(ServiceError, code="RequestEntityTooLargeException", status=413):
     """The body is too large for any request. No model lists this error."""
 
 
-class TooManyHeaders(ServiceError, code="RequestHeaderSectionTooLarge", status=431):
-    """The request has more headers than any client sends. No model lists this error."""
-
-
 class NotSupported(ServiceError, code="NotImplementedException", status=501):
     """AWS has this operation; the local Bedrock does not."""
 

@@ -26,6 +26,11 @@ STOP_SECONDS: Final = 8.0
 ENDS_WITH_PARENT: Final = "RAGSTACK_ENDS_WITH_PARENT"
 """Set by a parent that keeps the standard input of the process open until it ends."""
 
+MOST_HEADERS: Final = 200
+"""The AWS SDKs send about 20, and browsers fewer."""
+
+TOO_MANY_HEADERS: Final = (431, "RequestHeaderSectionTooLarge")
+
 _LOOPBACK_SUFFIXES: Final = (".localhost", ".127.0.0.1")
 """Virtual hosts of S3 and API Gateway. Browsers resolve the first to this machine, and refuse the second."""
 _CORS: Final = b"access-control-"
@@ -72,6 +77,9 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers = _Headers(scope["headers"])
+        if len(headers) > MOST_HEADERS:
+            await _refuse(scope, receive, send, f"The request has more than {MOST_HEADERS} headers", TOO_MANY_HEADERS)
+            return
         refusal = self._refusal(scope, headers)
         origin = headers.last("origin")
         if refusal is not None:
@@ -180,14 +188,17 @@ def _with_cors(send: Send, cors: list[tuple[bytes, bytes]]) -> Send:
     return send_with_cors
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+async def _refuse(
+    scope: Scope, receive: Receive, send: Send, reason: str, error: tuple[int, str] = (403, "AccessDeniedException")
+) -> None:
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": reason[:120]})
         return
-    body = json.dumps({"code": "AccessDeniedException", "message": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"x-amzn-errortype", b"AccessDeniedException")]
-    await _respond(send, 403, headers, body)
+    status, code = error
+    body = json.dumps({"code": code, "message": reason}).encode()
+    headers = [(b"content-type", b"application/json"), (b"x-amzn-errortype", code.encode())]
+    await _respond(send, status, headers, body)
 
 
 async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"") -> None:

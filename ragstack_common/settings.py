@@ -28,14 +28,21 @@ def json_object(value: Any) -> dict[str, Any]:
         ValueError: The value is not a JSON object.
     """
     if isinstance(value, str):
+        if "\0" in value or "\\u0000" in value:
+            raise ValueError("it must be a JSON object without the character NUL")
         try:
             value = json.loads(value)
         except ValueError as error:
             raise ValueError(f"it must be a JSON object: {error}") from error
+        except RecursionError:
+            raise ValueError("it must be a JSON object with fewer levels") from None
     if not isinstance(value, Mapping):
         raise ValueError("it must be a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
     return dict(value)
 
+
+LONGEST_SHOWN: Final = 200
+"""Characters of an invalid value in a message."""
 
 COMMENT: Final = "//"
 """Name of a member of a settings file that programs ignore."""
@@ -75,6 +82,8 @@ def read_settings(file: Path) -> dict[str, Any]:
 def _of_lines(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
+        if "\0" in line:
+            raise ValueError(f"line {number} has the character NUL, which no value can have")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
@@ -175,7 +184,9 @@ class Settings(BaseModel):
                 problems[name] = " is not set"
             else:
                 field = cls.variables()[name]
-                value = f"={given[name]}" if field.repr else ""  # callers of the API can read this message
+                value = (
+                    f"={given[name]:.{LONGEST_SHOWN}}" if field.repr else ""
+                )  # callers of the API can read this message
                 problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
         return problems
 

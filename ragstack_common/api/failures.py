@@ -28,6 +28,7 @@ from ragstack_common.api.failure_models import (
     ReplayedJob,
     ReplayRequest,
 )
+from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.ingestion.advice import advice_for
@@ -177,6 +178,10 @@ class Failures:
 
     def _check(self, request: ReplayRequest, messages: Sequence[FailedMessage]) -> None:
         """Check that the registry, the bucket or a dead letter knows each chosen name."""
+        if sidecars := [uri for uri in request.documents if uri.endswith(SIDECAR_SUFFIX)]:
+            raise InvalidRequestError(
+                f"documents: {sidecars[0]} is a sidecar: name its document, {sidecars[0].removesuffix(SIDECAR_SUFFIX)}"
+            )
         in_messages = {uri for message in messages for uri in message.uris}
         in_messages |= {message.job.job_id for message in messages if message.job}
         unknown = [name for name in request.jobs if not is_job_id(name) or name not in in_messages]

@@ -18,6 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
@@ -27,7 +28,8 @@ from mcp_types import (
     ToolAnnotations,
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.responses import Response
+from pydantic_core import from_json
+from starlette.responses import JSONResponse, Response
 
 from ragstack_common import __version__
 from ragstack_common.answering.answer import CitationEvent
@@ -241,6 +243,10 @@ class McpEndpoint:
             security_settings=self._security,
             max_request_body_size=MAX_BODY_BYTES,
         )
+        messages: list[Message] = []
+        if fault := _fault_of_id(await _body(receive, messages)):
+            await JSONResponse(fault, HTTPStatus.BAD_REQUEST)(scope, receive, send)
+            return
         async with anyio.create_task_group() as group:
 
             async def cancel_at_disconnect() -> None:
@@ -249,7 +255,7 @@ class McpEndpoint:
                 group.cancel_scope.cancel()
 
             async def received() -> "Message":
-                message = await receive()
+                message = messages.pop(0) if messages else await receive()
                 if message["type"] == "http.request" and not message.get("more_body"):
                     group.start_soon(cancel_at_disconnect)
                 return message
@@ -257,6 +263,31 @@ class McpEndpoint:
             async with manager.run():
                 await manager.handle_request(scope, received, send)
             group.cancel_scope.cancel()
+
+
+async def _body(receive: "Receive", messages: "list[Message]") -> bytes:
+    """Return the body, or the part of it that is more than is accepted, and keep its messages for the next reader."""
+    body = bytearray()
+    while len(body) <= MAX_BODY_BYTES:
+        messages.append(await receive())
+        body += messages[-1].get("body", b"")
+        if not messages[-1].get("more_body"):
+            break
+    return bytes(body)
+
+
+def _fault_of_id(body: bytes) -> dict[str, Any] | None:
+    """Return the error for a request whose id is neither text nor a whole number: the package takes it for an event."""
+    try:
+        message = from_json(body)
+    except ValueError:
+        return None  # the package explains it
+    if not isinstance(message, dict) or "id" not in message:
+        return None
+    if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
+        return None
+    error = {"code": INVALID_REQUEST, "message": "Invalid Request: the id must be a string or a whole number"}
+    return {"jsonrpc": "2.0", "id": None, "error": error}
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ def read_to_the_end(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(10_000), b""))
 
 
+def set_faults(url: str, *rules: dict[str, object]) -> None:
+    urllib3.request("PUT", f"{url}/_ragstack/faults", json={"rules": rules})
+
+
 def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "LARGEST_BODY_BYTES", 1000)
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
@@ -50,6 +54,19 @@ def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, m
 
     assert refused == (413, "RequestEntityTooLargeException", "The request body has more than 1000 bytes")
     assert answer.status == 200
+
+
+def test_a_client_that_stops_sending_gets_its_answer(url: str) -> None:
+    set_faults(url, {"operation": "ListKnowledgeBases", "kind": "latency", "milliseconds": 300})
+    request = b"POST /knowledgebases/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+
+    half_closed = connection_to(url, request)
+    half_closed.shutdown(socket.SHUT_WR)
+    answer = read_to_the_end(half_closed)
+    set_faults(url)
+
+    assert b"HTTP/1.1 200 OK" in answer
+    assert b"knowledgeBaseSummaries" in answer
 
 
 @pytest.mark.parametrize("count", [201, 30_000])

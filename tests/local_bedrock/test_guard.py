@@ -163,6 +163,17 @@ def test_cors_headers_of_the_application_are_removed() -> None:
     assert sent[0]["headers"] == [(b"x", b"y")]
 
 
+def test_more_headers_than_any_client_sends_are_refused() -> None:
+    async def never(*_: Any) -> None:
+        raise AssertionError
+
+    headers = [(b"host", b"localhost"), *[(b"x%d" % number, b"1") for number in range(200)]]
+
+    start, _ = exchange(Guard(never), {"type": "http", "method": "POST", "path": "/api/ask", "headers": headers})
+
+    assert start["status"] == 431
+
+
 @pytest.mark.parametrize("header", [(b"origin", EVIL.encode()), (b"host", b"evil.example")])
 def test_a_web_socket_of_a_page_is_closed_before_it_opens(header: tuple[bytes, bytes]) -> None:
     async def unreachable(scope: Any, receive: Any, send: Any) -> None:

@@ -1,5 +1,7 @@
 """Settings from the environment, good and bad."""
 
+from pathlib import Path
+
 import pytest
 
 from ragstack_common.config import (
@@ -8,6 +10,7 @@ from ragstack_common.config import (
     QuerySettings,
 )
 from ragstack_common.errors import ConfigurationError
+from ragstack_common.settings import read_settings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 INGESTION = {
@@ -95,6 +98,26 @@ def test_an_invalid_value_is_named_with_what_is_allowed(given: tuple[str, str], 
         QuerySettings.from_env({**QUERY, name: value})
 
     assert str(refused.value) == f"{name}={value} is invalid: {message}"
+
+
+DEEP = '{"a":' * 100_000
+
+
+@pytest.mark.parametrize("name", ["RETRIEVAL_ENGINE_CONFIG", "RANKING_PARAMETERS"])
+@pytest.mark.parametrize("value", [DEEP, DEEP + "1" + "}" * 100_000, '{"a": "\\u0000"}', '{"a": "\0"}'])
+def test_deep_json_and_nul_are_configuration_errors(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?s)^{name}.* is invalid: it must be a JSON object with"):
+        QuerySettings.from_env({**QUERY, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("s.json", DEEP), ("s.json", '{"prefix": "\\u0000"}'), ("s.txt", "SEARCH_K=1\0")]
+)
+def test_a_file_with_deep_json_or_nul_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+
+    with pytest.raises(ValueError, match=f"{name} is not a file of settings"):
+        read_settings(tmp_path / name)
 
 
 @pytest.mark.parametrize("value", ["path", "[]", "7", '{"path":'])

@@ -363,6 +363,16 @@ def test_an_unknown_name_is_reported_and_nothing_is_sent(aws: Aws, call: Call) -
     assert sent(aws) == sorted(known)
 
 
+def test_a_sidecar_is_not_replayed(aws: Aws, call: Call) -> None:
+    aws.put("a.md.metadata.json")
+
+    refused = call("POST", REPLAY, {"documents": [uri("a.md.metadata.json")]})
+
+    assert error_of(refused) == (400, "InvalidRequest")
+    assert f"name its document, {uri('a.md')}" in refused[1]["error"]["message"]
+    assert sent(aws) == []
+
+
 @pytest.mark.parametrize("status", ["QUEUED", "RUNNING"])
 def test_a_job_that_has_not_ended_is_sent_once_at_its_current_step(aws: Aws, call: Call, status: JobStatus) -> None:
     job = create(aws, FULL, status=status, step=3)

@@ -326,6 +326,16 @@ def test_a_client_that_asks_for_a_stream_of_messages_learns_that_there_is_none(u
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
+@pytest.mark.parametrize("identifier", [None, True, 1.5, {}, ["a"]])
+def test_an_id_of_a_wrong_type_is_an_error(url: str, identifier: Any) -> None:
+    body = {"jsonrpc": "2.0", "id": identifier, "method": "tools/list"}
+
+    response = httpx.post(url, json=body, headers={"Accept": "application/json"})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
+    assert "the id must be a string or a whole number" in response.json()["error"]["message"]
+
+
 def test_behind_api_gateway_any_host_is_accepted(operations: ServiceOperations) -> None:
     with serving(operations, is_local=False) as url:
         response = list_tools(url, {"Host": "abc.execute-api.eu-west-1.amazonaws.com", "Origin": "https://claude.ai"})
