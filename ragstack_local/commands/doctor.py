@@ -36,7 +36,7 @@ ERRORS: Final = (RagStackError, ClientError, BotoCoreError, OSError)
 Status = Literal["ok", "warning", "failed", "skipped"]
 STYLES: Final[dict[Status, str]] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
 
-API_ADVICE: Final = "The log of the function query says why; with auth=iam, the caller needs execute-api:Invoke"
+API_ADVICE: Final = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
 
 CALIBRATE: Final = (
     "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval questions.csv"
@@ -160,16 +160,16 @@ def _check_documents(checks: Checks, api: "ApiClient", connection: "Connection |
         if not checks.run(
             "upload",
             lambda: _upload(documents, key, token, timeout),
-            "`ragstack failures` and the logs of the functions ingestion and ingestion_status say why",
+            "`ragstack failures`, `ragstack logs ingestion` and `ragstack logs ingestion_status` say why",
         ):
             checks.skip("the probe is not indexed", "search", "answer")
-        elif not checks.run("search", lambda: _search(api, chosen, token), "The log of the function query says why"):
+        elif not checks.run("search", lambda: _search(api, chosen, token), "`ragstack logs query` says why"):
             checks.skip("the probe is not found", "answer")
         else:
             checks.run(
                 "answer",
                 lambda: _answer(api, chosen, token),
-                "The log of the function answers says why; with ANSWER_MODEL, this Region may lack access to the model",
+                "`ragstack logs answers` says why; with ANSWER_MODEL, this Region may lack access to the model",
             )
             checks.run("relevance", lambda: _relevance(api, chosen, token), CALIBRATE)
     finally:

@@ -64,7 +64,7 @@ def test_a_stack_whose_api_is_down_fails(tmp_path: Path, connection: Connection,
     }
     assert found["dead letters"]["found"] == "1 messages could not be processed"
     assert "failed   api: " in shown.stdout
-    assert "The log of the function query says why" in shown.stdout
+    assert "`ragstack logs query` says why" in shown.stdout
     assert not [request for request in api.requests if request["method"] == "POST"]
 
 
