@@ -1,6 +1,7 @@
 """Where a chunk is in its document: its pages, its sheet or its section, as metadata of the chunk."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -12,6 +13,9 @@ PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 """Bedrock's own key, for PDF."""
 
 LAST_PAGE_KEY: Final = "ragstack_last_page"
+PAGE_STARTS_KEY: Final = "ragstack_page_starts"
+"""Offsets in the chunk's text at which its further pages begin, with commas."""
+
 SHEET_KEY: Final = "ragstack_sheet"
 SECTION_KEY: Final = "ragstack_section"
 
@@ -66,6 +70,32 @@ class Position:
         """Return the metadata for all but the page, which is Bedrock's own."""
         known = {LAST_PAGE_KEY: self.last_page, SHEET_KEY: self.sheet, SECTION_KEY: self.section}
         return {key: value for key, value in known.items() if value is not None}
+
+
+def page_starts(starts: Sequence[int], begin: int, end: int) -> dict[str, str | int]:
+    """Return the metadata that says where pages begin within a chunk.
+
+    Args:
+        starts: Where the pages of the document begin.
+        begin: Where the chunk begins in the document.
+        end: Where it ends there.
+    """
+    within = [str(start - begin) for start in starts if begin < start < end]
+    return {PAGE_STARTS_KEY: ",".join(within)} if within else {}
+
+
+def pages_over(metadata: Mapping[str, Any], spans: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
+    """Return the page of the first of some characters of a chunk, and that of the last if it is a later one.
+
+    Without characters, or if the metadata does not say where pages begin, these are the pages of the whole chunk.
+    """
+    position = Position.of(metadata)
+    starts = [int(start) for start in str(metadata.get(PAGE_STARTS_KEY, "")).split(",") if start.isdecimal()]
+    if not (spans and starts and position.page):
+        return position.page, position.last_page
+    first = position.page + bisect_right(starts, min(start for start, _ in spans))
+    last = position.page + bisect_right(starts, max(end for _, end in spans) - 1)
+    return first, last if last > first else None
 
 
 def section_of(path: Sequence[str]) -> str | None:

@@ -25,7 +25,7 @@ from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
-from ragstack_common.positions import Position, section_of
+from ragstack_common.positions import Position, page_starts, section_of
 from ragstack_common.sections import Outline
 
 _Number = TypeVar("_Number", np.float16, np.float32)
@@ -168,7 +168,7 @@ class _Places:
             sheet=path[0] if path and self.file_format in formats.WITH_SHEETS else None,
             section=section_of(path) if self.file_format in formats.WITH_HEADINGS else None,
         )
-        return page, position.own_metadata()
+        return page, position.own_metadata() | page_starts(self.parsed.page_starts, chunk.start, end)
 
 
 def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:

@@ -27,8 +27,8 @@ class Source(_Form):
     location: dict[str, Any] = Field(default_factory=dict)
     context: str | None = Field(default=None, description="The document's title and the headings above the passage")
     metadata: dict[str, Any] = Field(default_factory=dict)
-    page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
-    last_page: int | None = None
+    page: int | None = Field(default=None, description="PDF: where the quoted words begin, or the passage; from 1")
+    last_page: int | None = Field(default=None, description="The page on which they end, if later")
     sheet: str | None = None
     section: str | None = Field(default=None, description="The headings above what is quoted, else of the largest part")
     score: float

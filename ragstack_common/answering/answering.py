@@ -32,7 +32,7 @@ from ragstack_common.config import AnswerSettings
 from ragstack_common.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.error_responses import redacted
 from ragstack_common.errors import GenerationTimeoutError
-from ragstack_common.positions import Position, section_over
+from ragstack_common.positions import Position, pages_over, section_over
 from ragstack_common.retrieval import SearchOutcome
 from ragstack_common.retrieval.models import UNNAMED_SOURCE
 
@@ -232,6 +232,7 @@ class Answering:
 def _source(passage: Passage, verifier: Verifier) -> Source:
     chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
     position = Position.of(chunk.metadata)
+    page, last_page = pages_over(chunk.metadata, [(part.start, part.end) for part in quoted])
     section = section_over(chunk.content, [part.start for part in quoted], position.section)
     return Source(
         number=passage.number,
@@ -240,7 +241,7 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
         location=chunk.location or {},
         context=chunk.context,
         metadata=chunk.public_metadata,
-        **asdict(replace(position, section=section)),
+        **asdict(replace(position, page=page, last_page=last_page, section=section)),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
         cited=passage.number in verifier.cited,

@@ -11,7 +11,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of
-from ragstack_common.positions import LAST_PAGE_KEY, SECTION_KEY, SHEET_KEY
+from ragstack_common.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5
 
@@ -21,7 +21,14 @@ MAX_TOP_K: Final = 10_000
 RAW_SCORE_KEY: Final = "ragstack_raw_score"
 """Metadata key for the score of a chunk that was ranked by more than 1 and clamped to 1."""
 
-OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details", LAST_PAGE_KEY, SHEET_KEY, SECTION_KEY)
+OUR_OWN_KEYS: Final = (
+    RAW_SCORE_KEY,
+    "ragstack_content_details",
+    LAST_PAGE_KEY,
+    PAGE_STARTS_KEY,
+    SHEET_KEY,
+    SECTION_KEY,
+)
 """Metadata that backends add for programs; responses have it elsewhere, or leave it out if it is not text."""
 
 UNNAMED_SOURCE: Final = "unnamed:"

@@ -6,6 +6,7 @@ from typing import Any
 import openpyxl
 import pytest
 
+from ragstack_common.positions import pages_over
 from tests.local_bedrock.handbook import request
 from tests.local_bedrock.pdf_files import pages, text
 from tests.local_bedrock.support import Bedrock, Source, client, s3_document
@@ -96,6 +97,7 @@ def test_a_result_says_where_it_is_in_its_document(source: Source, query: str, m
 
     own = {name: value for name, value in best["metadata"].items() if name == PAGE or name.startswith("ragstack_")}
     own.pop("ragstack_last_page", None)
+    own.pop("ragstack_page_starts", None)
     assert own == metadata
 
 
@@ -109,6 +111,19 @@ def test_the_pages_of_a_chunk_are_those_of_its_first_and_last_words(source: Sour
         assert first <= on[0] <= on[-1] <= last
         assert last == 3 or "Oil." not in words
     assert any("ragstack_last_page" in chunk["metadata"] for chunk in chunks)
+
+
+def test_a_quotation_from_a_later_page_of_a_chunk_has_its_page(source: Source) -> None:
+    chunks = [
+        each for each in found(source, "pump valve boiler oil grease") if "ragstack_page_starts" in each["metadata"]
+    ]
+
+    for chunk in chunks:
+        text = chunk["content"]["text"]
+        for page, word in ((1, "pump"), (2, "boiler"), (3, "Oil.")):
+            if (at := text.find(word)) >= 0:
+                assert pages_over(chunk["metadata"], [(at, at + len(word))]) == (page, None)
+    assert chunks
 
 
 def test_a_citation_says_where_its_passage_is(bedrock: Bedrock, source: Source) -> None:

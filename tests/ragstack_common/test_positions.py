@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.positions import LONGEST_SECTION, SEPARATOR, Position, section_of, section_over
+from ragstack_common.positions import (
+    LONGEST_SECTION,
+    SEPARATOR,
+    Position,
+    page_starts,
+    pages_over,
+    section_of,
+    section_over,
+)
 
 PAGE = "x-amz-bedrock-kb-document-page-number"
 
@@ -93,3 +101,26 @@ def test_a_section_is_that_of_the_words_quoted(section: str | None, words: list[
 
 def test_a_chunk_without_headings_has_its_own_section() -> None:
     assert section_over("Twenty weeks.", [0], "Leave > Parental leave") == "Leave > Parental leave"
+
+
+@pytest.mark.parametrize(
+    ("spans", "pages"),
+    [
+        ([], (4, 6)),
+        ([(0, 100)], (4, None)),
+        ([(100, 101)], (5, None)),
+        ([(90, 101)], (4, 5)),
+        ([(250, 260)], (6, None)),
+        ([(120, 130), (10, 20)], (4, 5)),
+    ],
+)
+def test_the_pages_of_quoted_words_are_their_own(spans: list[tuple[int, int]], pages: tuple[int, int | None]) -> None:
+    metadata = {PAGE: 4.0, "ragstack_last_page": 6, **page_starts([0, 1100, 1200, 2000], 1000, 1300)}
+
+    assert metadata["ragstack_page_starts"] == "100,200"
+    assert pages_over(metadata, spans) == pages
+
+
+def test_without_the_places_of_pages_those_of_the_chunk_count() -> None:
+    assert pages_over({PAGE: 4, "ragstack_last_page": 5}, [(900, 910)]) == (4, 5)
+    assert pages_over({}, [(900, 910)]) == (None, None)

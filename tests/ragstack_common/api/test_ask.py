@@ -183,6 +183,19 @@ async def test_a_source_names_its_place_and_the_characters_that_the_answer_quote
 
 
 @in_virtual_time
+async def test_the_page_of_a_source_is_that_of_the_quotation() -> None:
+    start = LEAVE.content.index("sixteen") - 1
+    metadata = {PAGE_KEY: 3.0, "ragstack_last_page": 4, "ragstack_page_starts": str(start)}
+    leave = LEAVE.model_copy(update={"metadata": metadata})
+
+    answer = await service(found(leave), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
+
+    (source,) = answer.sources
+    assert (source.page, source.last_page) == (4, None)
+    assert source.metadata == {PAGE_KEY: 3.0}
+
+
+@in_virtual_time
 async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing() -> None:
     engine = found(LEAVE, status="failed")
     engine.seconds = 0.25
