@@ -90,8 +90,8 @@ PORTS = $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDRO
 demo: local ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
 	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(PORTS)
 
-up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
-	@$(BIN)/ragstack up $(PORTS)
+up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ARGS= for ragstack up)
+	@$(BIN)/ragstack up $(PORTS) $(ARGS)
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)

@@ -13,7 +13,8 @@ from ragstack_common.positions import SEPARATOR, section_over
 from ragstack_local import display
 from ragstack_local.api_client import DONE
 from ragstack_local.display import console, counted, print_indented
-from ragstack_local.results import excerpt, place_of, print_incomplete
+from ragstack_local.results import excerpt, place_of, print_incomplete, print_local_file
+from ragstack_local.roots import Roots
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
@@ -78,7 +79,7 @@ class Typewriter:
         console.print(text, end="", no_wrap=True, overflow="ignore", crop=False)
 
 
-def print_stream(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+def print_stream(events: Iterable[tuple[str, dict[str, Any]]], roots: Roots | None = None) -> dict[str, Any]:
     """Print an answer as it arrives, then its sources; return the response of ``POST /api/ask``.
 
     Errors of *events* pass through, after the line of the answer has ended.
@@ -101,12 +102,12 @@ def print_stream(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]
     if not cited and not answer["answered"] and answer["sources"]:
         console.print("\nThe closest passages:")
         cited = answer["sources"][:CLOSEST_SHOWN]
-    print_sources(cited, answer["question"])
+    print_sources(cited, answer["question"], roots)
     _print_remarks(answer)
     return answer
 
 
-def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
+def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Roots | None = None) -> None:
     """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
     for source in sources:
         number, title, content = f"[{source['number']}]", _title(source), source["content"]
@@ -118,6 +119,7 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
         # A location is never wrapped: users copy it.
         console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
+        print_local_file(source["source"], roots, NUMBER_INDENT)
         quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
         for text in dict.fromkeys(quoted):
             shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ragstack_common.positions import Position, section_over
 from ragstack_local.display import console, counted, print_indented
+from ragstack_local.roots import Roots
 
 EXCERPT_WORDS: Final = 36
 CLOSE: Final = 6
@@ -31,13 +32,14 @@ _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 _WORD: Final = re.compile(r"\S+")
 
 
-def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> None:
+def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, roots: Roots | None = None) -> None:
     """Show ranked results and how the search went.
 
     Args:
         answer: The response of ``POST /api/retrieve``.
         query: Its words choose the excerpt of each passage.
         passages: Maximum passages of each result.
+        roots: Of the stack that was searched, to name the file that a result came from.
     """
     _print_best(answer)
     for rank, result in enumerate(answer["results"], start=1):
@@ -50,6 +52,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
         if attributes and not is_one_line:
             print_indented(RESULT_INDENT, (attributes.plain, "dim"))
+        print_local_file(result["source"], roots, RESULT_INDENT)
         words, place = _excerpt_and_place(result, query)
         context = place or " · ".join((result.get("context") or "").splitlines())
         if context:
@@ -99,6 +102,12 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     for note in answer.get("notes", ()):
         console.print(note, style="yellow")
     print_incomplete(answer)
+
+
+def print_local_file(source: str | None, roots: Roots | None, indent: int) -> None:
+    """Name the file on this machine that a source came from, if it is known."""
+    if file := roots and roots.local_file(source):
+        console.print(Text(f"{'':{indent}}{file}", "dim"), soft_wrap=True)
 
 
 def print_hints(request: Iterable[str]) -> None:

@@ -87,6 +87,15 @@ class Roots:
         _, place, root = max(owners)
         return place / key.removeprefix(root).removeprefix("/")
 
+    def local_file(self, uri: str | None) -> str | None:
+        """Return the file of this machine that is a document, as the current folder sees it; None without any."""
+        key = (uri or "").removeprefix("s3://").partition("/")[2]
+        path = self.path_of(key) if key else None
+        if path is None or not path.is_file():
+            return None
+        here = Path.cwd()
+        return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
     def move(self, folder: Path, key: str) -> None:
         """Give a folder, and all below it, another key, which no other path keeps."""
         self._forgotten |= {other for other, root in self.keys.items() if root == key or other.is_relative_to(folder)}

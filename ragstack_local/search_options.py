@@ -19,6 +19,7 @@ from ragstack_common.config import (
     QuerySettings,
 )
 from ragstack_common.settings import Settings, as_text, read_settings, target_file
+from ragstack_local.roots import Roots
 from ragstack_local.targets import Target, not_blank
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class EngineOptions(SettingsOptions):
     def is_api(self) -> bool:
         """Whether the API of a stack searches."""
         return (self.engine or (CHROMA_ENGINE if self.collection or self.db_path else BEDROCK_ENGINE)) == BEDROCK_ENGINE
+
+    def roots(self, client: "ApiClient | EngineClient") -> Roots:
+        """Return where the documents of a client's stack are on this machine, as far as it is remembered."""
+        url = getattr(client, "api_url", None)
+        return Roots() if url is None else Roots.of_api(url)
 
     @contextmanager
     def client(self, target: Target, reranker: str | None = None) -> "Iterator[ApiClient | EngineClient]":

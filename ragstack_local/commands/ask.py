@@ -39,7 +39,7 @@ def ask(
                 display.print_json(answer)
             else:
                 with closing(client.ask_stream(body)) as events:
-                    answer = print_stream(events)
+                    answer = print_stream(events, engine.roots(client))
                 advise_on_models(answer, Project.find().data)
                 if engine.is_api and not answer["sources"]:
                     print_hints(body)

@@ -18,6 +18,7 @@ from ragstack_local.answers import advise_on_models, print_sources, print_stream
 from ragstack_local.connection import Project
 from ragstack_local.display import console
 from ragstack_local.errors import FAILED
+from ragstack_local.roots import Roots
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.targets import INTERRUPTED, AsJson, Target, with_target
 
@@ -49,7 +50,7 @@ def chat(options: AskOptions, engine: EngineOptions, target: Target, as_json: As
     From a file:  ragstack chat --json < notes/questions.txt
     """
     with engine.client(target) as client:
-        conversation = Conversation(client, options, Project.find().data, as_json=as_json)
+        conversation = Conversation(client, options, Project.find().data, engine.roots(client), as_json=as_json)
         _hold(conversation, is_interactive=sys.stdin.isatty())
 
 
@@ -100,6 +101,7 @@ class Conversation:
         api: The API, or an engine here.
         options: What to answer from.
         data: Remembers what was explained once.
+        roots: Where documents are on this machine.
         as_json: Whether answers are printed as lines of JSON.
         history: The turns, as the API takes them.
         answer: The last answer.
@@ -109,6 +111,7 @@ class Conversation:
     api: "ApiClient | EngineClient"
     options: AskOptions
     data: Path
+    roots: Roots
     as_json: bool = False
     history: deque[dict[str, str]] = field(default_factory=lambda: deque(maxlen=MAX_TURNS))
     answer: Mapping[str, Any] | None = None
@@ -154,7 +157,7 @@ class Conversation:
             display.print_json(answer, in_one_line=True)
         else:
             with closing(self.api.ask_stream(body)) as events:
-                answer = print_stream(events)
+                answer = print_stream(events, self.roots)
             advise_on_models(answer, self.data)
             console.print()
         self.answer = answer
@@ -166,7 +169,7 @@ class Conversation:
         elif self.as_json:
             display.print_json(self.answer["sources"], in_one_line=True)
         else:
-            print_sources(self.answer["sources"], self.answer["question"])
+            print_sources(self.answer["sources"], self.answer["question"], self.roots)
 
     def _choose_corpus(self, name: str) -> None:
         """Answer from another corpus, if there is one of this name."""

@@ -98,11 +98,11 @@ def query(
     }
     request = {name: value for name, value in body.items() if value is not None}
     with engine.client(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as client:
-        answer = client.retrieve(request)
+        answer, roots = client.retrieve(request), engine.roots(client)
     if as_json:
         display.print_json(answer)
     else:
-        results.print_results(answer, words, passages or 1)
+        results.print_results(answer, words, passages or 1, roots)
         if engine.is_api and not answer["results"]:
             results.print_hints(request)
         if explain:

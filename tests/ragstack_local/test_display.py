@@ -1,5 +1,6 @@
 """What people see."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display, explanation, results
 from ragstack_local.errors import ApiError
+from ragstack_local.roots import Roots
 from tests.ragstack_local.support import stack_at
 
 
@@ -42,6 +44,14 @@ def test_results_show_rank_source_attributes_and_text(capsys: pytest.CaptureFixt
         "Thirty days of leave.",
         "2 results in 20 ms (unfiltered ok 12 ms)",
     ]
+
+
+def test_a_result_names_its_file_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "leave.md").touch()
+
+    results.print_results(answer(result()), "leave", roots=Roots(keys={tmp_path / "leave.md": "leave.md"}))
+
+    assert shown(capsys).splitlines()[1].strip() == str(tmp_path / "leave.md")
 
 
 def test_no_number_makes_a_right_result_look_wrong(capsys: pytest.CaptureFixture[str]) -> None:

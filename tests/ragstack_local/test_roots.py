@@ -98,3 +98,15 @@ def test_a_damaged_memory_is_named_and_not_forgotten(memory: Path) -> None:
 
     with pytest.raises(StackError, match=r"roots.json is damaged, .*: delete it"):
         Roots.read(memory)
+
+
+def test_the_file_of_a_document_is_named_while_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "leave.md").touch()
+    roots = Roots(keys={tmp_path / "notes": "handbook"})
+
+    monkeypatch.chdir(tmp_path)
+    assert roots.local_file("s3://bucket/handbook/leave.md") == "notes/leave.md"
+    assert roots.local_file("s3://bucket/handbook/gone.md") is None
+    assert roots.local_file("s3://bucket/other/leave.md") is None
+    assert roots.local_file(None) is None
