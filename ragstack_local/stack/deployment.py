@@ -7,8 +7,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,9 @@ from ragstack_local.connection import (
 )
 from ragstack_local.errors import StackError
 from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
+
+Step = Callable[[str], AbstractContextManager[Any]]
+"""Shows a step by its name while it runs."""
 
 BUCKET: Final = "ragstack-documents"
 KNOWLEDGE_BASE: Final = "ragstack-local"
@@ -157,8 +160,9 @@ def deploy(
     answers_endpoint: str,
     knowledge_base: LocalKnowledgeBase,
     chosen: Mapping[str, str],
+    step: Step,
 ) -> Connection:
-    """Bootstrap the local account and deploy all stacks into it.
+    """Bootstrap the local account and deploy all stacks into it, and show each step.
 
     Raises:
         StackError: The command line failed; the message holds the end of its output.
@@ -181,9 +185,17 @@ def deploy(
     target = ("--app", str(assembly.path), "--outputs-file", str(outputs))
     options = ("--require-approval", "never", "--method", "direct")
     with assembly.deployed():
-        _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint)
-        with cdk.running("deploy", "--all", *target, *options) as deployment:
-            cdk.finish(deployment)
+        with step(
+            "Comparing the templates with the last start"
+            if assembly.is_current
+            else "Synthesizing the templates, because this is the first start or something has changed"
+        ):
+            _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint)
+        with (
+            step("Deploying storage, ingestion and API"),
+            cdk.running("deploy", "--all", *target, *options) as deploying,
+        ):
+            cdk.finish(deploying)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
         DEFAULT_PREFIX,

@@ -4,13 +4,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import urllib3
 
@@ -22,7 +22,7 @@ from ragstack_local.connection import Connection, Project, local_environment
 from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, launcher
-from ragstack_local.stack.deployment import LocalKnowledgeBase, answers_environment, deploy
+from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.rebuilding import rebuild
 from ragstack_local.stack.recovery import DataFolder
@@ -40,8 +40,6 @@ WATCH_SECONDS: Final = 0.5
 
 ANSWER_SECONDS: Final = 900
 """API Gateway waits as long for a response that streams."""
-
-Step = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
@@ -121,16 +119,17 @@ def local_stack(
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
             knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint)
-        with step("Deploying the CDK app"):
-            connection = deploy(
-                project,
-                data=options.data,
-                aws_endpoint=aws_endpoint,
-                bedrock_endpoint=bedrock_endpoint,
-                answers_endpoint=answers_endpoint,
-                knowledge_base=knowledge_base,
-                chosen=options.context,
-            )
+        connection = deploy(
+            project,
+            data=options.data,
+            aws_endpoint=aws_endpoint,
+            bedrock_endpoint=bedrock_endpoint,
+            answers_endpoint=answers_endpoint,
+            knowledge_base=knowledge_base,
+            chosen=options.context,
+            step=step,
+        )
+        with step("Starting the server of answers"):
             with held_interrupts():
                 answering = _start_answers(project, options, aws_endpoint)
                 cleanup.callback(answering.stop)

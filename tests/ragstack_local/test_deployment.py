@@ -1,6 +1,7 @@
 """When stacks that were synthesized are deployed again as they are."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,7 @@ def test_a_deployment_that_fails_says_what_the_app_said(tmp_path: Path) -> None:
             answers_endpoint=NOWHERE,
             knowledge_base=LocalKnowledgeBase("KB", "DS"),
             chosen={},
+            step=lambda _: nullcontext(),
         )
 
 
