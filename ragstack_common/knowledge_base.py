@@ -149,7 +149,7 @@ class KnowledgeBase:
         self._warn = warn
         settings = KnowledgeSettings.from_env(environment)
         self.collection_name = collection_name or settings.collection_name
-        self.db_path = str(Path(db_path or settings.db_path).expanduser())
+        self.db_path = str(Path(db_path or settings.db_path).expanduser().absolute())
         built = checked_manifest(settings, self.collection_name, Path(self.db_path))
         chosen = embedding or embedding_of(settings, built)
         model = load(chosen) if isinstance(chosen, str) else chosen

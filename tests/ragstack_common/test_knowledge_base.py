@@ -194,6 +194,23 @@ def test_a_program_can_open_the_folder_of_a_knowledge_base(tmp_path: Path) -> No
         assert base.retrieve("quokka") == []
 
 
+def test_a_relative_path_means_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+
+    monkeypatch.chdir(tmp_path / "first")
+    with KnowledgeBase("notes", "store", environment={}) as first:
+        first.collection.add(ids=["a"], documents=["the quokka"], metadatas=[{"version": "1"}])
+        monkeypatch.chdir(tmp_path / "second")
+        with KnowledgeBase("notes", "store", environment={}) as second:
+            found = second.retrieve("quokka")
+        remembered = first.retrieve("quokka")
+
+    assert found == []
+    assert [document["content"] for document in remembered] == ["the quokka"]
+    assert first.db_path == str(tmp_path / "first/store")
+
+
 @pytest.mark.parametrize(
     ("environment", "settings"),
     [

@@ -129,8 +129,8 @@ class FolderConnection:
 
     def __init__(self, folder: Path) -> None:
         self._place = f"the folder {folder}"
-        self.folder: Path | None = folder.expanduser()
-        self._folder = self.folder
+        self._folder = folder.expanduser().absolute()
+        self.folder: Path | None = self._folder
         self._file = self._folder / DATABASE_FILE
         self._current: OpenStore | None = None
         self._last_write: Any = None
@@ -175,7 +175,7 @@ class FolderConnection:
         if any(self._file.with_name(self._file.name + suffix).exists() for suffix in ("-journal", "-wal")):
             return None
         try:
-            with closing(sqlite3.connect(f"{self._file.absolute().as_uri()}?immutable=1", uri=True)) as database:
+            with closing(sqlite3.connect(f"{self._file.as_uri()}?immutable=1", uri=True)) as database:
                 return database.execute(_LAST_WRITE).fetchone()
         except sqlite3.Error:
             return None
@@ -184,7 +184,7 @@ class FolderConnection:
         # Chroma shares one store, with the vectors as first read, between all clients that spell the path equally.
         # Nobody else spells it like this.
         with self._paths_lock:
-            spellings = (f"{self._folder.absolute()}{'/.' * n}" for n in count(1))
+            spellings = (f"{self._folder}{'/.' * n}" for n in count(1))
             path = next(spelling for spelling in spellings if spelling not in self._paths_in_use)
             self._paths_in_use.add(path)
         try:
@@ -213,10 +213,12 @@ def open_folder(folder: Path) -> "ClientAPI":
     """Open a folder as a program would itself; if one has it open, the client shares the store with that one.
 
     Chroma opens a folder once in a process and rejects other settings for it, so these are the first client's, or
-    Chroma's own.
+    Chroma's own. It knows folders by how their paths are written, and a relative path may have been another folder's
+    when the working directory was another one.
     """
-    running = SharedSystemClient._identifier_to_system.get(str(folder))  # noqa: SLF001 - Chroma has no other way
-    return chromadb.PersistentClient(folder, settings=None if running is None else running.settings)
+    path = str(folder.absolute())
+    running = SharedSystemClient._identifier_to_system.get(path)  # noqa: SLF001 - Chroma has no other way
+    return chromadb.PersistentClient(path, settings=None if running is None else running.settings)
 
 
 @contextmanager
