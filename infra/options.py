@@ -129,7 +129,7 @@ class ContextValues(Settings):
     documents_bucket: BucketName | None = Field(
         None,
         description="[an existing bucket](#existing-resources) for the documents, also one that an earlier deployment"
-        " left; it must have versions turned on",
+        " left; versioning must be on",
     )
     registry_table: TableName | None = Field(
         None, description="the [document registry](#existing-resources) that an earlier deployment left"
@@ -149,7 +149,7 @@ class ContextValues(Settings):
     contextual_headers: Switch = Field(
         default=False,
         description="add contextual headers and sections to the chunks of a knowledge base that the stacks create. Not"
-        " proven yet with direct ingestion on AWS; the local stack always adds them",
+        " yet tried with direct ingestion on AWS; the local stack always adds them",
     )
     bedrock_endpoint: Url | None = Field(
         None, description="with `target=local`: where the functions reach the local Bedrock"
@@ -174,8 +174,8 @@ class ContextValues(Settings):
     )
     web_adapter_layer: LayerArn | None = Field(
         None,
-        description="a Lambda Web Adapter for arm64 of your own, for partitions other than `aws` and for me-south-1,"
-        " where AWS publishes none; by default the layer that AWS publishes in each other Region",
+        description="a Lambda Web Adapter for arm64 of your own, for me-south-1 and partitions other than `aws`, where"
+        " AWS publishes none; elsewhere, by default, the layer of AWS",
     )
     vpc_subnet_ids: SubnetIds | None = Field(
         None,
@@ -207,9 +207,8 @@ class ContextValues(Settings):
         None,
         ge=0.01,
         le=60,
-        description="seconds that one call to ingest takes, with a reserve for the work around it (the metric"
-        " `SecondsPerCall` has the call alone): then only as many invocations run at once as"
-        " `ingestion_calls_per_second` needs. By default up to 10 run, and adapt to calls of up to 2 seconds",
+        description="duration of a call to ingest, with a margin (the metric `SecondsPerCall` has the call alone); it"
+        " limits concurrent invocations to as many as `ingestion_calls_per_second` needs. By default, up to 10 run",
     )
 
     @classmethod

@@ -286,8 +286,8 @@ class QuerySettings(SearchSettings):
     corpora: CorpusNames = Field(
         (),
         validation_alias="MULTI_CORPUS_METADATA",
-        description="values of the attribute `corpus` over which searches are balanced; without it, only those with"
-        f" `corpus_filter` `{ALL_CORPORA}` are, over the corpora of the documents",
+        description="values of the attribute `corpus` over which searches are balanced; by default, only searches with"
+        f" `corpus_filter` `{ALL_CORPORA}` are balanced, over the corpora of the documents",
     )
     per_corpus: int = Field(
         PER_CORPUS,
