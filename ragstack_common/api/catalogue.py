@@ -138,16 +138,17 @@ def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: 
     remembered: TTLCache[str, Values] = TTLCache(maxsize=2, ttl=REMEMBERED_SECONDS, timer=clock)
 
     async def read(key: str) -> Values:
-        if key not in remembered:
-            try:
-                async with asyncio.timeout(timeout_seconds):
-                    found = await distinct_values(engine, key)
-            except TimeoutError as error:
-                raise RetrievalTimeoutError(
-                    f"The values of {key} were not found within {timeout_seconds:g} seconds; try again"
-                ) from error
-            remembered[key] = Values(found.values, None, complete=found.complete)
-        return remembered[key]
+        with suppress(KeyError):
+            return remembered[key]
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                found = await distinct_values(engine, key)
+        except TimeoutError as error:
+            raise RetrievalTimeoutError(
+                f"The values of {key} were not found within {timeout_seconds:g} seconds; try again"
+            ) from error
+        remembered[key] = values = Values(found.values, None, complete=found.complete)
+        return values
 
     return read
 

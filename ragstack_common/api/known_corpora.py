@@ -1,11 +1,10 @@
 """The corpora over which a search of all of them is balanced, if none are configured: those that documents have."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
-
-from cachetools import TTLCache
 
 from ragstack_common.api.catalogue import REMEMBERED_SECONDS, ValueSource, list_corpora
 from ragstack_common.config import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
@@ -42,22 +41,24 @@ class FoundCorpora:
 
     def __init__(self, source: ValueSource, clock: Callable[[], float]) -> None:
         self._source = source
-        self._remembered: TTLCache[None, KnownCorpora] = TTLCache(maxsize=1, ttl=REMEMBERED_SECONDS, timer=clock)
+        self._clock = clock
+        self._known = KnownCorpora((), are_found=True)
+        self._known_until = -math.inf
 
     async def __call__(self) -> KnownCorpora:
         """Return up to 20 corpora, those with the most documents where these are counted.
 
         There are none, and a note says why, if the corpora cannot be found in time.
         """
-        if None not in self._remembered:
+        if self._clock() >= self._known_until:
             try:
                 async with asyncio.timeout(seconds_left(MAX_RETRIEVAL_SECONDS) * TIME_SHARE):
                     found = await self._found()
             except (RagStackError, TimeoutError) as error:
                 reason = one_line(error) if isinstance(error, RagStackError) else "they were not found in time"
                 found = KnownCorpora((), are_found=True, note=f"The search was not balanced over corpora: {reason}")
-            self._remembered[None] = found
-        return self._remembered[None]
+            self._known, self._known_until = found, self._clock() + REMEMBERED_SECONDS
+        return self._known
 
     async def _found(self) -> KnownCorpora:
         listed = await list_corpora(self._source, ())

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import count
 from threading import Event
 from typing import Any
 
@@ -12,7 +13,8 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
-from ragstack_common.api.catalogue import VOCABULARY_SECONDS, SnapshotVocabulary
+from ragstack_common.api.catalogue import REMEMBERED_SECONDS, VOCABULARY_SECONDS, SnapshotVocabulary, values_of_engine
+from ragstack_common.api.known_corpora import FoundCorpora
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
@@ -107,6 +109,18 @@ def test_all_is_balanced_over_the_20_largest_corpora_of_the_registry(
     assert [note.partition(":")[0] for note in answer["notes"]] == [
         "The search was balanced over 20 of the corpora, and searched the others together"
     ]
+
+
+def test_corpora_may_expire_while_they_are_looked_up() -> None:
+    seconds = count(step=REMEMBERED_SECONDS / 3)
+    engine = InMemoryBackend([Document("a", "text", "s3://b/a", {"corpus": "people"})])
+    source = values_of_engine(engine, 10.0, lambda: next(seconds))
+    corpora = FoundCorpora(source, lambda: next(seconds))
+
+    async def look(times: int) -> list[tuple[list[Any], tuple[str, ...]]]:
+        return [([*(await source("corpus")).values], (await corpora()).names) for _ in range(times)]
+
+    assert asyncio.run(look(9)) == [(["people"], ("people",))] * 9
 
 
 def test_a_corpus_is_searched_alone_whatever_the_registry_knows(
