@@ -373,7 +373,9 @@ def _read_token(token: str, beginnings: Sequence[str]) -> str:
         position = urlsafe_b64decode(token).decode()
     except ValueError:
         position = ""
-    if not position or not position.startswith(tuple(beginnings)):
+    # DynamoDB rejects a position that is before the query's first, or longer than a key.
+    is_possible = position > (beginnings[0] or _FIRST_COUNT) and len(position.encode()) <= LONGEST_KEY_BYTES
+    if not is_possible or not position.startswith(tuple(beginnings)):
         raise InvalidRequestError(
             "next_token does not belong to this listing: take it from the previous page and keep its key and prefix"
         )

@@ -1,6 +1,7 @@
 """The function for documents as a whole: facets, failures behind it, its description, and what it does not serve."""
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,6 +105,8 @@ def test_a_prefix_without_a_key_and_a_foreign_token_are_refused(aws: Aws, call: 
         {"key": "topic", "prefix": "b", "next_token": token},
         {"next_token": "%%%"},
         {"next_token": "_w=="},
+        {"next_token": "AQ=="},
+        {"next_token": urlsafe_b64encode(b"topic" * 250).decode()},
     ):
         assert call("GET", "/api/facets", **wrong)[0] == 400, wrong
 
