@@ -343,7 +343,7 @@ def _judgments(
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
-        with file.open(encoding="utf-8") as lines:
+        with file.open(encoding="utf-8-sig") as lines:  # Excel writes the mark
             yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     except UnicodeDecodeError as error:
         raise DataSetError(f"{file}: this is not UTF-8 ({error})") from None

@@ -187,7 +187,14 @@ QUESTIONS_JSONL = """{"question": "How long, exactly?", "file": "leave.md"}
 """
 
 
-@pytest.mark.parametrize(("name", "text"), [("questions.csv", QUESTIONS_CSV), ("questions.jsonl", QUESTIONS_JSONL)])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("questions.csv", QUESTIONS_CSV),
+        ("questions.csv", f"\ufeff{QUESTIONS_CSV}"),
+        ("questions.jsonl", QUESTIONS_JSONL),
+    ],
+)
 def test_questions_and_files_are_a_data_set(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
 
