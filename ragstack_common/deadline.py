@@ -130,7 +130,7 @@ async def in_thread_if_long(call: Callable[[], T], characters: int) -> T:
             return await in_thread(call)
     except TimeoutError as error:
         raise RetrievalTimeoutError(
-            "The query and its filters could not be handled before the deadline: shorten them"
+            "A long text could not be handled before the deadline: shorten the request, or ask for fewer results"
         ) from error
 
 

@@ -184,9 +184,8 @@ class Settings(BaseModel):
                 problems[name] = " is not set"
             else:
                 field = cls.variables()[name]
-                value = (
-                    f"={given[name]:.{LONGEST_SHOWN}}" if field.repr else ""
-                )  # callers of the API can read this message
+                # Callers of the API can read this message.
+                value = f"={given[name]:.{LONGEST_SHOWN}}" if field.repr else ""
                 problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
         return problems
 
