@@ -122,7 +122,7 @@ class DataSet:
         for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
             if candidate in self.documents:
                 return candidate
-        raise DataSetError(f"The source {source!r} is not in the collection: search an index of the collection only")
+        raise DataSetError(f"The source {source!r} is not in the collection: search an index of it alone")
 
     def first(self, queries: int | None) -> "DataSet":
         """Keep the first queries of each kind only; None keeps all."""

@@ -92,7 +92,7 @@ def watch_requests(scope: Construct, *, service: str, options: Options) -> None:
         at_least=1,
         metric=own_metric(DEPLOYMENT_FAULTS, service=service, options=options, period=FUNCTION_PERIOD),
         what_to_do=(
-            f"The function {service} is refused by what it depends on, and callers get 502 until that is restored: a"
+            f"The function {service} lost something that it needs, and callers get 502 until it is restored: a"
             " permission of its role, the knowledge base, a table, queue or bucket, or access to a model. Its log says"
             " which"
         ),
@@ -107,8 +107,8 @@ def watch_searches(scope: Construct, *, service: str, options: Options) -> None:
         at_least=FAILURES,
         metric=own_metric(UPSTREAM_THROTTLES, service=service, options=options, period=FUNCTION_PERIOD),
         what_to_do=(
-            f"Requests to the function {service} are answered with 429, because Amazon Bedrock or another store or"
-            " model takes no more of them. If it lasts, request a higher quota, or lower api_requests_per_second"
+            f"Requests to the function {service} get 429, because Amazon Bedrock, another store or the model throttles"
+            " them. If it lasts, request a higher quota, or lower api_requests_per_second"
         ),
     )
     raise_alarm(
@@ -117,7 +117,7 @@ def watch_searches(scope: Construct, *, service: str, options: Options) -> None:
         at_least=FAILURES,
         metric=own_metric(SLICE_FAILURES, service=service, options=options, period=FUNCTION_PERIOD),
         what_to_do=(
-            "Parts of searches fail or come too late, and callers get what the other parts found (status 200,"
+            "Parts of searches fail or miss the deadline, and callers get the results of the others (status 200,"
             f" `complete` is false): the log of the function {service} says why"
         ),
     )

@@ -40,7 +40,7 @@ def bedrock(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
     data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = DEFAULT_DATA_DIR,
     replace_index: Annotated[
-        bool, typer.Option("--replace-index", help="Start an empty index if the present one cannot be read; keep that.")
+        bool, typer.Option("--replace-index", help="Set an index aside that cannot be read, and start an empty one.")
     ] = False,
     embedding: Annotated[str, typer.Option(help=EMBEDDING_HELP)] = DEFAULT_EMBEDDING,
     cosine_share: Annotated[

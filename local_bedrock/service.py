@@ -85,8 +85,8 @@ S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
 """Operations of S3 Vectors."""
 
 DAMAGED: Final = (
-    "The index is damaged. Start again: `ragstack up` builds it again from the bucket; the local Bedrock alone starts"
-    " an empty one with --replace-index"
+    "The index is damaged. Restart: `ragstack up` rebuilds it from the bucket; `ragstack bedrock --replace-index`"
+    " starts with an empty one"
 )
 
 log = logging.getLogger(__name__)

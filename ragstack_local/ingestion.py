@@ -115,8 +115,8 @@ def note_keys(selection: Selection, roots: Roots, *, as_json: bool = False) -> N
             console.print(f"Keys of {shown(path)}: {key}/...", style="dim", soft_wrap=True)
         if others := roots.others(path):
             console.print(
-                f"{shown(others[0])} has the key {key} too, so that files of the same name replace each other:"
-                " choose another with --prefix",
+                f"{shown(others[0])} has the key {key}, too: files with the same name replace each other. Choose"
+                " another key with --prefix",
                 style="yellow",
                 soft_wrap=True,
             )

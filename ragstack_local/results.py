@@ -68,7 +68,7 @@ def _print_best(answer: Mapping[str, Any]) -> None:
     """Say that nothing relevant was found, or nothing that reaches the minimum."""
     best = answer.get("best_relevance")
     if best is not None and answer["answerable"] is False:
-        console.print("Nothing that was found is probably relevant.", style="yellow")
+        console.print("Probably none of the results is relevant.", style="yellow")
     elif best is not None and not answer["results"]:
         console.print(f"Nothing reaches the minimum (best relevance: {best:.2f}).", style="yellow")
 

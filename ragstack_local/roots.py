@@ -136,4 +136,4 @@ def _read(file: Path) -> dict[Path, str]:
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError):
-        raise StackError(f"{file} is damaged, which remembers the keys of your folders: delete it") from None
+        raise StackError(f"{file}, which remembers the keys of your folders, is damaged: delete it") from None

@@ -68,8 +68,8 @@ class Folder:
             self.roots.keys[self.path] = self.path.name
         if prefix is None and (others := self.roots.others(self.path)):
             raise StackError(
-                f"The documents of {shown(others[0])} have the key {self.key} too, and would be removed: choose another"
-                f" with --prefix, or take over these with --prefix ''"
+                f"{shown(others[0])} has the key {self.key}, too, and its documents would be removed: choose another"
+                " key with --prefix, or take this one over with --prefix ''"
             )
 
     def plan(self, documents: Documents, selection: Selection) -> Plan:

@@ -27,7 +27,7 @@ class UploadOptions:
 
     prefix: Annotated[
         str | None,
-        typer.Option(help="Put before the keys of folders and files that have none yet; remembered for them."),
+        typer.Option(help="Prefix for the keys of new folders and files; remembered for later uploads."),
     ] = None
     corpus: Annotated[str | None, typer.Option(help="The corpus of the documents.")] = None
     version: Annotated[str | None, typer.Option(help="The version of the documents, a text.")] = None

@@ -69,7 +69,7 @@ class AdoptedBucket(Construct):
             self,
             "Announce",
             code=lambda_.Code.from_inline(_ANNOUNCE),
-            description="Lets an existing bucket announce its changes",
+            description="Sets the notifications of an existing bucket",
             handler="index.handler",
             log_group=log_group,
             role=role,

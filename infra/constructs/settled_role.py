@@ -45,7 +45,7 @@ class SettledRole(Construct):
             self,
             "Wait",
             code=lambda_.Code.from_inline(_WAIT),
-            description="Waits until a new role is known everywhere",
+            description="Waits until a new role has taken effect",
             handler="index.handler",
             log_group=log_group,
             role=own_role,

@@ -376,7 +376,7 @@ def facets_of(
         InvalidRequestError: There is a prefix without a key, or the token is from another listing.
     """
     if prefix and key is None:
-        raise InvalidRequestError("prefix is the beginning of a value: give key too, the attribute that has the value")
+        raise InvalidRequestError("prefix needs key, the attribute whose values begin with it")
     with reaching_the_registry():
         page = catalogue.page(key, prefix or "", limit, token)
         documents = catalogue.documents()

@@ -144,9 +144,9 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
         key: _Value = None,
         prefix: Annotated[
             str | None,
-            Query(min_length=1, max_length=MAX_VALUE_CHARACTERS, description="Only values of key that begin so"),
+            Query(min_length=1, max_length=MAX_VALUE_CHARACTERS, description="Only values of key that begin with this"),
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_VALUES, description="The largest number of values")] = MAX_VALUES,
+        limit: Annotated[int, Query(ge=1, le=MAX_VALUES, description="Maximum number of values")] = MAX_VALUES,
         next_token: _Token = None,
     ) -> Facets:
         """Count the values of all attributes, or of one, or those of one that begin with a prefix, in pages."""

@@ -112,7 +112,7 @@ class SnapshotWriter:
                 )
             number = sum(map(len, shared.values.values()))
             return {"attributes": len(shared.values), "values": number, "left_out": shared.left_out, "bytes": len(body)}
-        raise RegistryError(f"The snapshot of the catalogue was written by others {_ATTEMPTS} times in a row")
+        raise RegistryError(f"Other workers replaced the snapshot of the catalogue {_ATTEMPTS} times in a row")
 
     def _etag(self) -> str | None:
         try:

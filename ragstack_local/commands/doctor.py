@@ -223,13 +223,13 @@ def _alarms(connection: "Connection", prefix: str) -> str:
         raise CheckError(f"There is no alarm whose name begins with {prefix}")
     ringing = [alarm["AlarmName"] for alarm in alarms if alarm["StateValue"] == "ALARM"]
     if ringing:
-        raise CheckError(f"In alarm: {', '.join(ringing)}", "warning")
+        raise CheckError(f"Firing: {', '.join(ringing)}", "warning")
     silent = [alarm for alarm in alarms if not alarm.get("AlarmActions")]
     if silent and not connection.is_local:
         raise CheckError(
             f"{len(silent)} of {len(alarms)} alarms notify nobody: deploy with --context alarm_email=ADDRESS", "warning"
         )
-    return f"{len(alarms)} alarms, none of them in alarm"
+    return f"{display.counted(len(alarms), 'alarm')}, none of them firing"
 
 
 def _depth(connection: "Connection", url: str) -> int:
@@ -289,7 +289,7 @@ def _search(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
 
 def _relevance(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
     if _found(api, chosen, token)["best_relevance"] is None:
-        raise CheckError("Not calibrated: relevance is null, and min_relevance is refused", "warning")
+        raise CheckError("Not calibrated: relevance is null, and min_relevance is an error", "warning")
     return "Calibrated"
 
 

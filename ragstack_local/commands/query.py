@@ -159,9 +159,9 @@ def facets(
     target: Target,
     key: Annotated[str | None, typer.Argument(help="Only this attribute.", show_default=False)] = None,
     prefix: Annotated[
-        str | None, typer.Option(help="Only values of KEY that begin so; capitals count.", show_default=False)
+        str | None, typer.Option(help="Only values of KEY that begin with this (case-sensitive).", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The largest number of values.")] = VALUES_PER_PAGE,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of values.")] = VALUES_PER_PAGE,
     as_json: AsJson = False,
 ) -> None:
     """Count the documents that can be searched, by the values of their attributes, most frequent first.
@@ -189,7 +189,7 @@ def facets(
         console.print(f"No document has {what}. `ragstack facets` lists all attributes.", soft_wrap=True)
     if answer["next_token"]:
         console.print(
-            f"There are more than {limit:,} values: --limit lists more, and KEY --prefix TEXT those that begin so",
+            f"There are more than {limit:,} values: raise --limit, or narrow them down with KEY --prefix TEXT",
             style="yellow",
             soft_wrap=True,
         )

@@ -196,7 +196,7 @@ def _print_place(stack: RunningStack, options: StackOptions) -> None:
     if stack.is_second:
         variable = f"{DATA_VARIABLE}={shlex.quote(str(options.data))}"
         display.console.print(
-            f"Commands use another local stack that is running. To use this one:  export {variable}", soft_wrap=True
+            f"Commands use the local stack that was started first. To use this one:  export {variable}", soft_wrap=True
         )
 
 

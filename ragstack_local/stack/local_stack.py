@@ -152,7 +152,9 @@ def _place(project: Project, data: Path) -> Path:
     own = replace(project, data=data).running
     running.clean_up(own)
     if running.read(own) is not None:
-        raise StackError(f"A local stack is running already in {data}: {DATA_VARIABLE}={data} `ragstack down` ends it")
+        raise StackError(
+            f"A local stack is running already in {data}: end it with `{DATA_VARIABLE}={data} ragstack down`"
+        )
     other = running.data_of(project.running)
     return project.running if other in (None, data) or data == project.data / DEFAULT_DATA else own
 

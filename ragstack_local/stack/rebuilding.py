@@ -46,7 +46,7 @@ def rebuild(connection: Connection, bedrock: Path, *, is_uploaded: bool = False)
         _synchronise(connection)
         done = "The index was built again from the bucket."
     mark.unlink()
-    rest = "The replaced file is not used any more: delete it, unless it has other knowledge bases or vectors of yours"
+    rest = "The replaced file is no longer used: delete it, unless you need other knowledge bases or vectors in it"
     display.console.print(f"{done} {rest}", soft_wrap=True)
 
 

@@ -66,11 +66,9 @@ def test_an_index_damaged_while_it_is_used_is_named_as_the_cause(tmp_path: Path)
             file.seek(4096)
             file.write(b"damaged " * 20_000)
 
-        with pytest.raises(
-            ClientError, match=r"The index is damaged\. Start again: `ragstack up` builds it"
-        ) as refused:
+        with pytest.raises(ClientError, match=r"The index is damaged\. Restart: `ragstack up` rebuilds it") as refused:
             source.ingest(text_document("heron", "The heron waits."))
-    found = run("--data-dir", str(tmp_path))
+    found = run("--port", "0", "--data-dir", str(tmp_path))
 
     assert refused.value.response["Error"]["Code"] == "InternalServerException"
     assert (found.returncode, found.stdout) == (2, "")

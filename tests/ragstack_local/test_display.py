@@ -63,7 +63,7 @@ def test_no_number_makes_a_right_result_look_wrong(capsys: pytest.CaptureFixture
 
     lines = [" ".join(line.split()) for line in shown(capsys).splitlines() if "ms" not in line and "days" not in line]
     assert lines == [
-        "Nothing that was found is probably relevant.",
+        "Probably none of the results is relevant.",
         "1 s3://documents/leave.md corpus=people topic=leave",
         "2 s3://documents/leave.md corpus=people topic=leave",
         "Nothing reaches the minimum (best relevance: 0.60).",

@@ -96,7 +96,7 @@ def test_a_damaged_memory_is_named_and_not_forgotten(memory: Path) -> None:
     memory.parent.mkdir()
     memory.write_text("[")
 
-    with pytest.raises(StackError, match=r"roots.json is damaged, .*: delete it"):
+    with pytest.raises(StackError, match=r"roots.json, .*, is damaged: delete it"):
         Roots.read(memory)
 
 

@@ -190,7 +190,7 @@ def test_a_writer_that_always_loses_has_its_message_redelivered(
 
     racing = Between(s3, happens)
 
-    with pytest.raises(RegistryError, match="written by others 5 times"):
+    with pytest.raises(RegistryError, match="of the catalogue 5 times"):
         writer(dynamodb, racing).write()
 
 

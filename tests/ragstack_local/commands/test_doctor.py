@@ -78,8 +78,8 @@ def test_an_alarm_that_rings_is_a_warning(
         alarm("DoctorLoud", "ALARM")
         loud = checked(ragstack("doctor", "--json", "--stack-prefix", "Doctor", data=tmp_path).stdout)
 
-    assert (quiet["alarms"]["status"], quiet["alarms"]["found"]) == ("ok", "1 alarms, none of them in alarm")
-    assert (loud["alarms"]["status"], loud["alarms"]["found"]) == ("warning", "In alarm: DoctorLoud")
+    assert (quiet["alarms"]["status"], quiet["alarms"]["found"]) == ("ok", "1 alarm, none of them firing")
+    assert (loud["alarms"]["status"], loud["alarms"]["found"]) == ("warning", "Firing: DoctorLoud")
 
 
 def test_a_refused_call_names_the_missing_permission(tmp_path: Path, connection: Connection, api: Api) -> None:

@@ -39,7 +39,7 @@ def test_facets_says_that_there_are_more_values(run: Run) -> None:
     shown = run("facets", "--limit", "3").stdout
 
     assert shown.count("  1  ") + shown.count("  2  ") == 3
-    assert "There are more than 3 values: --limit lists more" in shown
+    assert "There are more than 3 values: raise --limit" in shown
 
 
 @pytest.mark.usefixtures("topics")

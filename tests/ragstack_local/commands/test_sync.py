@@ -98,7 +98,7 @@ def test_sync_removes_nothing_that_another_folder_has(stack: Connection, tmp_pat
 
     assert done.returncode == 0
     assert "handbook/inner/a.md" in keys(stack)
-    assert (refused.returncode, "have the key handbook too" in refused.stderr) == (3, True)
+    assert (refused.returncode, "has the key handbook, too" in refused.stderr) == (3, True)
 
 
 def test_sync_of_an_emptied_folder_removes_nothing(stack: Connection, tmp_path: Path, folder: Path) -> None:
