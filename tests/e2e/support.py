@@ -200,7 +200,7 @@ class LocalStack:
             self.connection.api_url + path,
             body=data,
             headers={"Content-Type": "application/json", **headers},
-            timeout=30,
+            timeout=120,
             retries=False,
         )
         return answer.status, json.loads(answer.data)

@@ -30,7 +30,7 @@ def send(permission: Any, content: bytes, **changed: str) -> int:
     """Post the form as a browser does; returns the status."""
     fields = {**permission["upload"]["fields"], **changed}
     form = [*fields.items(), ("file", ("whatever.md", content, TYPE))]
-    answer = urllib3.request("POST", permission["upload"]["url"], fields=form, timeout=30, retries=False)
+    answer = urllib3.request("POST", permission["upload"]["url"], fields=form, timeout=120, retries=False)
     return answer.status
 
 

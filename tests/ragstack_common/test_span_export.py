@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.errors import command_to_install
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 from tests.support.otlp import Collector, attributes, collector
@@ -149,7 +150,7 @@ def test_a_search_answers_without_the_packages_and_the_log_says_that_no_spans_ar
 
     assert lines[-1] == "200"
     assert "No spans are exported" in lines[0]
-    assert "ragstack-kb[telemetry]" in lines[0]
+    assert command_to_install("telemetry") in lines[0]
 
 
 @pytest.mark.parametrize("function", ["query", "answers"])
