@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass
 class Folder:
-    """A folder to bring a stack in step with.
+    """A folder with which a stack is synchronised.
 
     Attributes:
         path: Its absolute path.

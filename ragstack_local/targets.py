@@ -31,7 +31,7 @@ OnAws = Annotated[
     typer.Option(
         "--aws",
         help="Use the stack deployed to AWS instead of the local one; needs AWS credentials for its services. The"
-        " variables of `ragstack env` do not count.",
+        " variables of `ragstack env` are ignored.",
     ),
 ]
 Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]

@@ -106,8 +106,8 @@ def doctor(
 ) -> None:
     """Check that a stack works: upload a small document, find it, ask about it, and delete it.
 
-    Also its permissions, knowledge base, alarms and dead letters, unless only an API is named. A check ends as ok,
-    warning, failed or skipped; the exit code is 3 if one failed.
+    It also checks permissions, the knowledge base, alarms and dead letters, unless only an API is named. A check ends
+    as ok, warning, failed or skipped; the exit code is 3 if one failed.
 
     Example:  ragstack doctor
 

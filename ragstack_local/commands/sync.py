@@ -30,12 +30,12 @@ def sync(
     timeout: Timeout = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a stack in step with a folder: upload new and changed files, and remove documents of deleted files.
+    """Synchronise a stack with a folder: upload new and changed files, and remove documents of deleted files.
 
     It shows what differs, and asks before it removes documents. These are all documents below the folder's key that
-    the folder does not have, also if other people or programs uploaded them. Documents with other keys stay.
+    the folder does not have, even if other people or programs uploaded them. Documents with other keys stay.
 
-    Give the same --corpus, --version and --metadata as before: an attribute that neither the sidecar nor an option
+    Use the same --corpus, --version and --metadata as before: an attribute that neither the sidecar nor an option
     sets any more is removed.
 
     With another --prefix, all documents of the folder move to new keys.
