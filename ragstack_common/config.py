@@ -95,7 +95,7 @@ DEFAULT_EMBEDDING: Final = "hashed"
 """The default embedding: it needs no model and no download."""
 
 EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed")
-"""Embeddings that need no argument, so that a folder of this name is not meant."""
+"""Embeddings without an argument; these names never mean a folder."""
 
 DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 """Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""

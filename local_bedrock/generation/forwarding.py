@@ -23,11 +23,13 @@ READ_TIMEOUT_SECONDS: Final = 300.0
 """Between two pieces; the first takes long if the server must load its model."""
 
 MOST_WAITING: Final = 16
+"""Pieces that wait for their reader before the model is made to wait."""
+
 WAITING_SECONDS: Final = 0.01
-"""Pieces that wait for their reader; then the model waits, and looks again after so long."""
+"""How long the model waits before the next look at the reader's queue."""
 
 LONGEST_ANSWER_TOKENS: Final = 64_000
-"""Of a request without a maximum, so that an endless answer ends."""
+"""The maximum for a request without one, so that an endless answer ends."""
 
 LONGEST_LINE: Final = 2**20
 """Bytes. A line has a piece of the answer, or all of it."""

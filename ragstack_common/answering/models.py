@@ -20,8 +20,8 @@ CHARACTERS_IN_TOKEN: Final = 4
 character, and more tokens."""
 
 MOST_CHARACTERS_IN_TOKEN: Final = 8
-"""A model that does not stop at its maximum of tokens is stopped at so many bytes for each. English has 4 to 5, so that
-no model is cut off that does stop."""
+"""Bytes per token at which a model that ignores its maximum of tokens is stopped. English has 4 to 5, so a model that
+obeys its maximum is not cut off."""
 
 NO_ANSWER_MARK: Final = "[no answer]"
 """A model writes it if the passages contain no answer, as its instructions say; the caller never receives it."""

@@ -13,7 +13,7 @@ MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
 """The longest filter has a million, and the longest query 20,000."""
 
 MAX_MEMBERS: Final = 100
-"""Of the body itself. No request has half as many; to list 100,000 unknown ones took 6 s."""
+"""Members at the top level of a body. No request has half as many; to list 100,000 unknown ones took 6 s."""
 
 
 def unknown_parameter(name: str, known: Sequence[str] = ()) -> InvalidRequestError:

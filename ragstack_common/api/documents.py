@@ -9,10 +9,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
 from ragstack_common.clients import dynamodb_client, s3_client
@@ -20,6 +18,7 @@ from ragstack_common.config import DocumentSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
+from ragstack_common.ingestion.objects import unless_absent
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import (
@@ -39,9 +38,6 @@ if TYPE_CHECKING:
 
 MAX_VALUES: Final = 1000
 """On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
-
-_ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
-"""S3 answers either for an object whose newest version is a delete marker."""
 
 _NEXT: Final = {
     Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
@@ -155,12 +151,9 @@ class DocumentsBucket:
     def look(self, key: str) -> Observation:
         """Return which object is there, if any; its sidecar is not read."""
         with _reaching_the_bucket():
-            try:
-                head = self.s3.head_object(Bucket=self.name, Key=key)
-            except ClientError as error:
-                if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
-                    return Observation()
-                raise
+            head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
+        if head is None:
+            return Observation()
         return Observation(
             etag=head["ETag"],
             version_id=head.get("VersionId"),

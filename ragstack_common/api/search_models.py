@@ -19,7 +19,7 @@ from ragstack_common.retrieval.models import UNNAMED_SOURCE, SliceReport
 MAX_NAME_CHARACTERS: Final = 200
 
 LEAST_SHARE: Final = 0.35
-"""Of the question's words, which a passage must have to count as a possible answer without a calibration.
+"""Share of the question's words that a passage must have to be a possible answer, if there is no calibration.
 
 On samples/judged it does for 66 of 69 questions, and for 25 of 30 that the handbook does not answer in its own words;
 the shipped calibration says the same of 67 and 25. Source: HYBRID, ``hashed``.

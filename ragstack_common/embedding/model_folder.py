@@ -98,7 +98,7 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
 
 
 def _missing(folder: Path, file: str) -> str:
-    """Say where to get a file that a model's folder lacks."""
+    """Explain where to get a file that a model's folder lacks."""
     if file == "model.onnx" and any((folder / name).is_file() for name in _WEIGHTS):
         return (
             f"The folder {folder} has the weights of a model, but no model.onnx. Export it: `pip install"

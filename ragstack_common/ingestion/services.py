@@ -15,7 +15,7 @@ from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.registry.snapshot import SNAPSHOT_MESSAGE, SnapshotRequests
+from ragstack_common.registry.snapshot import LOST_SECONDS, SNAPSHOT_MESSAGE, SnapshotRequests
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -67,10 +67,14 @@ class Services:
         self.outcomes = Outcomes(events or events_client(), settings.event_bus_name, self.dead_letters, metrics)
 
     def _request_snapshot(self) -> None:
-        """Have the changed catalogue written for searches. Documents do not wait for it."""
+        """Request a snapshot of the changed catalogue for searches. Documents do not wait for it."""
         delay = self.settings.snapshot_delay_seconds
         try:
             if self._snapshots.make(delay):
                 self._jobs_queue.send([SNAPSHOT_MESSAGE], delay)
         except CALL_ERRORS as error:
-            LOGGER.warning("No snapshot of the catalogue was requested; the next change requests one: %s", error)
+            LOGGER.warning(
+                "No snapshot of the catalogue was requested; the first change in %d seconds or later requests one: %s",
+                delay + LOST_SECONDS,
+                error,
+            )

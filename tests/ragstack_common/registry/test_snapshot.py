@@ -176,7 +176,7 @@ def test_a_slow_writer_never_replaces_a_newer_snapshot(
 
     writer(dynamodb, Between(s3, once)).write()
 
-    assert snapshot(s3).values["topic"]["Amcor"] == 7 if exists else 6
+    assert snapshot(s3).values["topic"]["Amcor"] == (7 if exists else 6)
 
 
 @pytest.mark.usefixtures("topics")
