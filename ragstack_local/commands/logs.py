@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
@@ -22,6 +23,9 @@ PROCESSES: Final = ("answers", "bedrock", "ministack")
 """Parts of the local stack that log to a file; a function streams answers on AWS."""
 
 POLL_SECONDS: Final = 2.0
+
+LATE_MILLISECONDS: Final = 60_000
+"""How far before the newest line new ones are looked for: CloudWatch may take seconds to list one."""
 
 _PLATFORM: Final = ("START RequestId", "END RequestId", "REPORT RequestId", "INIT_START", "EXTENSION")
 _SHOWN_APART: Final = frozenset({"level", "message", "timestamp", "exception", "stack_trace"})
@@ -56,7 +60,12 @@ def logs(
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until Ctrl-C.")] = False,
-    since: Annotated[float, typer.Option(help="Minutes to look back.", min=0)] = 30.0,
+    since: Annotated[
+        float,
+        typer.Option(
+            help="Minutes to look back; a local process that logged in this time is shown from its start.", min=0
+        ),
+    ] = 30.0,
     raw: Annotated[
         bool, typer.Option("--raw", help="Print lines as they were written, with metrics and Lambda's own lines.")
     ] = False,
@@ -78,7 +87,8 @@ def logs(
     count = 0
     try:
         while True:
-            lines = sorted(line for source in chosen for line in source.read(start))
+            # Only by time: lines of one time stay in the order in which they were written.
+            lines = sorted((line for source in chosen for line in source.read(start)), key=itemgetter(0))
             count += sum(_print(*line, raw=raw) for line in lines)
             if not follow:
                 break
@@ -104,16 +114,14 @@ class _LogGroup:
     name: str
     group: str
     client: Any
-    _seen: set[tuple[int, str]] = field(default_factory=set)
+    _seen: dict[str, int] = field(default_factory=dict)  # the times of the events, by their ids
 
     def read(self, since: float) -> Iterator[Line]:
-        pages = self.client.get_paginator("filter_log_events").paginate(
-            logGroupName=self.group, startTime=int(since * 1000)
-        )
+        start = max(int(since * 1000), max(self._seen.values(), default=0) - LATE_MILLISECONDS)
+        pages = self.client.get_paginator("filter_log_events").paginate(logGroupName=self.group, startTime=start)
         for event in (event for page in pages for event in page["events"]):
-            key = (event["timestamp"], event["message"])
-            if key not in self._seen:
-                self._seen.add(key)
+            if event["eventId"] not in self._seen:
+                self._seen[event["eventId"]] = event["timestamp"]
                 yield event["timestamp"] / 1000, self.name, event["message"].rstrip()
 
 

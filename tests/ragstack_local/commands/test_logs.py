@@ -4,9 +4,12 @@ import json
 import time
 from pathlib import Path
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from ragstack_local.commands import logs
+from ragstack_local.targets import StackTarget
 
 ENTRY = {"level": "ERROR", "message": "Retrieve failed", "code": 7, "service": "query", "exception": "Boom\n  at x"}
 
@@ -41,3 +44,47 @@ def test_new_lines_of_a_file_are_read_once(tmp_path: Path) -> None:
     assert (before, first, again) == ([], [(0.0, "bedrock", "started")], [])
     assert list(source.read(0)) == [(0.0, "bedrock", "ended")]
     assert list(logs._LogFile("bedrock", source.file).read(time.time() + 60)) == []
+
+
+def test_lines_without_a_time_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = logs._LogFile("bedrock", tmp_path / "bedrock.log")
+    source.file.write_text("Traceback:\n  at x\nError: Boom\n")
+    monkeypatch.setattr(StackTarget, "connect", lambda _: None)
+    monkeypatch.setattr(logs, "_sources", lambda *_: [source])
+
+    logs.logs(aws=False, stack_prefix="RagStack", name=None, follow=False, since=30.0, raw=False)
+
+    assert [line.partition("bedrock ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "Traceback:",
+        "  at x",
+        "Error: Boom",
+    ]
+
+
+@mock_aws
+def test_equal_lines_are_shown_and_old_ones_not_read_again() -> None:
+    client = boto3.client("logs", region_name="us-east-1")
+    client.create_log_group(logGroupName="query")
+    client.create_log_stream(logGroupName="query", logStreamName="one")
+    now = int(time.time() * 1000)
+
+    def write(*ages: int) -> None:
+        events = [{"timestamp": now - age, "message": "retried"} for age in ages]
+        client.put_log_events(logGroupName="query", logStreamName="one", logEvents=events)
+
+    starts: list[int] = []
+    client.meta.events.register(
+        "provide-client-params.cloudwatch-logs.FilterLogEvents",
+        lambda params, **_: starts.append(params["startTime"]),
+    )
+    source = logs._LogGroup("query", "query", client)
+
+    write(600_000, 0, 0)
+    counts = [len(list(source.read(0))), len(list(source.read(0)))]
+    write(1_000)
+    counts.append(len(list(source.read(0))))
+
+    assert counts == [3, 0, 1]
+    assert starts == [0, now - logs.LATE_MILLISECONDS, now - logs.LATE_MILLISECONDS]
