@@ -39,7 +39,7 @@ def add_dashboard(scope: Construct, construct_id: str, *, name: str, graphs: Gra
     Args:
         scope: The parent.
         construct_id: The id in the parent.
-        name: The dashboard's name.
+        name: The dashboard's name, which all Regions of an account share.
         graphs: The metrics of each graph.
     """
     alarms = [each for each in Stack.of(scope).node.find_all() if isinstance(each, cloudwatch.Alarm)]

@@ -127,7 +127,7 @@ class IngestionStack(Stack):
             "dead letters": dead_letters.queue,
         }
         graphs = ingestion_graphs(queues, functions, options)
-        add_dashboard(self, "IngestionDashboard", name=f"{options.prefix}-ingestion", graphs=graphs)
+        add_dashboard(self, "IngestionDashboard", name=f"{options.prefix}-ingestion-{self.region}", graphs=graphs)
         # Here, and not in the knowledge base's own stack, which an existing one does without.
         CfnOutput(self, "KnowledgeBaseId", value=knowledge_base.knowledge_base_id)
         CfnOutput(self, "DataSourceId", value=knowledge_base.data_source_id)
@@ -148,7 +148,7 @@ class ApiStack(Stack):
         }
         api = RetrievalApi(self, "Retrieval", functions=functions, options=options)
         graphs = api_graphs(api.stage, functions, options)
-        add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api", graphs=graphs)
+        add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api-{self.region}", graphs=graphs)
         CfnOutput(self, "ApiUrl", value=api.url)
         # The local stack runs this function itself.
         CfnOutput(self, "AnswersFunctionName", value=functions[ANSWERS].function_name)

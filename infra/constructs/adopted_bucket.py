@@ -36,11 +36,14 @@ def handler(event, context):
             NotificationConfiguration={**found, "QueueConfigurations": [*others, *own]},
         )
     except Exception as error:
-        status, reason = cfnresponse.FAILED, f"The notifications of {asked['Bucket']} cannot be set: {error}"
+        if event["RequestType"] != "Delete":
+            status = cfnresponse.FAILED
+        reason = f"The notifications of {asked['Bucket']} cannot be set: {error}"
     cfnresponse.send(event, context, status, {}, asked["Bucket"], reason=reason)
 """
 """Keeps notifications of others, and replaces those of an earlier deployment of this stack, whose queue is gone: S3
-accepts no two for the same events. CloudFormation adds the module cfnresponse. Source: its user guide."""
+accepts no two for the same events. A deletion never fails: CloudFormation sends one after a failed creation too, for a
+misspelt bucket for example, and could not roll back. It adds the module cfnresponse. Source: its user guide."""
 
 
 class AdoptedBucket(Construct):

@@ -67,10 +67,9 @@ def test_the_dashboards_show_every_function_queue_and_alarm(aws: Any) -> None:
     dashboards = aws.resources("AWS::CloudWatch::Dashboard")
     shown = json.dumps(dashboards)
 
-    assert {each["Properties"]["DashboardName"] for each in dashboards.values()} == {
-        "RagStack-api",
-        "RagStack-ingestion",
-    }
+    assert [each["Properties"]["DashboardName"] for each in dashboards.values()] == [
+        {"Fn::Join": ["", [f"RagStack-{name}-", {"Ref": "AWS::Region"}]]} for name in ("api", "ingestion")
+    ], "all Regions of an account share the names"
     for stack in ("RagStackApi", "RagStackIngestion"):
         for name, resource in aws.templates[stack]["Resources"].items():
             if resource["Type"] in ("AWS::Lambda::Function", "AWS::CloudWatch::Alarm", "AWS::SQS::Queue"):

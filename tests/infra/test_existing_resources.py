@@ -92,6 +92,8 @@ def test_notifications_of_others_stay_and_those_of_a_removed_stack_go(monkeypatc
     names["handler"]({"RequestType": "Create", "ResourceProperties": {**properties, "Bucket": "absent"}}, None)
     assert sent[-1][2] == "FAILED"
     assert "The notifications of absent cannot be set" in sent[-1][-1]
+    names["handler"]({"RequestType": "Delete", "ResourceProperties": {**properties, "Bucket": "absent"}}, None)
+    assert sent[-1][2] == "SUCCESS", "a failed creation could not be rolled back"
 
 
 @pytest.mark.parametrize(
