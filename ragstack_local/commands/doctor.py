@@ -123,7 +123,7 @@ def doctor(
     if checks.run("api", lambda: _health(api), API_ADVICE):
         _check_documents(checks, api, connection, timeout)
     else:
-        checks.skip("the API does not answer", "upload", "search", "answer", "clean-up")
+        checks.skip("the API does not answer", "upload", "search", "answer", "relevance", "clean-up")
     if as_json:
         shown = [asdict(check) for check in checks.done]
         display.print_json({"healthy": checks.are_healthy, "api_url": api.api_url, "checks": shown})
@@ -162,9 +162,9 @@ def _check_documents(checks: Checks, api: "ApiClient", connection: "Connection |
             lambda: _upload(documents, key, token, timeout),
             "`ragstack failures`, `ragstack logs ingestion` and `ragstack logs ingestion_status` say why",
         ):
-            checks.skip("the probe is not indexed", "search", "answer")
+            checks.skip("the probe is not indexed", "search", "answer", "relevance")
         elif not checks.run("search", lambda: _search(api, chosen, token), "`ragstack logs query` says why"):
-            checks.skip("the probe is not found", "answer")
+            checks.skip("the probe is not found", "answer", "relevance")
         else:
             checks.run(
                 "answer",

@@ -60,7 +60,7 @@ def test_a_stack_whose_api_is_down_fails(tmp_path: Path, connection: Connection,
         "alarms": "failed",
         "dead letters": "warning",
         "api": "failed",
-        **dict.fromkeys(("upload", "search", "answer", "clean-up"), "skipped"),
+        **dict.fromkeys(("upload", "search", "answer", "relevance", "clean-up"), "skipped"),
     }
     assert found["dead letters"]["found"] == "1 messages could not be processed"
     assert "failed   api: " in shown.stdout
@@ -115,7 +115,8 @@ def test_a_document_that_is_never_indexed_is_removed(
 
     found = {check.name: check for check in checks.done}
     assert [(name, check.status) for name, check in found.items()] == [
-        *(("upload", "failed"), ("search", "skipped"), ("answer", "skipped"), ("clean-up", "ok")),
+        *(("upload", "failed"), ("search", "skipped"), ("answer", "skipped"), ("relevance", "skipped")),
+        ("clean-up", "ok"),
     ]
     assert "is UPLOADED after 1 s" in found["upload"].found
     assert "deleted from the bucket" in found["clean-up"].found
