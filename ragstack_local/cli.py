@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.errors import InvalidRequestError, MissingPackageError, RagStackError
+from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
 from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
-from ragstack_local.errors import FAILED, WRONG_USAGE, UsageError
+from ragstack_local.errors import FAILED, NOTHING_FOUND, WRONG_USAGE, UsageError
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
@@ -156,6 +156,8 @@ def main() -> None:
         app()
     except (InvalidRequestError, UsageError) as error:
         _fail(error, WRONG_USAGE)
+    except DocumentNotFoundError as error:
+        _fail(error, NOTHING_FOUND)
     except (RagStackError, OSError) as error:
         _fail(error)
     except ModuleNotFoundError as error:

@@ -4,11 +4,17 @@ from typing import Final
 
 from ragstack_common.errors import RagStackError
 
+NOTHING_FOUND: Final = 1
+"""Exit code if nothing was found, or a document is not searchable."""
+
 WRONG_USAGE: Final = 2
 """Exit code if the command line cannot be carried out as it is written."""
 
 FAILED: Final = 3
 """Exit code after another error."""
+
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C."""
 
 
 class StackError(RagStackError):

@@ -10,7 +10,7 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_local import display
 from ragstack_local.documents import Documents, Present
-from ragstack_local.errors import StackError
+from ragstack_local.errors import UsageError
 from ragstack_local.following import ENDED, Gone
 from ragstack_local.roots import Roots, join_key
 from ragstack_local.uploads import LocalFile, Selection, shown
@@ -58,7 +58,7 @@ class Folder:
         """Give the folder a key: the one that it has, unless a prefix asks for another.
 
         Raises:
-            StackError: Another folder has the same key, and there is no prefix.
+            UsageError: Another folder has the same key, and there is no prefix.
         """
         known = self.roots.key_of(self.path)
         if prefix is not None and join_key(prefix.strip("/"), self.path.name) != known:
@@ -67,7 +67,7 @@ class Folder:
         elif known is None:
             self.roots.keys[self.path] = self.path.name
         if prefix is None and (others := self.roots.others(self.path)):
-            raise StackError(
+            raise UsageError(
                 f"{shown(others[0])} has the key {self.key}, too, and its documents would be removed: choose another"
                 " key with --prefix, or take this one over with --prefix ''"
             )
@@ -79,13 +79,13 @@ class Folder:
         another folder whose key is below this one's.
 
         Raises:
-            StackError: The folder has no documents.
+            UsageError: The folder has no documents.
         """
         roots = {*self.roots.within(self.path).values(), *self._before.within(self.path).values()}
         present = {key: each for root in roots for key, each in documents.present(root).items()}
         if not selection.files:
             delete = f"; to remove its {len(present):,} documents: `ragstack delete {self.key}/`" if present else ""
-            raise StackError(f"There are no documents in {shown(self.path)}{delete}")
+            raise UsageError(f"There are no documents in {shown(self.path)}{delete}")
         here = {file.key for file in selection.files}
         unread = [fault.path for fault in selection.faults]
         removed = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
 
 import typer
@@ -19,12 +19,6 @@ from ragstack_local.api_client import LOOPBACK, ApiClient
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
 from ragstack_local.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
 from ragstack_local.errors import StackError
-
-NOTHING_FOUND: Final = 1
-"""Exit code if nothing was found, or a document is not searchable."""
-
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C."""
 
 OnAws = Annotated[
     bool,

@@ -10,11 +10,11 @@ import typer
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_local import display
 from ragstack_local.documents import ApiDocuments, Documents, StackDocuments
-from ragstack_local.errors import StackError
+from ragstack_local.errors import NOTHING_FOUND, StackError
 from ragstack_local.following import ENDED, FOUND
 from ragstack_local.ingestion import SHOW_SKIPPED, Round
 from ragstack_local.roots import Roots
-from ragstack_local.targets import NOTHING_FOUND, Target
+from ragstack_local.targets import Target
 from ragstack_local.uploads import FOLLOW_LINKS, Selection, read_options, require, shown
 
 
@@ -97,12 +97,12 @@ def round_as_json(done: Round, selection: Selection) -> dict[str, Any]:
     }
 
 
-def print_round(done: Round) -> None:
-    """Print what was uploaded and what of it cannot be searched."""
+def print_round(done: Round, note: str = "") -> None:
+    """Print what was uploaded and what of it cannot be searched; the *note* is about unchanged files."""
     display.print_unsearchable(done.statuses)
     display.console.print(display.summary(done.statuses))
     if done.unchanged:
-        display.console.print(f"{done.unchanged:,} unchanged, not uploaded again (--force uploads them)", style="dim")
+        display.console.print(f"{done.unchanged:,} unchanged, not uploaded again{note}", style="dim")
     if done.failed:
         display.console.print(
             f"{done.failed:,} of these failed in an earlier run: see `ragstack status --failed`",

@@ -24,7 +24,7 @@ from ragstack_common.ingestion.sidecars import (
     write_sidecar,
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_local.errors import StackError, UsageError
+from ragstack_local.errors import UsageError
 from ragstack_local.roots import Roots, join_key
 
 FOLLOW_LINKS: Final = "--follow-links"
@@ -112,10 +112,10 @@ def select(
         roots: The known keys; None for a selection of its own.
 
     Raises:
-        StackError: A path does not exist, the prefix leads out of the bucket, or a path has a key without the prefix.
+        UsageError: A path does not exist, the prefix leads out of the bucket, or a path has a key without the prefix.
     """
     if leaves_its_bucket(prefix.strip("/")):
-        raise StackError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
+        raise UsageError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
     require(paths)
     search = _Search(prefix.strip("/"), follow_links, Roots() if roots is None else roots)
     # Folders before what is in them, so that the order of the paths does not decide the keys.
@@ -129,7 +129,7 @@ def require(paths: Sequence[Path]) -> None:
     """Check that paths exist.
 
     Raises:
-        StackError: One does not.
+        UsageError: One does not.
     """
     if missing := [path for path in paths if not os.path.exists(path.expanduser())]:
         raise UsageError("\n".join(f"{shown(path)} does not exist" for path in missing))
@@ -168,7 +168,7 @@ class _Search:
             return join_key(self.prefix, place.name)
         if self.prefix and not f"{key}/".startswith(f"{self.prefix}/"):
             folder = place if place.is_dir() else place.parent
-            raise StackError(
+            raise UsageError(
                 f"{shown(place)} was uploaded as {key}: leave --prefix out, or give its folder other keys with"
                 f" `ragstack sync {shlex.quote(shown(folder))} --prefix {shlex.quote(self.prefix)}`"
             )

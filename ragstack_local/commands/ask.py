@@ -8,9 +8,10 @@ import typer
 from ragstack_local import display
 from ragstack_local.answers import advise_on_models, print_stream
 from ragstack_local.connection import Project
+from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.results import print_hints
 from ragstack_local.search_options import AskOptions, EngineOptions
-from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, with_target
+from ragstack_local.targets import AsJson, Target, with_target
 
 
 @with_target

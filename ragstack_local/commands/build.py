@@ -12,9 +12,10 @@ from ragstack_common.config import DEFAULT_EMBEDDING, KnowledgeSettings, QuerySe
 from ragstack_common.errors import needs_extra
 from ragstack_local import display
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
+from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.ingestion import note_skipped
 from ragstack_local.search_options import SettingsOptions
-from ragstack_local.targets import NOTHING_FOUND, not_blank, with_target
+from ragstack_local.targets import not_blank, with_target
 from ragstack_local.uploads import select, shown
 
 

@@ -17,10 +17,10 @@ from ragstack_local import display
 from ragstack_local.answers import advise_on_models, print_sources, print_stream
 from ragstack_local.connection import Project
 from ragstack_local.display import console
-from ragstack_local.errors import FAILED
+from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.roots import Roots
 from ragstack_local.search_options import AskOptions, EngineOptions
-from ragstack_local.targets import INTERRUPTED, AsJson, Target, with_target
+from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_local.api_client import ApiClient

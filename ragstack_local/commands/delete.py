@@ -9,18 +9,9 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import DocumentNotFoundError
 from ragstack_local import display
 from ragstack_local.documents import ApiDocuments
+from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.following import DELETED, ENDED, Gone
-from ragstack_local.targets import (
-    INTERRUPTED,
-    NOTHING_FOUND,
-    AsJson,
-    Target,
-    Timeout,
-    Wait,
-    confirm,
-    not_blank,
-    with_target,
-)
+from ragstack_local.targets import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
 
 _PREVIEWED: Final = 10
 """Documents that are shown before a folder or a corpus is deleted."""

@@ -10,12 +10,12 @@ from rich.text import Text
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display
 from ragstack_local.documents import StackDocuments
-from ragstack_local.errors import UsageError
+from ragstack_local.errors import INTERRUPTED, UsageError
 from ragstack_local.following import DELETED, FOUND
 from ragstack_local.ingestion import Round, note_keys, note_skipped, warn_of_copies
 from ragstack_local.ingestion import ingest as upload_and_follow
 from ragstack_local.roots import Roots
-from ragstack_local.targets import INTERRUPTED, AsJson, Target, Timeout, with_target
+from ragstack_local.targets import AsJson, Target, Timeout, with_target
 from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
 from ragstack_local.uploads import Selection, select
 
@@ -94,7 +94,7 @@ def ingest(
     if as_json:
         display.print_json(round_as_json(done, selection))
     else:
-        print_round(done)
+        print_round(done, " (--force uploads them)")
     if watched:
         _keep_watching(watched)
     else:

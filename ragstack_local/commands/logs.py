@@ -14,7 +14,8 @@ from rich.text import Text
 
 from ragstack_local import display, running
 from ragstack_local.connection import Connection
-from ragstack_local.targets import NOTHING_FOUND, StackTarget, with_target
+from ragstack_local.errors import NOTHING_FOUND
+from ragstack_local.targets import StackTarget, with_target
 
 SERVICE_VARIABLE: Final = "POWERTOOLS_SERVICE_NAME"
 """Variable of every function that holds its name."""
@@ -114,14 +115,16 @@ class _LogGroup:
     name: str
     group: str
     client: Any
-    _seen: dict[str, int] = field(default_factory=dict)  # the times of the events, by their ids
+    _seen: dict[str, int] = field(default_factory=dict)  # the times of the lines, by their ids
 
     def read(self, since: float) -> Iterator[Line]:
         start = max(int(since * 1000), max(self._seen.values(), default=0) - LATE_MILLISECONDS)
         pages = self.client.get_paginator("filter_log_events").paginate(logGroupName=self.group, startTime=start)
         for event in (event for page in pages for event in page["events"]):
-            if event["eventId"] not in self._seen:
-                self._seen[event["eventId"]] = event["timestamp"]
+            # MiniStack's functions log lines without an id.
+            key = event.get("eventId") or f"{event['timestamp']} {event['message']}"
+            if key not in self._seen:
+                self._seen[key] = event["timestamp"]
                 yield event["timestamp"] / 1000, self.name, event["message"].rstrip()
 
 

@@ -12,9 +12,10 @@ from rich.text import Text
 from ragstack_common.config import LEXICAL, MAX_PASSAGES
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
+from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.explanation import print_explanation
 from ragstack_local.search_options import EngineOptions, SearchOptions
-from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
+from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_local.api_client import ApiClient
@@ -187,6 +188,7 @@ def facets(
     if key is not None and not answer["facets"]:
         what = f"a value of {key} that begins with {prefix}" if prefix else f"the attribute {key}"
         console.print(f"No document has {what}. `ragstack facets` lists all attributes.", soft_wrap=True)
+        raise typer.Exit(NOTHING_FOUND)
     if answer["next_token"]:
         console.print(
             f"There are more than {limit:,} values: raise --limit, or narrow them down with KEY --prefix TEXT",

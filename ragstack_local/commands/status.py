@@ -16,7 +16,8 @@ from ragstack_local import display
 from ragstack_local.connection import Connection
 from ragstack_local.display import console, counted, print_below
 from ragstack_local.documents import ApiDocuments
-from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
+from ragstack_local.errors import NOTHING_FOUND
+from ragstack_local.targets import AsJson, Target, with_target
 
 SHOWN: Final = 10
 """Maximum lines of the list of documents with a status."""

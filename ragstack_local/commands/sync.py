@@ -7,10 +7,11 @@ import typer
 
 from ragstack_local import display
 from ragstack_local.bucket import Unchanged
+from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.following import DELETED
 from ragstack_local.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
 from ragstack_local.synchronisation import Folder, preview, remove
-from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, confirm, with_target
+from ragstack_local.targets import AsJson, Target, Timeout, confirm, with_target
 from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
 from ragstack_local.uploads import select
 

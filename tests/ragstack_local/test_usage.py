@@ -214,6 +214,14 @@ def test_a_missing_path_is_reported_before_the_stack_is_asked(tmp_path: Path) ->
     assert_one_line(ragstack("ingest", "missing.md", data=tmp_path), "missing.md does not exist", 2)
 
 
+def test_a_document_that_is_not_there_is_nothing_found(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"documents": [], "next_token": None})
+
+    for command in ("status", "delete"):
+        done = ragstack(command, "leave.md", "--api-url", api.url, data=tmp_path)
+        assert (done.returncode, "the registry has leave.md" in done.stderr) == (1, True), done.stderr
+
+
 def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 

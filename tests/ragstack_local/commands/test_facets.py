@@ -45,9 +45,9 @@ def test_facets_says_that_there_are_more_values(run: Run) -> None:
 @pytest.mark.usefixtures("topics")
 def test_facets_finds_the_values_that_begin_with_a_text(run: Run) -> None:
     found = run("facets", "topic", "--prefix", "tra").stdout
-    nothing = run("facets", "topic", "--prefix", "x").stdout
+    nothing = run("facets", "topic", "--prefix", "x")
     wrong = run("facets", "--prefix", "tra")
 
     assert found.splitlines() == ["5 documents can be searched", "topic", "      2  travel", "      1  training"]
-    assert "No document has a value of topic that begins with x" in nothing
+    assert (nothing.exit_code, "No document has a value of topic that begins with x" in nothing.stdout) == (1, True)
     assert (wrong.exit_code, "ragstack facets KEY --prefix TEXT" in wrong.output) == (2, True)
