@@ -13,7 +13,7 @@ from ragstack_local.documents import Documents, Present
 from ragstack_local.errors import UsageError
 from ragstack_local.following import ENDED, Gone
 from ragstack_local.roots import Roots, join_key
-from ragstack_local.uploads import LocalFile, Selection, shown
+from ragstack_local.uploads import LocalFile, Selection, check_prefix, shown
 
 PREVIEWED: Final = 10
 """Documents of each kind that are shown before a change."""
@@ -58,8 +58,9 @@ class Folder:
         """Give the folder a key: the one that it has, unless a prefix asks for another.
 
         Raises:
-            UsageError: Another folder has the same key, and there is no prefix.
+            UsageError: Another folder has the same key, and there is no prefix, or the prefix leads out of the bucket.
         """
+        check_prefix(prefix or "")
         known = self.roots.key_of(self.path)
         if prefix is not None and join_key(prefix.strip("/"), self.path.name) != known:
             self._before = Roots(keys=dict(self.roots.keys))

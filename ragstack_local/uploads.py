@@ -114,8 +114,7 @@ def select(
     Raises:
         UsageError: A path does not exist, the prefix leads out of the bucket, or a path has a key without the prefix.
     """
-    if leaves_its_bucket(prefix.strip("/")):
-        raise UsageError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
+    check_prefix(prefix)
     require(paths)
     search = _Search(prefix.strip("/"), follow_links, Roots() if roots is None else roots)
     # Folders before what is in them, so that the order of the paths does not decide the keys.
@@ -123,6 +122,16 @@ def select(
         search.add(path)
         search.roots.keys |= {place: key for place, key in search.named.items() if search.roots.key_of(place) is None}
     return Selection(tuple(search.files.values()), tuple(search.skipped), tuple(search.faults), search.named)
+
+
+def check_prefix(prefix: str) -> None:
+    """Check that keys can begin with a prefix.
+
+    Raises:
+        UsageError: It leads out of the bucket.
+    """
+    if leaves_its_bucket(prefix.strip("/")):
+        raise UsageError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
 
 
 def require(paths: Sequence[Path]) -> None:
