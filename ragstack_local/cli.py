@@ -1,6 +1,7 @@
 """The command line `ragstack`: its commands, each imported when it is first used, and how it reports errors."""
 
 import ast
+import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -143,11 +144,16 @@ def _points() -> dict[str, EntryPoint]:
 
 
 def _summary(point: EntryPoint) -> str:
-    """Read the whole first paragraph of a command's docstring, which Click would cut, from the source of its module."""
+    """Return the whole first paragraph of a command's docstring, which Click would cut.
+
+    It is read from the source of its module, unless the module has the function from another one.
+    """
     spec = find_spec(point.module)
     module = ast.parse(Path(str(spec.origin)).read_bytes() if spec else b"")
     functions = (each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == point.attr)
-    return " ".join(str(ast.get_docstring(next(functions))).partition("\n\n")[0].split())
+    function = next(functions, None)
+    text = inspect.getdoc(point.load()) if function is None else ast.get_docstring(function)
+    return " ".join((text or "").partition("\n\n")[0].split())
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import chromadb
@@ -18,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_local import running
+from ragstack_local import cli, running
 from ragstack_local.cli import app
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child
@@ -55,6 +56,15 @@ def test_the_help_names_the_commands_that_take_an_api_url() -> None:
     takers = {each.name for each in COMMAND_OBJECTS if any(part.name == "api_url" for part in each.params)}
     assert named is not None
     assert set(re.split(", | and ", named[1])) == takers
+
+
+def test_the_help_lists_a_command_that_its_module_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = EntryPoint("foreign", "json:JSONDecodeError", cli.ENTRY_POINTS)
+    monkeypatch.setattr(cli, "_points", lambda: {"foreign": foreign})
+
+    shown = CliRunner().invoke(app, ["--help"])
+
+    assert re.search(r"foreign +Subclass of ValueError", shown.output), shown.output
 
 
 PLACEHOLDERS = {"handbook", "notes"}
