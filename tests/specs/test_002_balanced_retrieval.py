@@ -353,9 +353,7 @@ def test_section_2_the_manifest_keeps_retriever_and_store_in_sync(built: Path) -
     assert len(found(built)["results"]) == 5  # with the model and the pooling of the manifest, and no variable
 
 
-def test_section_2_what_the_settings_leave_out_comes_from_the_manifest(
-    built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_section_2_missing_settings_come_from_the_manifest(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CHEATSHEET["EMBEDDING_MODEL"]
 
     assert len(found(built, EMBEDDING_MODEL=model)["results"]) == 5

@@ -159,7 +159,7 @@ def test_for_another_engine_the_registry_is_not_read(ask: Call, registry: Any, m
     ]
 
 
-def test_a_question_that_names_a_value_of_the_snapshot_prefers_its_documents(
+def test_a_question_prefers_documents_with_a_value_of_the_snapshot(
     ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
@@ -216,7 +216,7 @@ def test_a_newer_snapshot_is_read_while_searches_use_the_old_one() -> None:
     eventually(lambda: tags == [None, "1", "1", "2"])
 
 
-def test_a_snapshot_that_cannot_be_read_is_logged_and_searches_do_without(caplog: pytest.LogCaptureFixture) -> None:
+def test_searches_do_without_a_snapshot_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
     def read(bucket: str, _etag: str | None) -> None:
         raise OSError(bucket)
 

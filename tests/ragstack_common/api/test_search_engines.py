@@ -127,7 +127,7 @@ def test_one_corpus_has_its_size_the_reranking_and_search_k(
     assert len(search(corpus_filter="legal_us", top_k=2)["results"]) == 2
 
 
-def test_a_corpus_without_documents_is_an_error_only_if_corpora_are_configured(
+def test_an_empty_corpus_is_an_error_only_if_some_are_configured(
     ask: Call, search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert search(corpus_filter="legal_fr")["results"] == []

@@ -125,7 +125,7 @@ def test_another_corpus_stands_beside_the_first(run: Callable[..., Report], base
         assert len(found.retrieve("note", 20, filters={"corpus": "other", "file_name": "note.txt"})) == 1
 
 
-def test_a_sidecar_has_precedence_over_the_corpus_and_version_of_a_build(
+def test_a_sidecar_overrides_the_corpus_and_version_of_a_build(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:
     sidecar = folder / "v2/leave.md.metadata.json"

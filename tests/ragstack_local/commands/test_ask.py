@@ -135,7 +135,7 @@ def test_what_there_is_to_know_about_an_answer_is_said(
     assert remark in [line.strip() for line in done.stdout.splitlines()]
 
 
-def test_the_place_of_an_unquoted_source_is_the_section_of_the_words_shown(stack: Path, api: Api) -> None:
+def test_an_unquoted_source_names_the_section_of_the_words_shown(stack: Path, api: Api) -> None:
     content = "Ask for a key.\n\n## Limits\n\nOne key may make 600 requests.\n\n## Prices\n\nOne cent. " + "x " * 40
     source = SOURCES[0].model_copy(update={"content": content, "quoted": [], "page": None, "section": "Reach > Prices"})
     api.will_stream(*events(response(sources=[source])))

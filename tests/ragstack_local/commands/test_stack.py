@@ -30,7 +30,7 @@ def test_a_stack_with_a_model_needs_no_advice(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
-def test_the_command_that_starts_a_stack_again_has_its_ports_and_folder(tmp_path: Path) -> None:
+def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
     project = Project.find()
     own = _options(project, (4566, 5567, 4568), tmp_path / "my data", "hashed", None, SettingsOptions(), [])
     default = _options(project, (4566, 4567, 4568), None, "hashed", None, SettingsOptions(), [])
