@@ -307,7 +307,7 @@ class QuerySettings(SearchSettings):
         SEARCH_K,
         ge=1,
         le=MAX_RESULTS,
-        description=f"results of a request without `top_k`, for one corpus or `{ALL_CORPORA}`",
+        description=f"without `top_k`: results for one corpus or `{ALL_CORPORA}`, and documents of an answer",
     )
     multislice_enabled: bool = Field(
         True, description="`false` makes one call with the metadata filter: only matches are found"
