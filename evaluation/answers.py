@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
@@ -77,10 +78,11 @@ Part = tuple[float, float]
 NOTHING: Final[Part] = (0.0, 0.0)
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=10_000)  # each measure compares the same answers and references again
+def words(text: str) -> tuple[str, ...]:
     """Return the words of a text in lower case, without punctuation and articles."""
     spaced = "".join(_unpunctuated(character) for character in text.lower())
-    return [word for word in spaced.split() if word not in ARTICLES]
+    return tuple(word for word in spaced.split() if word not in ARTICLES)
 
 
 def _unpunctuated(character: str) -> str:
