@@ -239,7 +239,7 @@ class ApiDocuments:
         """
         found = self._summary(name)
         if found is None:
-            raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}; nothing was done")
+            raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
         return found
 
     def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:

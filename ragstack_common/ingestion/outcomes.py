@@ -60,7 +60,8 @@ class Outcomes:
             if record.finished_at is not None:
                 self.metrics.add_metric("SecondsToFinalState", "Seconds", record.finished_at - record.received_at)
             level = LOGGER.warning if record.status is Status.FAILED else LOGGER.info
-            level("document %s is %s after %d attempts: %s", record.id, record.status, record.attempts, record.reason)
+            reason = f": {record.reason}" if record.reason else ""
+            level("document %s is %s, attempts: %d%s", record.id, record.status, record.attempts, reason)
 
     def publish(self, records: Sequence[DocumentRecord]) -> None:
         """Put the events on the bus, without metrics and dead letters.

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from ragstack_common.documents import DocumentStatus
 from ragstack_local import display
 from ragstack_local.bucket import Unchanged
+from ragstack_local.documents import Documents
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
-from ragstack_local.following import DELETED
+from ragstack_local.following import DELETED, NOT_UPLOADED
 from ragstack_local.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
-from ragstack_local.synchronisation import Folder, preview, remove
+from ragstack_local.synchronisation import Folder, Plan, preview, remove
 from ragstack_local.targets import AsJson, Target, Timeout, confirm, with_target
 from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
 from ragstack_local.uploads import select
@@ -39,7 +41,8 @@ def sync(
     Use the same --corpus, --version and --metadata as before: an attribute that neither the sidecar nor an option
     sets any more is removed.
 
-    With another --prefix, all documents of the folder move to new keys.
+    With another --prefix, all documents of the folder move to new keys. Nothing is removed unless every file was
+    uploaded.
 
     Example:  ragstack sync handbook/
 
@@ -68,7 +71,7 @@ def sync(
     try:
         files = [*plan.new, *plan.changed]
         done = ingest(documents, files, timeout, as_json=as_json) if files else Round()
-        removed = remove(documents, plan.removed, timeout, as_json=as_json) if plan.removed else {}
+        removed = _remove(documents, plan, done, timeout, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         display.console_for(as_json=as_json).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
@@ -88,3 +91,16 @@ def sync(
     end(done, timeout)
     if left:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _remove(
+    documents: Documents, plan: Plan, done: Round, timeout: float, *, as_json: bool
+) -> dict[str, DocumentStatus]:
+    """Remove what the plan says if every file was uploaded: a document may otherwise lose its only copy."""
+    if not plan.removed:
+        return {}
+    if any(status == NOT_UPLOADED for status in done.statuses.values()):
+        words = "Nothing was removed, because a file could not be uploaded: correct it, and run the command again"
+        display.console_for(as_json=as_json).print(words, style="yellow", soft_wrap=True)
+        return {}
+    return remove(documents, plan.removed, timeout, as_json=as_json)

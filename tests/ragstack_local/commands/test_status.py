@@ -92,4 +92,4 @@ def test_an_unknown_document_is_an_error(run: Run) -> None:
     found = run("status", "nothing.md").exception
 
     assert isinstance(found, DocumentNotFoundError)
-    assert str(found) == "Neither the bucket nor the registry has nothing.md; nothing was done"
+    assert str(found) == "Neither the bucket nor the registry has nothing.md"

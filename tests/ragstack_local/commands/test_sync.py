@@ -89,6 +89,16 @@ def test_sync_with_a_prefix_moves_the_documents(stack: Connection, tmp_path: Pat
     }
 
 
+def test_sync_removes_nothing_if_an_upload_failed(stack: Connection, tmp_path: Path, folder: Path) -> None:
+    (folder / "leave.md.metadata.json").write_text("{")
+
+    done = ragstack("sync", folder, "--prefix", "company", "--yes", data=tmp_path)
+
+    assert done.returncode == 1, done.stdout
+    assert "Nothing was removed, because a file could not be uploaded" in done.stdout
+    assert "handbook/leave.md" in keys(stack)
+
+
 def test_sync_refuses_a_prefix_that_leaves_the_bucket(stack: Connection, tmp_path: Path, folder: Path) -> None:
     before = keys(stack)
 
@@ -163,7 +173,13 @@ def test_sync_through_an_api_uploads_only_what_differs(
 
     # Here, what the API permits to upload has no server to go to.
     assert done.exit_code == 1
-    assert "handbook/gone.md" not in set(aws.keys())
+    assert "handbook/gone.md" in set(aws.keys())
     assert [line.split(":")[0] for line in done.output.splitlines() if line.startswith("NOT_UPLOADED")] == [
         f"NOT_UPLOADED {folder}/{name}.md" for name in ("new", "changed")
     ]
+
+    (folder / "new.md").unlink()
+    write(folder / "changed.md", "same", topic="a")
+    run("sync", str(folder), "--yes", "--timeout", "1")
+
+    assert "handbook/gone.md" not in set(aws.keys())
