@@ -59,7 +59,7 @@ def test_the_layer_fits_into_lambda(target: Target) -> None:
 def test_the_function_with_every_layer_fits_into_lambda() -> None:
     needed = [built(Target.AWS), *(extra(name) for name in layers.EXTRA_REQUIREMENTS)]
 
-    assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 170 < layers.MAX_UNZIPPED_MB
+    assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 200 < layers.MAX_UNZIPPED_MB
 
 
 def test_the_layer_of_milvus_has_no_tests_and_no_second_copy_of_what_is_shared() -> None:
