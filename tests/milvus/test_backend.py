@@ -159,8 +159,9 @@ def test_documents_are_indexed_into_a_collection_made_elsewhere_with_whole_numbe
     )
 
     assert ids_ == ["7"]
-    assert [(chunk.chunk_id, chunk.content, chunk.source) for chunk in found] == [("7", PUMP.text, "pump.md")]
-    assert still == found
+    # Two searches of Milvus may differ in the last digits of a score.
+    for chunks in (found, still):
+        assert [(chunk.chunk_id, chunk.content, chunk.source) for chunk in chunks] == [("7", PUMP.text, "pump.md")]
 
 
 def test_documents_are_indexed_into_the_partition_that_is_searched(make: Make) -> None:
