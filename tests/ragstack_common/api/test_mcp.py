@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -195,6 +195,9 @@ async def test_a_client_that_goes_away_ends_the_answer(url: str, writer: Writer)
         call = asyncio.ensure_future(client.post(url, json=body))
         await asyncio.to_thread(eventually, lambda: writer.asked)
         call.cancel()
+        # A call that still reads while its client closes leaves a generator that no later test may collect.
+        with suppress(asyncio.CancelledError):
+            await call
 
     assert await asyncio.to_thread(writer.stopped.wait)
     assert not writer.go.is_set()
