@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from local_bedrock.abandonment import when_abandoned
@@ -15,7 +15,7 @@ from ragstack_common.deadline import begin
 from ragstack_common.errors import GenerationError, ModelThrottledError
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
     from openai import AsyncOpenAI
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
@@ -170,22 +170,30 @@ class ForwardingGenerator:
             http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [self._limit_lines]}),
         )
 
-    async def _limit_lines(self, response: "httpx.Response") -> None:
+    async def _limit_lines(self, response: "httpx2.Response") -> None:
         """Read no line of any length: the package takes quadratic time for it, and as much memory."""
-        parts = response.aiter_raw
+        import httpx2  # noqa: PLC0415
 
-        async def aiter_raw(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-            length = 0
-            async for part in parts(chunk_size):
-                length = (length if b"\n" not in part else 0) + len(part) - part.rfind(b"\n") - 1
-                if length > LONGEST_LINE:
-                    raise GenerationError(
-                        f"The server at {self._shown} sent a line of over {LONGEST_LINE:,} bytes: check that --llm-url"
-                        " is the address of a language model"
-                    )
-                yield part
+        received, shown = cast("httpx2.AsyncByteStream", response.stream), self._shown
 
-        response.aiter_raw = aiter_raw  # type: ignore[method-assign]
+        # A stream of its own: a response that refers to itself would be left to the garbage collector, which closes
+        # its generators in any thread.
+        class LimitedLines(httpx2.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                length = 0
+                async for part in received:
+                    length = (length if b"\n" not in part else 0) + len(part) - part.rfind(b"\n") - 1
+                    if length > LONGEST_LINE:
+                        raise GenerationError(
+                            f"The server at {shown} sent a line of over {LONGEST_LINE:,} bytes: check that --llm-url"
+                            " is the address of a language model"
+                        )
+                    yield part
+
+            async def aclose(self) -> None:
+                await received.aclose()
+
+        response.stream = LimitedLines()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
