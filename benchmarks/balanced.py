@@ -23,9 +23,9 @@ from parts.measuring import CREDENTIALS, fixed_time_service, table
 from rich.console import Console
 from rich.table import Table
 
-from ragstack_common.retrieval.balanced import BalancedBackend
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.search.models import SearchRequest
+from ragstack_common.search.wrappers.balanced import BalancedBackend
 
 CORPORA: Final = tuple(f"corpus_{number}" for number in range(8))
 PASSAGE: Final = 1_000

@@ -36,7 +36,7 @@ LEAST_STARTS = 15
 QUERY = """
 import os
 from lambdas.query.handler import service
-from ragstack_common.clients import retrieval_client
+from ragstack_common.core.clients import retrieval_client
 from ragstack_common.config import QuerySettings
 service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
 """
@@ -44,7 +44,7 @@ ANSWERS = """
 import os
 import uvicorn
 from lambdas.answers.handler import service
-from ragstack_common.clients import retrieval_client
+from ragstack_common.core.clients import retrieval_client
 from ragstack_common.config import QuerySettings
 service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
 """

@@ -25,12 +25,12 @@ from urllib.request import urlopen
 from parts.measuring import CREDENTIALS, percentile, table
 from rich.console import Console
 
-from ragstack_common.clients import dynamodb_client, s3_client
 from ragstack_common.config import INFER_VALUES
+from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter, read_if_changed
-from ragstack_common.retrieval.inference import Vocabulary
-from ragstack_common.retrieval.naming import Question
+from ragstack_common.search.inference import Vocabulary
+from ragstack_common.search.naming import Question
 
 SYLLABLES = ("am", "cor", "bo", "ing", "ver", "tex", "lo", "mi", "ra", "son", "del", "ta", "qui", "nor", "pha", "zen")
 KINDS = ("Holdings", "Group", "Industries", "Partners", "Systems", "Energy", "Foods", "Capital")

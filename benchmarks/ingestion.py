@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragstack_common.registry.records import Status
-from ragstack_local import display
+from ragstack_local.show import display
 
 REACH_CALLS: Final = 1.3
 REACH_SECONDS: Final = 1.5

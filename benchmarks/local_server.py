@@ -32,8 +32,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from local_bedrock import chunking
 from local_bedrock.creation import create_knowledge_base
+from local_bedrock.reading import chunking
 
 DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20

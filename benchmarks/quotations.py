@@ -19,9 +19,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ragstack_common.answering.citations import Verifier
-from ragstack_common.answering.models import Passage
-from ragstack_common.retrieval import RetrievedChunk
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.models import Passage
+from ragstack_common.search import RetrievedChunk
 from tests.support.quotation_cases import FALSE, TRUE, Generated, generated
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "documents"

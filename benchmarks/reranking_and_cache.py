@@ -20,9 +20,9 @@ from langchain_core.outputs import Generation
 from parts.measuring import percentile, table
 from rich.console import Console
 
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
-from ragstack_common.retrieval.cached import CachedRetrievalBackend
-from ragstack_common.retrieval.rerank import LexicalReranker, Passage
+from ragstack_common.search import RetrievalBackend, RetrievedChunk
+from ragstack_common.search.rerank import LexicalReranker, Passage
+from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 
 RERANKING_MS = 10.0
 HIT_MS = 0.05

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT
 
 KNOWLEDGE_BASE = "KBOVERHEAD"
 DATA_SOURCE = "DSOVERHEAD"

@@ -14,7 +14,7 @@ from evaluation.asking import MeasuredAnswers
 from evaluation.dataset import DataSet
 from evaluation.metrics import Interval
 from evaluation.report import COLOURS, GREY, STYLE, as_json
-from ragstack_local import display
+from ragstack_local.show import display
 
 THRESHOLDS: Final = (0.0, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 """Of ``ANSWERABLE_RELEVANCE``."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from evaluation.dataset import Query
 from evaluation.metrics import Interval, Values, between, resampled
-from ragstack_common.answering.answer import Answer
-from ragstack_common.answering.models import CLOSEST_PASSAGES
+from ragstack_common.answers.answer import Answer
+from ragstack_common.answers.models import CLOSEST_PASSAGES
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
 """Of a question: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant

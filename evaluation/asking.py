@@ -16,7 +16,7 @@ from evaluation.judge import Judge
 from evaluation.language_models import provided
 from evaluation.measuring import Progress, Servers
 from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
-from ragstack_common.answering.answer import Answer, Source
+from ragstack_common.answers.answer import Answer, Source
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.search import QueryService
@@ -31,11 +31,11 @@ from ragstack_common.config import (
     AnswerSettings,
     QuerySettings,
 )
-from ragstack_common.deadline import wait_for
-from ragstack_common.errors import GenerationError, RagStackError
-from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
-from ragstack_common.retrieval.base import Wrapper
-from ragstack_common.retrieval.merge import best_relevance
+from ragstack_common.core.deadline import wait_for
+from ragstack_common.core.errors import GenerationError, RagStackError
+from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
+from ragstack_common.search.base import Wrapper
+from ragstack_common.search.merge import best_relevance
 
 DEFAULT_CONTEXT_TOKENS: Final = AnswerSettings.model_fields["answer_context_tokens"].default
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.dataset import DataSet
 from evaluation.searching import Ask
-from ragstack_common.errors import needs_extra
+from ragstack_common.core.errors import needs_extra
 
 with needs_extra("evaluation", "The evaluation"):
     import bm25s  # type: ignore[import-untyped]

@@ -9,9 +9,9 @@ import typer
 
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_local import display
-from ragstack_local.connection import Connection, Project
+from ragstack_local.show import display
 from ragstack_local.stack.processes import raised_interrupts
+from ragstack_local.target.connection import Connection, Project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,7 +29,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 from ragstack_local.errors import UsageError
 
 CORPUS: Final = "corpus.jsonl"

@@ -16,7 +16,7 @@ from evaluation.measuring import Measured
 from evaluation.metrics import PRIMARY, Clusters, Interval, Values, between, mean_interval, resampled
 from evaluation.report import BLUE, GREEN, GREY, ORANGE, STYLE, as_json, save
 from evaluation.searching import KEYWORD, PRIVATE, STACK, Setup, filter_of
-from ragstack_local import display
+from ragstack_local.show import display
 
 NONE: Final = "none"
 RIGHT: Final = "right"

@@ -17,9 +17,9 @@ from botocore.config import Config
 
 from evaluation.dataset import DataSet, Document, EvaluationError
 from local_bedrock.creation import create_knowledge_base
-from ragstack_local import display
-from ragstack_local.connection import local_client, local_environment
+from ragstack_local.show import display
 from ragstack_local.stack.processes import Child, held_interrupts
+from ragstack_local.target.connection import local_client, local_environment
 
 FORM: Final = 1
 """Version of the ingested form; a new number is a new index."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from evaluation.answers import Verdict, token_f1
 from evaluation.dataset import Query
-from ragstack_common.answering.models import ModelMessage, ModelProvider, ModelRequest
-from ragstack_common.errors import GenerationError
+from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest
+from ragstack_common.core.errors import GenerationError
 
 RUBRIC: Final = """You grade answers to questions by comparing them with reference answers.
 

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from evaluation.index import NO_SERVICE, client_of, running
-from ragstack_common.answering.factory import provider_from
-from ragstack_common.answering.models import ModelProvider
+from ragstack_common.answers.factory import provider_from
+from ragstack_common.answers.models import ModelProvider
 from ragstack_common.config import AnswerSettings
-from ragstack_local.connection import local_environment
+from ragstack_local.target.connection import local_environment
 
 LLM_URL: Final = "RAGSTACK_LLM_URL"
 LLM_MODEL: Final = "RAGSTACK_LLM_MODEL"

@@ -15,7 +15,7 @@ from evaluation.dataset import DataSet
 from evaluation.index import Index, Indexing, serving
 from evaluation.metrics import Clusters, Interval, Run, Values
 from evaluation.searching import BM25S, KEYWORD, PRIVATE, STACK, Ask, Setup
-from ragstack_local.connection import Connection
+from ragstack_local.target.connection import Connection
 
 SPREAD_PLACES: Final = 10
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.dataset import Judgments
-from ragstack_common.errors import needs_extra
+from ragstack_common.core.errors import needs_extra
 
 with needs_extra("evaluation", "The evaluation"):
     import ir_measures

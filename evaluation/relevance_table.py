@@ -17,15 +17,16 @@ from evaluation.index import Indexing, serving
 from evaluation.measuring import Progress
 from evaluation.metrics import Values
 from evaluation.searching import PRIVATE, STACK, TIMEOUT_SECONDS, Setup, backend_of, require_documents
-from ragstack_common import __version__, settings
+from ragstack_common import __version__
 from ragstack_common.config import ANSWERABLE_RELEVANCE, EMBEDDING_HEADER
-from ragstack_common.deadline import wait_for
+from ragstack_common.core import settings
+from ragstack_common.core.deadline import wait_for
 from ragstack_common.relevance import Calibration, Calibrations, Provenance, Signal, calibration_of
-from ragstack_common.retrieval import RetrievedChunk, SearchRequest
-from ragstack_common.retrieval.base import RetrievalBackend
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_local import display
-from ragstack_local.connection import Connection
+from ragstack_common.search import RetrievedChunk, SearchRequest
+from ragstack_common.search.base import RetrievalBackend
+from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_local.show import display
+from ragstack_local.target.connection import Connection
 
 RELEVANCE_CALIBRATION: Final = "relevance_calibration"
 """Name of the setting."""

@@ -17,9 +17,9 @@ from evaluation.measuring import Measured
 from evaluation.metrics import CONFIDENCE, PRIMARY, SAMPLES, TITLES, Interval
 from evaluation.searching import inferred_for
 from ragstack_common import DISTRIBUTION
+from ragstack_common.core.errors import needs_extra
 from ragstack_common.embedding.protocol import cores
-from ragstack_common.errors import needs_extra
-from ragstack_local import display
+from ragstack_local.show import display
 
 with needs_extra("evaluation", "The evaluation"):
     import matplotlib as mpl

@@ -17,22 +17,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
 from evaluation.metrics import Answer, Run
-from local_bedrock.retrieval.ranking import Search, rank, rank_by_words
+from local_bedrock.search.ranking import Search, rank, rank_by_words
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common import embedding, filters
 from ragstack_common.config import DEFAULT_EMBEDDING, OPENSEARCH_SERVERLESS
+from ragstack_common.core.errors import RagStackError
 from ragstack_common.embedding import Embedding
-from ragstack_common.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval.base import RetrievalBackend
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend, uri_of
-from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
-from ragstack_common.retrieval.inference import Vocabulary, VocabularySource
-from ragstack_common.retrieval.models import SearchRequest
-from ragstack_common.retrieval.naming import Question
-from ragstack_common.retrieval.rerank import LexicalReranker
-from ragstack_common.retrieval.trust import members_of
-from ragstack_local.connection import Connection
+from ragstack_common.search.base import RetrievalBackend
+from ragstack_common.search.engines.bedrock import BedrockBackend, uri_of
+from ragstack_common.search.factory import create_retrieval_backend, register_backend
+from ragstack_common.search.inference import Vocabulary, VocabularySource
+from ragstack_common.search.models import SearchRequest
+from ragstack_common.search.naming import Question
+from ragstack_common.search.rerank import LexicalReranker
+from ragstack_common.search.trust import members_of
+from ragstack_local.target.connection import Connection
 
 Ids = npt.NDArray[np.int64]
 
@@ -368,7 +368,7 @@ def backend_of(file: Path, index: Index | None) -> RetrievalBackend:
     """Make the backend that a configuration describes.
 
     Args:
-        file: JSON for :func:`~ragstack_common.retrieval.factory.create_retrieval_backend`; the type ``collection`` is
+        file: JSON for :func:`~ragstack_common.search.factory.create_retrieval_backend`; the type ``collection`` is
             the private knowledge base with the data set.
         index: The private knowledge base, where the configuration has that type.
 

@@ -18,18 +18,18 @@ from evaluation.dataset import DataSet
 from evaluation.index import Index
 from evaluation.metrics import SEED, Clusters, Interval, Values
 from evaluation.searching import DEFAULT_BOOST, filter_of, vocabulary_of
-from local_bedrock import retrieval
+from local_bedrock import search as retrieval
 from ragstack_common import embedding, filters
 from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import RankingParameters, TrustParameters
-from ragstack_common.retrieval import RetrievedChunk
-from ragstack_common.retrieval.engines.bedrock import chunk_of
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, merge_by_weight, merge_slices
-from ragstack_common.retrieval.models import INFERRED
-from ragstack_common.retrieval.naming import Question
-from ragstack_common.retrieval.rerank import LexicalReranker, Passage
-from ragstack_common.retrieval.rerank.chunks import text_of
-from ragstack_common.retrieval.trust import trust_of, trust_of_inferred
+from ragstack_common.search import RetrievedChunk
+from ragstack_common.search.engines.bedrock import chunk_of
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, merge_by_weight, merge_slices
+from ragstack_common.search.models import INFERRED
+from ragstack_common.search.naming import Question
+from ragstack_common.search.rerank import LexicalReranker, Passage
+from ragstack_common.search.rerank.chunks import text_of
+from ragstack_common.search.trust import trust_of, trust_of_inferred
 
 UNFILTERED: Final = "none"
 RIGHT: Final = "right"

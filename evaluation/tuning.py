@@ -34,11 +34,11 @@ from evaluation.sweeps import (
     of_cosine_share,
     values_of,
 )
-from ragstack_common import settings
-from ragstack_common.errors import ConfigurationError
+from ragstack_common.core import settings
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.ranking_parameters import DEFAULTS
-from ragstack_common.retrieval.models import INFERRED
-from ragstack_local import display
+from ragstack_common.search.models import INFERRED
+from ragstack_local.show import display
 
 RANKING_PARAMETERS: Final = "ranking_parameters"
 

@@ -19,8 +19,8 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     TraceSettings,
 )
+from ragstack_common.core.settings import Settings, allowed_values
 from ragstack_common.ranking_parameters import DEFAULTS, described_parameters
-from ragstack_common.settings import Settings, allowed_values
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ragstack_common.settings import Allowed
+from ragstack_common.core.settings import Allowed
 
 OFF: Final = "off"
 

@@ -41,7 +41,7 @@ from ragstack_common.config import (
     TraceSettings,
     VectorStore,
 )
-from ragstack_common.settings import Settings, as_text, read_settings
+from ragstack_common.core.settings import Settings, as_text, read_settings
 
 S = TypeVar("S", bound=Settings)
 

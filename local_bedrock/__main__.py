@@ -3,8 +3,8 @@
 import sys
 from typing import Final
 
-from local_bedrock.guard import end_with_parent
-from ragstack_common.errors import RagStackError, needs_extra
+from local_bedrock.http.guard import end_with_parent
+from ragstack_common.core.errors import RagStackError, needs_extra
 
 FAILED: Final = 2
 

@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from local_bedrock import connections, wire
-from local_bedrock.abandonment import abandonable
-from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
-from local_bedrock.event_stream import Messages
-from local_bedrock.guard import Receive, Scope, Send
+from local_bedrock.http import connections, wire
+from local_bedrock.http.abandonment import abandonable
+from local_bedrock.http.errors import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
+from local_bedrock.http.event_stream import Messages
+from local_bedrock.http.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, Plan, When
 from local_bedrock.options import Options

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from local_bedrock.guard import checked_origin
+from local_bedrock.http.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace

@@ -14,11 +14,11 @@ import uvicorn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from local_bedrock.application import ADMIN_PREFIX, Application
-from local_bedrock.connections import Protocol
-from local_bedrock.guard import PRIVATE_UMASK, Guard
+from local_bedrock.http.connections import Protocol
+from local_bedrock.http.guard import PRIVATE_UMASK, Guard
 from local_bedrock.options import LOCAL, Options
 from local_bedrock.service import Service
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5

@@ -9,9 +9,9 @@ from typing import Final
 import apsw
 from botocore.model import OperationModel
 
-from local_bedrock import embedding_processes, validation, wire
-from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
-from local_bedrock.generation.answering import Answering
+from local_bedrock.answers.answering import Answering
+from local_bedrock.http import validation, wire
+from local_bedrock.http.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
@@ -29,6 +29,7 @@ from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
+from local_bedrock.processes import embedding_processes
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store.database import Database, DiskFullError
 from local_bedrock.store.resources import knowledge_bases

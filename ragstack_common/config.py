@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
+from ragstack_common.core.settings import Allowed, Settings, json_object
 from ragstack_common.ranking_parameters import DEFAULTS, RankingParametersSetting
 from ragstack_common.relevance import Calibrations
-from ragstack_common.settings import Allowed, Settings, json_object
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""

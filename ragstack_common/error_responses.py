@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common import errors
 from ragstack_common.config import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
-from ragstack_common.telemetry import LOGGER, MetricSink
+from ragstack_common.core import errors
+from ragstack_common.core.telemetry import LOGGER, MetricSink
 
 MAX_DETAILS: Final = 20
 """Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""

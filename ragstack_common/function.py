@@ -15,11 +15,11 @@ from aws_lambda_powertools.logging.utils import copy_config_to_registered_logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.config import OTLP_ENDPOINT, STACK, STACK_DIMENSION
-from ragstack_common.errors import MissingPackageError
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.core.errors import MissingPackageError
+from ragstack_common.core.telemetry import LOGGER
 
 if TYPE_CHECKING:
-    from ragstack_common.span_export import FunctionSpans
+    from ragstack_common.search.span_export import FunctionSpans
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def function_spans() -> "FunctionSpans | None":
     """Return what exports the function's spans; None if the environment names no collector for them."""
     if not os.environ.get(OTLP_ENDPOINT):
         return None
-    from ragstack_common.span_export import FunctionSpans  # noqa: PLC0415 - takes as long as boto3
+    from ragstack_common.search.span_export import FunctionSpans  # noqa: PLC0415 - takes as long as boto3
 
     try:
         return FunctionSpans(os.environ)

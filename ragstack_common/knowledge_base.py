@@ -14,28 +14,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
-from ragstack_common.answering.agent import format_knowledge_context
+from ragstack_common.answers.agent import format_knowledge_context
 from ragstack_common.config import KnowledgeSettings
-from ragstack_common.errors import (
+from ragstack_common.core.errors import (
     InvalidQueryError,
     RagStackError,
     ServiceUnavailableError,
     needs_extra,
 )
-from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest
-from ragstack_common.retrieval.rerank import LexicalReranker, Passage
-from ragstack_common.retrieval.rerank.chunks import scored
-from ragstack_common.retrieval.tracing import Attributes, retrieval_span
-from ragstack_common.retrieval.values import natural_order
+from ragstack_common.search.models import RetrievedChunk, SearchRequest
+from ragstack_common.search.rerank import LexicalReranker, Passage
+from ragstack_common.search.rerank.chunks import scored
+from ragstack_common.search.tracing import Attributes, retrieval_span
+from ragstack_common.search.values import natural_order
 
 with needs_extra("chroma", "KnowledgeBase"):
     import chromadb
 
     from ragstack_common.embedding import Embedding, load
-    from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, get_or_create
-    from ragstack_common.retrieval.engines.chroma.manifest import checked_manifest, embedding_of
-    from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
-    from ragstack_common.retrieval.engines.chroma.store import (
+    from ragstack_common.search.engines.chroma.collection import ChromaCollection, Handle, get_or_create
+    from ragstack_common.search.engines.chroma.manifest import checked_manifest, embedding_of
+    from ragstack_common.search.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
+    from ragstack_common.search.engines.chroma.store import (
         ClientConnection,
         Connection,
         FolderConnection,

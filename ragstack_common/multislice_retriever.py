@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragstack_common.config import MAX_RESULTS, OTHER_STORE
-from ragstack_common.deadline import wait_for
-from ragstack_common.errors import InvalidRequestError
-from ragstack_common.retrieval.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
-from ragstack_common.retrieval.inference import VocabularySource
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT
-from ragstack_common.retrieval.models import (
+from ragstack_common.core.deadline import wait_for
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.search.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
+from ragstack_common.search.inference import VocabularySource
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT
+from ragstack_common.search.models import (
     RAW_SCORE_KEY,
     DeduplicateBy,
     InferredFilter,
@@ -20,8 +21,7 @@ from ragstack_common.retrieval.models import (
     SliceReport,
     check_top_k,
 )
-from ragstack_common.retrieval.multislice import Merge
-from ragstack_common.telemetry import NO_METRICS, MetricSink
+from ragstack_common.search.wrappers.multislice import Merge
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
@@ -44,7 +44,7 @@ class RetrievalOutcome:
         results: Best first, at most as many as asked for.
         slices: One report for each slice.
         milliseconds: Time of the search.
-        notes: What else a caller should know, such as a :class:`~ragstack_common.retrieval.models.Shortage`.
+        notes: What else a caller should know, such as a :class:`~ragstack_common.search.models.Shortage`.
         inferred: What was inferred from the query, if anything.
     """
 

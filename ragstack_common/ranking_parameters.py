@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from ragstack_common.errors import ConfigurationError
-from ragstack_common.settings import Allowed, json_object
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.settings import Allowed, json_object
 
 
 @dataclass(frozen=True)

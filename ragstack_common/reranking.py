@@ -1,6 +1,6 @@
 """The lexical reranker and ``configure_reranker()`` of specification 002, where its module is document_reranking."""
 
-from ragstack_common.retrieval.rerank import (
+from ragstack_common.search.rerank import (
     LexicalReranker,
     Passage,
     RerankingWeights,

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, ParamValidationError
 
-from ragstack_common.errors import (
+from ragstack_common.core.errors import (
     AccessDeniedError,
     ConfigurationError,
     InvalidRequestError,

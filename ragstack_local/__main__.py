@@ -3,7 +3,7 @@
 import sys
 
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.errors import MissingPackageError, needs_extra
+from ragstack_common.core.errors import MissingPackageError, needs_extra
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
-from ragstack_local.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
+from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
 from ragstack_local.errors import FAILED, NOTHING_FOUND, WRONG_USAGE, UsageError
+from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
@@ -180,7 +180,7 @@ def main() -> None:
 def _fail(error: Exception, code: int = FAILED) -> NoReturn:
     from rich.text import Text  # noqa: PLC0415 - the help does without
 
-    from ragstack_local import display  # noqa: PLC0415
+    from ragstack_local.show import display  # noqa: PLC0415
 
     display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
     raise SystemExit(code) from None

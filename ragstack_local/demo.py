@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_local import display, results
-from ragstack_local.answers import print_stream
-from ragstack_local.api_client import ApiClient
-from ragstack_local.connection import Connection
-from ragstack_local.documents import StackDocuments
+from ragstack_local.api.api_client import ApiClient
 from ragstack_local.errors import StackError
-from ragstack_local.explanation import print_explanation
-from ragstack_local.following import FOUND
-from ragstack_local.ingestion import ingest, note_skipped
-from ragstack_local.roots import Roots
-from ragstack_local.uploads import select
+from ragstack_local.files.documents import StackDocuments
+from ragstack_local.files.ingestion import ingest, note_skipped
+from ragstack_local.files.uploads import select
+from ragstack_local.show import display, results
+from ragstack_local.show.answers import print_stream
+from ragstack_local.show.explanation import print_explanation
+from ragstack_local.target.connection import Connection
+from ragstack_local.target.following import FOUND
+from ragstack_local.target.roots import Roots
 
 INDEXING_SECONDS: Final = 300.0
 PREFIX: Final = "samples"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 
 NOTHING_FOUND: Final = 1
 """Exit code if nothing was found, or a document is not searchable."""

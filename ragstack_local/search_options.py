@@ -18,15 +18,15 @@ from ragstack_common.config import (
     KnowledgeSettings,
     QuerySettings,
 )
-from ragstack_common.settings import Settings, as_text, read_settings, target_file
-from ragstack_local.roots import Roots
+from ragstack_common.core.settings import Settings, as_text, read_settings, target_file
+from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target, not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragstack_local.api_client import ApiClient
-    from ragstack_local.engine_search import EngineClient
+    from ragstack_local.api.api_client import ApiClient
+    from ragstack_local.api.engine_search import EngineClient
 
 
 class FilterMode(StrEnum):
@@ -138,7 +138,7 @@ class EngineOptions(SettingsOptions):
                 f"selects a stack on AWS, but the engine {engine} runs on this machine", param_hint="--aws"
             )
         environment = self.environment(QuerySettings, AnswerSettings, KnowledgeSettings)
-        from ragstack_local.engine_search import EngineClient  # noqa: PLC0415 - the API needs no engines
+        from ragstack_local.api.engine_search import EngineClient  # noqa: PLC0415 - the API needs no engines
 
         engine_client = EngineClient(self.engine or CHROMA_ENGINE, self.collection, self.db_path, environment, reranker)
         with closing(engine_client):

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import typer
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
-from ragstack_common.errors import ConfigurationError
-from ragstack_local import display
-from ragstack_local.api_client import LOOPBACK, ApiClient
-from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
-from ragstack_local.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.api.api_client import LOOPBACK, ApiClient
 from ragstack_local.errors import StackError
+from ragstack_local.show import display
+from ragstack_local.target.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
+from ragstack_local.target.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
 
 OnAws = Annotated[
     bool,

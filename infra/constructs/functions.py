@@ -50,8 +50,8 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     TraceSettings,
 )
+from ragstack_common.core.settings import Settings
 from ragstack_common.registry.table import CATALOGUE, GATE, RATE, SNAPSHOT
-from ragstack_common.settings import Settings
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""

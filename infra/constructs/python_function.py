@@ -15,7 +15,7 @@ from infra.checks import check_variables
 from infra.layers import common_layer, dependencies_layer, function_code
 from infra.options import Options
 from ragstack_common.config import STACK
-from ragstack_common.settings import Settings
+from ragstack_common.core.settings import Settings
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64

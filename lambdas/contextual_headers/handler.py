@@ -7,8 +7,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
+from ragstack_common.ingestion.chunk_transformation import ChunkTransformation, TransformationEvent
 
 
 @cache

@@ -9,9 +9,8 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock import chunking
-from local_bedrock.chunking import Chunk, Pieces
-from local_bedrock.reading import formats, metadata
+from local_bedrock.reading import chunking, formats, metadata
+from local_bedrock.reading.chunking import Chunk, Pieces
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
@@ -21,12 +20,12 @@ from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
 from local_bedrock.store.submissions import Submission
-from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
-from ragstack_common.positions import Position, page_starts, section_of
-from ragstack_common.sections import Outline
+from ragstack_common.text import contextual_headers, sections
+from ragstack_common.text.positions import Position, page_starts, section_of
+from ragstack_common.text.sections import Outline
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from local_bedrock.errors import NotFound
+from local_bedrock.http.errors import NotFound
 from local_bedrock.ingestion.preparation import MetadataUpdateFailed, Preparation
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument

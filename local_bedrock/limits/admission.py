@@ -10,7 +10,7 @@ from typing import Any, Final
 import apsw
 from botocore.model import OperationModel
 
-from local_bedrock.errors import InvalidRequest, QuotaExceeded, ServiceError, Throttled, TooManyRequests
+from local_bedrock.http.errors import InvalidRequest, QuotaExceeded, ServiceError, Throttled, TooManyRequests
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.store import jobs, resources, submissions
 from local_bedrock.store.database import Database

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.errors import InvalidRequest
-from local_bedrock.generation.answering import Answering
+from local_bedrock.answers.answering import Answering
+from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.operations.paging import Snapshots

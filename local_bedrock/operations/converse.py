@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError, Throttled
-from local_bedrock.generation import prompts
-from local_bedrock.generation.answers import End, Given, Task, Text, Turn
-from local_bedrock.generation.contexts import GivenPassage, given_passages
+from local_bedrock.answers import prompts
+from local_bedrock.answers.answers import End, Given, Task, Text, Turn
+from local_bedrock.answers.contexts import GivenPassage, given_passages
+from local_bedrock.http.errors import InvalidRequest, ModelError, ModelStreamError, Throttled
+from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.wire import HeadedAnswer
-from ragstack_common.errors import GenerationError, ModelThrottledError
+from ragstack_common.core.errors import GenerationError, ModelThrottledError
 
 _UNSUPPORTED: Final = (
     "toolConfig",

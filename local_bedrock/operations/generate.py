@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from local_bedrock.errors import DependencyFailed, InvalidRequest, Throttled
-from local_bedrock.generation import prompts
-from local_bedrock.generation.answers import End, Given, Part, Settings, Task, Text, Turn, with_parts, without_numbers
-from local_bedrock.generation.extractive import NO_ANSWER
+from local_bedrock.answers import prompts
+from local_bedrock.answers.answers import End, Given, Part, Settings, Task, Text, Turn, with_parts, without_numbers
+from local_bedrock.answers.extractive import NO_ANSWER
+from local_bedrock.http.errors import DependencyFailed, InvalidRequest, Throttled
+from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results
-from local_bedrock.wire import HeadedAnswer
-from ragstack_common.errors import GenerationError, ModelThrottledError
+from ragstack_common.core.errors import GenerationError, ModelThrottledError
 
 _ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
 _NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|sonic")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.errors import Conflict, InvalidRequest
+from local_bedrock.http.errors import Conflict, InvalidRequest
 from local_bedrock.operations.context import (
     Answer,
     Context,
@@ -25,7 +25,7 @@ from local_bedrock.store.database import Change
 from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
-from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.core.errors import InvalidDocumentError
 
 _TYPE_MISMATCH: Final = (
     "The dataSourceType that you specified in {given} doesn't match the type of the data source ({actual})."

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from local_bedrock.errors import InvalidRequest, ModelError
+from local_bedrock.http.errors import InvalidRequest, ModelError
+from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
-from local_bedrock.wire import HeadedAnswer, header_value
-from ragstack_common.answering.models import estimated_tokens
+from ragstack_common.answers.models import estimated_tokens
 from ragstack_common.config import EMBEDDING_HEADER
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding

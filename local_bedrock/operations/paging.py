@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from cachetools import TTLCache
 
-from local_bedrock.errors import InvalidRequest
+from local_bedrock.http.errors import InvalidRequest
 
 T = TypeVar("T", str, int)
 Item = TypeVar("Item")

@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from local_bedrock.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
+from local_bedrock.http.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
 from local_bedrock.operations.context import (
     Answer,
     Context,

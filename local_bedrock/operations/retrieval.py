@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.errors import DependencyFailed, InvalidRequest
+from local_bedrock.http.errors import DependencyFailed, InvalidRequest
+from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import (
     Answer,
     Context,
@@ -17,18 +18,17 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import Listing
-from local_bedrock.retrieval import ranking, reranking
-from local_bedrock.retrieval.ranking import Hit, Ranking, Search
-from local_bedrock.retrieval.reranking import score
+from local_bedrock.search import ranking, reranking
+from local_bedrock.search.ranking import Hit, Ranking, Search
+from local_bedrock.search.reranking import score
 from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
-from local_bedrock.wire import HeadedAnswer, header_value
 from ragstack_common.config import EMBEDDING_HEADER, SIGNALS_HEADER
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.embedding import Embedding, EmbeddingError
-from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
-from ragstack_common.positions import PAGE_KEY
+from ragstack_common.text.positions import PAGE_KEY
 
 SIGNAL_DIGITS: Final = 4
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.errors import Conflict, InvalidRequest, NoVectorResource
+from local_bedrock.http.errors import Conflict, InvalidRequest, NoVectorResource
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
 from local_bedrock.store import s3_vectors, vectors

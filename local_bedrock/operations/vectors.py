@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from local_bedrock.errors import InvalidRequest
+from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
 from local_bedrock.operations.vector_buckets import index_of, reading
-from local_bedrock.retrieval import vector_search
-from local_bedrock.retrieval.vector_search import Hit, VectorQuery, is_primitive, search
+from local_bedrock.search import vector_search
+from local_bedrock.search.vector_search import Hit, VectorQuery, is_primitive, search
 from local_bedrock.store import s3_vectors, vectors
 from local_bedrock.store.database import View
 from local_bedrock.store.s3_vectors import Index, StoredVector, TextSearch

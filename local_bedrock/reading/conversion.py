@@ -17,9 +17,9 @@ from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import Any, Final, NamedTuple
 
+from local_bedrock.processes.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
-from local_bedrock.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 
 PARAGRAPH_GAP: Final = 1.3
 """Distance of two lines above which a paragraph ends, as a multiple of the usual distance on the page."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from pebble import ProcessExpired
 
+from local_bedrock.processes.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, WorkerPool
 from local_bedrock.reading import conversion, formats
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, WorkerPool
 
 TIME_LIMIT_SECONDS: Final = 120.0
 TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."

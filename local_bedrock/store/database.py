@@ -22,13 +22,13 @@ from typing import IO, Any, Final, TypeVar
 import apsw
 import numpy as np
 
-from local_bedrock.guard import make_private
+from local_bedrock.http.guard import make_private
 from local_bedrock.store import condition, schema, vectors
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.former_words import move_words
 from local_bedrock.store.postings import MOST_ROWS, segments_of
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from local_bedrock.errors import NotFound
+from local_bedrock.http.errors import NotFound
 from local_bedrock.store.database import Change, insert, select
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")

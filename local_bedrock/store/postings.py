@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.words import spaced, stems
+from local_bedrock.store.words import spaced, stems
 
 SATURATION: Final = 1.2
 """k1 of BM25. Source: Robertson and Zaragoza 2009, and Lucene."""

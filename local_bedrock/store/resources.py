@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.errors import InvalidRequest, NotFound
+from local_bedrock.http.errors import InvalidRequest, NotFound
 from local_bedrock.store import tags
 from local_bedrock.store.database import Change, insert, select
 

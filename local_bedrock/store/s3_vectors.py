@@ -9,11 +9,11 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from local_bedrock.errors import NoVectorResource
+from local_bedrock.http.errors import NoVectorResource
 from local_bedrock.store import schema
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.vectors import Vectors, name_of_index, prepared
-from local_bedrock.words import spaced
+from local_bedrock.store.words import spaced
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"

@@ -30,7 +30,9 @@ from ragstack_common.api.bodies import (
     unknown_parameter,
 )
 from ragstack_common.config import ANSWERS_FAILED
-from ragstack_common.deadline import in_thread, in_thread_if_long
+from ragstack_common.core.deadline import in_thread, in_thread_if_long
+from ragstack_common.core.errors import InvalidRequestError, RagStackError
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
     RETRY_AFTER_SECONDS,
@@ -41,8 +43,6 @@ from ragstack_common.error_responses import (
     record_failure,
     unexpected,
 )
-from ragstack_common.errors import InvalidRequestError, RagStackError
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics

@@ -5,16 +5,16 @@ from contextlib import aclosing
 from time import monotonic
 from typing import Any
 
-from ragstack_common.answering.answering import Answering, Question, Watch
-from ragstack_common.answering.models import ModelMessage, ModelProvider
-from ragstack_common.answering.span import AnswerSpan, answer_span
+from ragstack_common.answers.answering import Answering, Question, Watch
+from ragstack_common.answers.models import ModelMessage, ModelProvider
+from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, answer_to
 from ragstack_common.config import AnswerSettings
-from ragstack_common.deadline import in_thread_if_long, inner_deadline
-from ragstack_common.errors import GenerationError
-from ragstack_common.telemetry import NO_METRICS, MetricSink
+from ragstack_common.core.deadline import in_thread_if_long, inner_deadline
+from ragstack_common.core.errors import GenerationError
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 
 
 class AskService:
@@ -45,7 +45,7 @@ class AskService:
         Raises:
             ConfigurationError: A variable is missing or invalid.
         """
-        from ragstack_common.answering.factory import provider_from  # noqa: PLC0415 - not for services with their own
+        from ragstack_common.answers.factory import provider_from  # noqa: PLC0415 - not for services with their own
 
         settings = AnswerSettings.from_env(env)
         return cls(settings, QueryService.from_env(env, metrics), provider_from(settings))

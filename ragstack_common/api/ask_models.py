@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ragstack_common.answering.answer import Answer, CitationEvent, Source, TokenEvent
-from ragstack_common.answering.models import Role
+from ragstack_common.answers.answer import Answer, CitationEvent, Source, TokenEvent
+from ragstack_common.answers.models import Role
 from ragstack_common.api.error_models import ErrorDetail
 from ragstack_common.api.search_models import (
     MAX_NAME_CHARACTERS,
@@ -17,7 +17,7 @@ from ragstack_common.api.search_models import (
     Version,
 )
 from ragstack_common.config import ALL_CORPORA, MAX_QUERY_CHARACTERS, MAX_RESULTS, MAX_TURNS
-from ragstack_common.languages import language_name
+from ragstack_common.text.languages import language_name
 
 MAX_TURN_CHARACTERS: Final = 200_000
 

@@ -13,15 +13,15 @@ from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.config import ALL_CORPORA, CORPUS_KEY
-from ragstack_common.deadline import in_thread
-from ragstack_common.errors import RetrievalTimeoutError
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.errors import RetrievalTimeoutError
+from ragstack_common.core.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from ragstack_common.filters import Scalar
     from ragstack_common.registry.catalogue import SharedValues
-    from ragstack_common.retrieval import RetrievalBackend
-    from ragstack_common.retrieval.inference import Vocabulary
+    from ragstack_common.search import RetrievalBackend
+    from ragstack_common.search.inference import Vocabulary
 
 VERSION_KEY: Final = "version"
 
@@ -102,10 +102,10 @@ def values_of_registry(table: str) -> ValueSource:
     The source raises RegistryError if the registry cannot be read.
     """
     # Searches do without the registry.
-    from ragstack_common.clients import dynamodb_client  # noqa: PLC0415
+    from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415
     from ragstack_common.error_responses import reaching_the_registry  # noqa: PLC0415
     from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
-    from ragstack_common.retrieval.values import natural_order  # noqa: PLC0415
+    from ragstack_common.search.values import natural_order  # noqa: PLC0415
 
     catalogue = Catalogue(dynamodb_client(), table)
 
@@ -133,7 +133,7 @@ def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: 
         timeout_seconds: For all searches that one answer takes.
         clock: Seconds, never decreasing.
     """
-    from ragstack_common.retrieval.values import distinct_values  # noqa: PLC0415 - searches do without
+    from ragstack_common.search.values import distinct_values  # noqa: PLC0415 - searches do without
 
     remembered: TTLCache[str, Values] = TTLCache(maxsize=2, ttl=REMEMBERED_SECONDS, timer=clock)
 
@@ -219,7 +219,7 @@ class SnapshotVocabulary:
         return self._vocabulary
 
     def _refresh(self, reading: Future[None]) -> None:
-        from ragstack_common.retrieval.inference import Vocabulary  # noqa: PLC0415 - as above
+        from ragstack_common.search.inference import Vocabulary  # noqa: PLC0415 - as above
 
         try:
             if (found := self._read(self._bucket, self._etag)) is not None:
@@ -236,7 +236,7 @@ SnapshotReader: TypeAlias = "Callable[[str, str | None], tuple[SharedValues | No
 
 
 def _read_snapshot(bucket: str, etag: str | None) -> "tuple[SharedValues | None, str | None] | None":
-    from ragstack_common.clients import s3_client  # noqa: PLC0415 - as above
+    from ragstack_common.core.clients import s3_client  # noqa: PLC0415 - as above
     from ragstack_common.registry.snapshot import read_if_changed  # noqa: PLC0415
 
     return read_if_changed(s3_client(), bucket, etag)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ragstack_common.core.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.error_responses import failing_as
-from ragstack_common.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message

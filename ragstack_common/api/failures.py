@@ -28,9 +28,9 @@ from ragstack_common.api.failure_models import (
     ReplayedJob,
     ReplayRequest,
 )
+from ragstack_common.core.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
-from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, look

@@ -10,6 +10,8 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from ragstack_common.api.bodies import check_content_type, check_length, read_json, unknown_parameter
+from ragstack_common.core.errors import InvalidRequestError, RagStackError
+from ragstack_common.core.telemetry import MetricSink
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
     RETRY_AFTER_SECONDS,
@@ -20,8 +22,6 @@ from ragstack_common.error_responses import (
     record_failure,
     unexpected,
 )
-from ragstack_common.errors import InvalidRequestError, RagStackError
-from ragstack_common.telemetry import MetricSink
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.api.documents import Time, iso, redacted_or_none, time_of
+from ragstack_common.core.errors import DeliveryError, JobConflictError
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
-from ragstack_common.errors import DeliveryError, JobConflictError
 from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
-from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -8,9 +8,9 @@ from typing import Final
 
 from ragstack_common.api.catalogue import REMEMBERED_SECONDS, ValueSource, list_corpora
 from ragstack_common.config import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
-from ragstack_common.deadline import seconds_left
-from ragstack_common.errors import RagStackError
-from ragstack_common.retrieval.parts import one_line
+from ragstack_common.core.deadline import seconds_left
+from ragstack_common.core.errors import RagStackError
+from ragstack_common.search.parts import one_line
 
 TIME_SHARE: Final = 0.5
 """Share of a search's time in which the corpora must be found."""

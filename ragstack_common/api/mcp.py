@@ -32,17 +32,17 @@ from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from ragstack_common import __version__
-from ragstack_common.answering.answer import CitationEvent
+from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.api import mcp_texts
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent, StreamEvent
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.documents import DocumentList, Documents
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.config import MAX_QUERY_CHARACTERS, MCP_FAILURES
-from ragstack_common.deadline import in_thread
+from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.errors import GenerationError, InvalidRequestError, RagStackError, loggable
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.error_responses import code_of, invalid_members, message_of, record_failure
-from ragstack_common.errors import GenerationError, InvalidRequestError, RagStackError, loggable
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

@@ -8,13 +8,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ragstack_common.answering.answer import Source
+from ragstack_common.answers.answer import Source
 from ragstack_common.api.ask_models import AskResponse
 from ragstack_common.api.catalogue import VERSION_KEY, Corpora, Versions
 from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.search_models import PassageSummary, RetrievedResult, RetrieveResponse
 from ragstack_common.config import CORPUS_KEY
-from ragstack_common.positions import Position
+from ragstack_common.text.positions import Position
 
 _ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
 _INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."

@@ -28,15 +28,15 @@ from ragstack_common.config import (
     MilvusSettings,
     QuerySettings,
 )
-from ragstack_common.deadline import in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.filters import all_of
-from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
-from ragstack_common.retrieval.models import DEFAULT_TOP_K, parsed
-from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
-from ragstack_common.telemetry import NO_METRICS, MetricSink
+from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
+from ragstack_common.search.models import DEFAULT_TOP_K, parsed
+from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 if TYPE_CHECKING:
-    from ragstack_common.retrieval.rerank import LexicalReranker
+    from ragstack_common.search.rerank import LexicalReranker
 
 
 def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettings | None = None) -> RetrievalBackend:
@@ -53,12 +53,12 @@ def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettin
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     config: dict[str, Any] = _with_vector_store(given, settings)
     if milvus is not None and milvus.milvus_address:
-        from ragstack_common.retrieval.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
+        from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
 
         config = with_server(config, milvus)
     if settings.retrieval_engine == BEDROCK_ENGINE:
         return create_retrieval_backend({**_bedrock(settings, metrics), **config})
-    from ragstack_common.retrieval.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
+    from ragstack_common.search.wrappers.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
 
     return MultiSliceBackend(
         create_retrieval_backend(config),
@@ -239,7 +239,7 @@ class QueryService:
         )
 
     def _balanced(self, known: KnownCorpora, *, rerank: bool) -> RetrievalBackend:
-        from ragstack_common.retrieval.balanced import BalancedBackend  # noqa: PLC0415 - only with corpora
+        from ragstack_common.search.wrappers.balanced import BalancedBackend  # noqa: PLC0415 - only with corpora
 
         return BalancedBackend(
             self._engine,
@@ -253,7 +253,7 @@ class QueryService:
 
     @cached_property
     def _reranked(self) -> RetrievalBackend:
-        from ragstack_common.retrieval.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
+        from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
         return RerankedBackend(self._engine, self._lexical, self.settings.ranking_parameters.candidates)
 
@@ -263,6 +263,6 @@ class QueryService:
 
     @cached_property
     def _lexical(self) -> "LexicalReranker":
-        from ragstack_common.retrieval.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
+        from ragstack_common.search.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
 
         return LexicalReranker(self.settings.ranking_parameters.reranker)

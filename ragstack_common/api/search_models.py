@@ -7,14 +7,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from ragstack_common.answering.words import query_stems, stems
+from ragstack_common.answers.words import query_stems, stems
 from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from ragstack_common.error_responses import redacted
 from ragstack_common.filters import to_mongo
-from ragstack_common.positions import Position
-from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchOutcome
-from ragstack_common.retrieval.explaining import reason_of_rank
-from ragstack_common.retrieval.models import UNNAMED_SOURCE, SliceReport
+from ragstack_common.search import Ranking, RetrievedChunk, SearchOutcome
+from ragstack_common.search.explaining import reason_of_rank
+from ragstack_common.search.models import UNNAMED_SOURCE, SliceReport
+from ragstack_common.text.positions import Position
 
 MAX_NAME_CHARACTERS: Final = 200
 

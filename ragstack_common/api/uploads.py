@@ -11,8 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from ragstack_common.api.documents import DocumentsBucket, Time, iso
 from ragstack_common.config import MAX_URI_CHARACTERS
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, leaves_its_bucket
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
 from ragstack_common.registry.table import document_id
 

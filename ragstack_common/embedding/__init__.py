@@ -4,7 +4,7 @@
 imports its packages when it is chosen. ``cache`` wraps another embedding.
 """
 
-from ragstack_common.errors import EmbeddingError, needs_extra
+from ragstack_common.core.errors import EmbeddingError, needs_extra
 
 with needs_extra("local", "An embedding"):
     from ragstack_common.embedding.hashed import HashedEmbedding

@@ -14,8 +14,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
-from ragstack_common.errors import EmbeddingError
 from ragstack_common.retrieval_errors import Meaning, meaning, reason_of
 
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding.protocol import ModelEmbedding, Vectors, scalar
-from ragstack_common.errors import EmbeddingError, needs_extra
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.stopwords import STOP_WORDS
+from ragstack_common.text.stopwords import STOP_WORDS
 
 DIMENSION: Final = 1024
 """nDCG@10 of the vectors alone on SciFact: .49 with 512, .56 with 1024, .59 with 2048; 100,000 take 400 MB at 1024."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.errors import EmbeddingError, needs_extra
 
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 POOLING_VARIABLE: Final = "POOLING"

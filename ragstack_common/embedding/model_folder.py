@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from ragstack_common.errors import EmbeddingError
+from ragstack_common.core.errors import EmbeddingError
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 

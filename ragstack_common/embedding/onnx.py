@@ -8,10 +8,10 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
+from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
 from ragstack_common.embedding.model_folder import POOLINGS, ModelFolder, Pooling
 from ragstack_common.embedding.protocol import ModelEmbedding, Vectors, cores, scalar
-from ragstack_common.errors import EmbeddingError
 
 CHARACTERS_PER_TOKEN: Final = 64
 """Characters read for each token that the model takes; hardly any token is longer."""

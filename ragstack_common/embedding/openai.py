@@ -16,8 +16,8 @@ from openai import (
     OpenAIError,
 )
 
+from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
-from ragstack_common.errors import EmbeddingError
 
 TIMEOUT_SECONDS: Final = 120.0
 RETRIES: Final = 4

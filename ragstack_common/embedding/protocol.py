@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragstack_common.errors import EmbeddingError
+from ragstack_common.core.errors import EmbeddingError
 
 Vectors = npt.NDArray[np.float32]
 

@@ -7,7 +7,7 @@ Two notations parse into the same tree:
 - Bedrock's own RetrievalFilter: ``{"andAll": [{"equals": {"key": "topic", "value": "genealogy"}}, ...]}``.
 
 :func:`evaluate` defines what a filter means; each compilation is held against it by property tests. What an engine
-cannot express is an :class:`~ragstack_common.errors.InvalidFilterError` that names the clause. Nothing is ever
+cannot express is an :class:`~ragstack_common.core.errors.InvalidFilterError` that names the clause. Nothing is ever
 dropped or loosened.
 """
 

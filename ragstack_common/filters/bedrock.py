@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, TypeAlias
 
 from ragstack_common.config import OPENSEARCH_SERVERLESS, S3_VECTORS
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters.tree import And, Clause, Filter, Operator, Or, clauses_of, fold
 
 MAX_MEMBERS: Final = 5

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeGuard
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters.tree import COMPARISONS, MONGO, Clause, Filter, Operator, Scalar, fold
 
 Where: TypeAlias = dict[str, Any]

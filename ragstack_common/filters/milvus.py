@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters.evaluation import evaluate
 from ragstack_common.filters.tree import COMPARISONS, Clause, Filter, Operator, Scalar, fold, kind_of
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters.tree import COMPARISONS, MONGO, Clause, Filter, Operator, fold
 
 _LACKING: Final = {

@@ -7,15 +7,15 @@ queue, with a growing delay. No function waits for the knowledge base.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, follow, look, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status
-from ragstack_common.telemetry import LOGGER
 
 SHORTEST_DELAY_SECONDS: Final = 1.0
 LONGEST_DELAY_SECONDS: Final = 300.0

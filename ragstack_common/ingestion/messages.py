@@ -20,12 +20,12 @@ from urllib.parse import unquote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
-from ragstack_common.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.registry.lifecycle import Seen, newest
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.objects import unless_absent
 from ragstack_common.ingestion.sidecars import read_sidecar

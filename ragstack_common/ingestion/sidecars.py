@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ragstack_common.config import ALL_CORPORA, S3_VECTORS
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.registry.records import Attributes, AttributeValue
 
 LARGEST_ON_S3_VECTORS: Final = 1024

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, key_of, s3_document
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import (
     batched,
     delete_documents_with_retry,
@@ -36,7 +37,6 @@ from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import OUTCOMES, Seen, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
-from ragstack_common.telemetry import LOGGER
 
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before another attempt."""

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ragstack_common.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.registry.jobs import KINDS, JobKind
 from ragstack_common.registry.snapshot import SNAPSHOT_KIND
 

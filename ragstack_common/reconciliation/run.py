@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ragstack_common.config import ReconcileSettings
+from ragstack_common.core.errors import DeliveryError
+from ragstack_common.core.retry import Backoff
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
-from ragstack_common.errors import DeliveryError
 from ragstack_common.ingestion.bedrock_agent import batched, is_retryable
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.reconciliation.compare import (
@@ -23,8 +25,6 @@ from ragstack_common.reconciliation.compare import (
 from ragstack_common.registry.catalogue import Catalogue, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.registry.snapshot import SnapshotWriter
-from ragstack_common.retry import Backoff
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient

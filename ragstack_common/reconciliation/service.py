@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.clients import agent_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
-from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.core.clients import agent_client, dynamodb_client, s3_client, sqs_client
+from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.bedrock_agent import PacedAgent, in_one_line
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
@@ -27,7 +28,6 @@ from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
 from ragstack_common.registry.snapshot import SNAPSHOT_KIND, SnapshotRequests, SnapshotWriter
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient

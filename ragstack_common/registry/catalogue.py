@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from botocore.exceptions import ClientError
 
 from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
-from ragstack_common.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.registry.table import (

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
-from ragstack_common.clients import dynamodb_client
-from ragstack_common.errors import InvalidRequestError, RegistryError
+from ragstack_common.core.clients import dynamodb_client
+from ragstack_common.core.errors import InvalidRequestError, RegistryError
+from ragstack_common.core.retry import Backoff
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import count_changes, count_writes
 from ragstack_common.registry.records import DocumentRecord, Status, item_of, record_of, unknown_record
 from ragstack_common.registry.table import (
@@ -35,8 +37,6 @@ from ragstack_common.registry.table import (
     uri_in_indexes,
 )
 from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION, Transactions, Write
-from ragstack_common.retry import Backoff
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

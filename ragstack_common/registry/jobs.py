@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
-from ragstack_common.clients import dynamodb_client
-from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.core.clients import dynamodb_client
+from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.table import (
     EXPIRES_AT,
     INVALID_ITEMS,
@@ -31,7 +32,6 @@ from ragstack_common.registry.table import (
     to_item,
 )
 from ragstack_common.registry.transactions import Transactions, Write
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

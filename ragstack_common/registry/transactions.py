@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.core.retry import Backoff
 from ragstack_common.registry.table import WRITE
-from ragstack_common.retry import Backoff
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,7 +4,7 @@
 any engine; ``schemas`` defines and checks its input.
 """
 
-from ragstack_common.retrieval.engines.milvus.server import MilvusConfig
+from ragstack_common.search.engines.milvus.server import MilvusConfig
 from ragstack_common.tools.registry import (
     DuplicateToolError,
     QueryFailedError,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from ragstack_common.deadline import wait_for
+from ragstack_common.core.deadline import wait_for
+from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import message_of, record_failure
-from ragstack_common.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
-from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""

@@ -6,7 +6,6 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common import errors
 from ragstack_common.config import (
     ALL_CORPORA,
     COLLECTION_OPTION,
@@ -16,11 +15,12 @@ from ragstack_common.config import (
     MILVUS_ENGINE,
     RetrieverToolSettings,
 )
-from ragstack_common.deadline import in_thread
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
-from ragstack_common.retrieval.engines.milvus.server import MilvusConfig, with_server
-from ragstack_common.retrieval.merge import merge_slices
-from ragstack_common.retrieval.tracing import Attributes, retrieval_span
+from ragstack_common.core import errors
+from ragstack_common.core.deadline import in_thread
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.search.engines.milvus.server import MilvusConfig, with_server
+from ragstack_common.search.merge import merge_slices
+from ragstack_common.search.tracing import Attributes, retrieval_span
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of, is_name
 

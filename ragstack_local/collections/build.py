@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import Embedding, EmbeddingError
-from ragstack_common.errors import ConfigurationError
-from ragstack_common.retrieval.engines.chroma import manifest
-from ragstack_common.retrieval.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
-from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
-from ragstack_common.retrieval.engines.chroma.search import header_of
-from ragstack_common.retrieval.engines.chroma.store import close_client, open_folder, translated_errors
+from ragstack_common.search.engines.chroma import manifest
+from ragstack_common.search.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
+from ragstack_common.search.engines.chroma.manifest import Counts, Failure, Manifest
+from ragstack_common.search.engines.chroma.search import header_of
+from ragstack_common.search.engines.chroma.store import close_client, open_folder, translated_errors
 from ragstack_local.collections.documents import BUILT_AS, Piece, Plan, pieces_of, read
-from ragstack_local.uploads import LocalFile
+from ragstack_local.files.uploads import LocalFile
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection

@@ -9,9 +9,9 @@ from typing import Any, Final
 from local_bedrock.reading import formats, metadata
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.documents import SIDECAR_SUFFIX
-from ragstack_common.sections import outline
+from ragstack_common.text.sections import outline
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
-from ragstack_local.uploads import LocalFile
+from ragstack_local.files.uploads import LocalFile
 
 NO_VERSION: Final = "current"
 """The version of files whose path has none."""

@@ -9,14 +9,14 @@ from rich.text import Text
 
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING, KnowledgeSettings, QuerySettings
-from ragstack_common.errors import needs_extra
-from ragstack_local import display
+from ragstack_common.core.errors import needs_extra
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.errors import NOTHING_FOUND
-from ragstack_local.ingestion import note_skipped
+from ragstack_local.files.ingestion import note_skipped
+from ragstack_local.files.uploads import select, shown
 from ragstack_local.search_options import SettingsOptions
+from ragstack_local.show import display
 from ragstack_local.targets import not_blank, with_target
-from ragstack_local.uploads import select, shown
 
 
 @with_target
@@ -79,7 +79,7 @@ def build(
         raise typer.Exit(NOTHING_FOUND)
     store, name = Path(db_path or settings.db_path).expanduser(), collection or settings.collection_name
     with needs_extra("chroma", "`ragstack build`"):
-        from ragstack_common.retrieval.engines.chroma import manifest  # noqa: PLC0415
+        from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     choice = embedding or manifest.embedding_of(settings, manifest.read(name, store)) or DEFAULT_EMBEDDING
     model = load(choice)

@@ -12,19 +12,19 @@ import typer
 from rich.text import Text
 
 from ragstack_common.config import ALL_CORPORA, MAX_TURNS
-from ragstack_common.errors import RagStackError
-from ragstack_local import display
-from ragstack_local.answers import advise_on_models, print_sources, print_stream
-from ragstack_local.connection import Project
-from ragstack_local.display import console
+from ragstack_common.core.errors import RagStackError
 from ragstack_local.errors import FAILED, INTERRUPTED
-from ragstack_local.roots import Roots
 from ragstack_local.search_options import AskOptions, EngineOptions
+from ragstack_local.show import display
+from ragstack_local.show.answers import advise_on_models, print_sources, print_stream
+from ragstack_local.show.display import console
+from ragstack_local.target.connection import Project
+from ragstack_local.target.roots import Roots
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api_client import ApiClient
-    from ragstack_local.engine_search import EngineClient
+    from ragstack_local.api.api_client import ApiClient
+    from ragstack_local.api.engine_search import EngineClient
 
 PROMPT: Final = "> "
 

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.errors import DocumentNotFoundError
-from ragstack_local import display
-from ragstack_local.documents import ApiDocuments
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
-from ragstack_local.following import DELETED, ENDED, Gone
+from ragstack_local.files.documents import ApiDocuments
+from ragstack_local.show import display
+from ragstack_local.target.following import DELETED, ENDED, Gone
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
 
 _PREVIEWED: Final = 10

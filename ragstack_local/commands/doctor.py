@@ -13,15 +13,15 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
-from ragstack_common.errors import RagStackError
-from ragstack_local import display
+from ragstack_common.core.errors import RagStackError
 from ragstack_local.errors import FAILED
+from ragstack_local.show import display
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api_client import ApiClient
-    from ragstack_local.connection import Connection
-    from ragstack_local.documents import ApiDocuments
+    from ragstack_local.api.api_client import ApiClient
+    from ragstack_local.files.documents import ApiDocuments
+    from ragstack_local.target.connection import Connection
 
 ATTRIBUTE: Final = "ragstack-doctor"
 """The probe's attribute, by which a search finds it among any number of documents."""
@@ -150,7 +150,7 @@ def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
 
 def _check_documents(checks: Checks, api: "ApiClient", connection: "Connection | None", timeout: float) -> None:
     """Take a probe through upload, search, answer and deletion."""
-    from ragstack_local.documents import ApiDocuments  # noqa: PLC0415 - help does without
+    from ragstack_local.files.documents import ApiDocuments  # noqa: PLC0415 - help does without
 
     token = secrets.token_hex(6)
     documents = ApiDocuments(api, {ATTRIBUTE: token})
@@ -250,8 +250,8 @@ def _health(api: "ApiClient") -> str:
 
 
 def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:
-    from ragstack_local.following import Uploaded  # noqa: PLC0415 - help does without
-    from ragstack_local.uploads import LocalFile  # noqa: PLC0415
+    from ragstack_local.files.uploads import LocalFile  # noqa: PLC0415
+    from ragstack_local.target.following import Uploaded  # noqa: PLC0415 - help does without
 
     with _probe(token) as path:
         ((_, uri, result),) = documents.upload([LocalFile(path, key)], force=True)
@@ -302,9 +302,9 @@ def _answer(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
 
 
 def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str, timeout: float) -> str:
+    from ragstack_common.core.errors import DocumentNotFoundError  # noqa: PLC0415
     from ragstack_common.documents import SIDECAR_SUFFIX  # noqa: PLC0415 - help does without
-    from ragstack_common.errors import DocumentNotFoundError  # noqa: PLC0415
-    from ragstack_local.following import Gone  # noqa: PLC0415
+    from ragstack_local.target.following import Gone  # noqa: PLC0415
 
     try:
         document = documents.named(key)

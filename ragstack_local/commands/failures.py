@@ -14,12 +14,12 @@ from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.jobs import is_job_id
-from ragstack_local import display
-from ragstack_local.api_client import ApiClient
-from ragstack_local.display import console, counted, print_below
+from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.jobs import check_complete, follow_jobs, is_running
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
-from ragstack_local.following import DELETED, ENDED, FOUND, follow
-from ragstack_local.jobs import check_complete, follow_jobs, is_running
+from ragstack_local.show import display
+from ragstack_local.show.display import console, counted, print_below
+from ragstack_local.target.following import DELETED, ENDED, FOUND, follow
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 FAILURES: Final = "/api/failures"

@@ -8,19 +8,19 @@ import typer
 from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display
-from ragstack_local.documents import StackDocuments
 from ragstack_local.errors import INTERRUPTED, UsageError
-from ragstack_local.following import DELETED, FOUND
-from ragstack_local.ingestion import Round, note_keys, note_skipped, warn_of_copies
-from ragstack_local.ingestion import ingest as upload_and_follow
-from ragstack_local.roots import Roots
+from ragstack_local.files.documents import StackDocuments
+from ragstack_local.files.ingestion import Round, note_keys, note_skipped, warn_of_copies
+from ragstack_local.files.ingestion import ingest as upload_and_follow
+from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
+from ragstack_local.files.uploads import Selection, select
+from ragstack_local.show import display
+from ragstack_local.target.following import DELETED, FOUND
+from ragstack_local.target.roots import Roots
 from ragstack_local.targets import AsJson, Target, Timeout, with_target
-from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
-from ragstack_local.uploads import Selection, select
 
 if TYPE_CHECKING:
-    from ragstack_local.watching import Watch
+    from ragstack_local.files.watching import Watch
 
 
 @with_target
@@ -109,7 +109,7 @@ def _watch(
     timeout: float,
     selection: Selection,
 ) -> "Watch":
-    from ragstack_local.watching import Watch  # noqa: PLC0415 - only --watch needs the library
+    from ragstack_local.files.watching import Watch  # noqa: PLC0415 - only --watch needs the library
 
     def warn(text: str) -> None:
         display.console.print(text, style="yellow", soft_wrap=True)

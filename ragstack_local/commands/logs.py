@@ -12,9 +12,10 @@ from typing import Annotated, Any, Final, Protocol
 import typer
 from rich.text import Text
 
-from ragstack_local import display, running
-from ragstack_local.connection import Connection
 from ragstack_local.errors import NOTHING_FOUND
+from ragstack_local.show import display
+from ragstack_local.target import running
+from ragstack_local.target.connection import Connection
 from ragstack_local.targets import StackTarget, with_target
 
 SERVICE_VARIABLE: Final = "POWERTOOLS_SERVICE_NAME"

@@ -5,8 +5,8 @@ import signal
 import sys
 from functools import cache
 
-from ragstack_common.errors import RagStackError, needs_extra
-from ragstack_local import display
+from ragstack_common.core.errors import RagStackError, needs_extra
+from ragstack_local.show import display
 from ragstack_local.targets import Target, with_target
 
 
@@ -26,7 +26,7 @@ def mcp(target: Target) -> None:
         from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
         from ragstack_common.api.mcp import server_of  # noqa: PLC0415
-        from ragstack_local.mcp_operations import ApiOperations  # noqa: PLC0415
+        from ragstack_local.api.mcp_operations import ApiOperations  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")

@@ -10,15 +10,15 @@ import typer
 from rich.text import Text
 
 from ragstack_common.config import LEXICAL, MAX_PASSAGES
-from ragstack_local import display, results
-from ragstack_local.display import console, counted
 from ragstack_local.errors import NOTHING_FOUND
-from ragstack_local.explanation import print_explanation
 from ragstack_local.search_options import EngineOptions, SearchOptions
+from ragstack_local.show import display, results
+from ragstack_local.show.display import console, counted
+from ragstack_local.show.explanation import print_explanation
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api_client import ApiClient
+    from ragstack_local.api.api_client import ApiClient
 
 VALUES_PER_PAGE: Final = 1000
 """The most that one answer of GET /api/facets has."""

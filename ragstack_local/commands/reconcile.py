@@ -8,11 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ragstack_local import display
-from ragstack_local.api_client import ApiClient
-from ragstack_local.display import console
+from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.jobs import JOBS, check_complete, follow_jobs, is_running
 from ragstack_local.errors import INTERRUPTED
-from ragstack_local.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.show import display
+from ragstack_local.show.display import console
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 _CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")

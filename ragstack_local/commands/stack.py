@@ -14,14 +14,15 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_local import display, running
-from ragstack_local.connection import NAMES, Project
 from ragstack_local.demo import run_demo
-from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
+from ragstack_local.show import display
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.target import running
+from ragstack_local.target.connection import NAMES, Project
+from ragstack_local.target.environment import DATA_VARIABLE
 from ragstack_local.targets import StackTarget, local_settings, with_target
 
 STOP_SECONDS: Final = 60.0

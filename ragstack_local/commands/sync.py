@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display
-from ragstack_local.bucket import Unchanged
-from ragstack_local.documents import Documents
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
-from ragstack_local.following import DELETED, NOT_UPLOADED
-from ragstack_local.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
-from ragstack_local.synchronisation import Folder, Plan, preview, remove
+from ragstack_local.files.bucket import Unchanged
+from ragstack_local.files.documents import Documents
+from ragstack_local.files.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
+from ragstack_local.files.synchronisation import Folder, Plan, preview, remove
+from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
+from ragstack_local.files.uploads import select
+from ragstack_local.show import display
+from ragstack_local.target.following import DELETED, NOT_UPLOADED
 from ragstack_local.targets import AsJson, Target, Timeout, confirm, with_target
-from ragstack_local.uploading import UploadOptions, end, print_round, round_as_json
-from ragstack_local.uploads import select
 
 
 @with_target

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from local_bedrock.guard import PRIVATE_UMASK, Guard, end_with_parent
+from local_bedrock.http.guard import PRIVATE_UMASK, Guard, end_with_parent
 from local_bedrock.options import LOCAL
 
 DEFAULT_PORT: Final = 4568
@@ -26,7 +26,7 @@ def main() -> None:
     """Serve until asked to end."""
     import uvicorn  # noqa: PLC0415 - commands that only know the port start faster
 
-    from local_bedrock.connections import Protocol  # noqa: PLC0415 - the same
+    from local_bedrock.http.connections import Protocol  # noqa: PLC0415 - the same
 
     port, handler, *origins = sys.argv[1:]
     os.umask(PRIVATE_UMASK)

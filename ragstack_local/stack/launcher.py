@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "guard.py"
+GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
 QUEUE: Final = Path(__file__).with_name("api_queue.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")

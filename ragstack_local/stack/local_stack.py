@@ -14,18 +14,18 @@ from typing import Final, NoReturn
 
 import urllib3
 
-from local_bedrock.guard import PRIVATE_UMASK
+from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
-from ragstack_local import running
-from ragstack_local.connection import Connection, Project, local_environment
-from ragstack_local.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.rebuilding import rebuild
 from ragstack_local.stack.recovery import DataFolder
+from ragstack_local.target import running
+from ragstack_local.target.connection import Connection, Project, local_environment
+from ragstack_local.target.environment import DATA_VARIABLE
 
 DEFAULT_PORT: Final = 4566
 DEFAULT_DATA: Final = "local"

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.registry.jobs import FULL
-from ragstack_local import display
-from ragstack_local.api_client import ApiClient
-from ragstack_local.connection import Connection
-from ragstack_local.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.show import display
+from ragstack_local.target.connection import Connection
 
 LONGEST_SECONDS: Final = 12 * 3600.0
 

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from local_bedrock.creation import ACCOUNT
-from local_bedrock.guard import make_private
+from local_bedrock.http.guard import make_private
 from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, key_of, s3_uri
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
-from ragstack_local import running
-from ragstack_local.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
+from ragstack_local.target import running
+from ragstack_local.target.connection import Connection
 
 DELETION_SECONDS: Final = 60.0
 SYNCHRONISATION_SECONDS: Final = 600.0

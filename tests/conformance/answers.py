@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 
-from local_bedrock import validation
+from local_bedrock.http import validation
 from tests.conformance.exchange import Exchange
 
 _ISO_8601 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")

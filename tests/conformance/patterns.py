@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from local_bedrock.validation import compiled
+from local_bedrock.http.validation import compiled
 
 _JUNK = ("!", "\n", " ", "\u00e9", "~~~~~~~~~~", "!" * 24, "!" * 40)
 _CATEGORIES = {parts.CATEGORY_DIGIT: "0", parts.CATEGORY_SPACE: " ", parts.CATEGORY_WORD: "a"}

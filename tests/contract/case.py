@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragstack_common.retrieval import RetrievalBackend
+from ragstack_common.search import RetrievalBackend
 from tests.contract.documents import Document
 
 PATIENCE_SECONDS = 60.0

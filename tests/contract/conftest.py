@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.retrieval import RetrievalBackend
+from ragstack_common.search import RetrievalBackend
 from tests.contract.case import Case
 from tests.contract.cases import all_cases
 from tests.contract.documents import DOCUMENTS, ONE_LONG_DOCUMENT

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ragstack_common.retrieval import RetrievedChunk
+from ragstack_common.search import RetrievedChunk
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 

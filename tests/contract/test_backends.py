@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
-from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
+from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
 from ragstack_common.filters.tree import clauses_of
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from tests.contract.case import Case, Make, run
 from tests.contract.documents import DOCUMENTS, LONG_QUERY
 from tests.ragstack_common.filters.strategies import clauses

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from ragstack_common.core.errors import IndexingError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.errors import IndexingError, InvalidDocumentError, InvalidRequestError
-from ragstack_common.retrieval import RetrievalBackend, SearchRequest
+from ragstack_common.search import RetrievalBackend, SearchRequest
 from tests.contract.case import Make, run
 from tests.contract.writable import ALL, Writable
 

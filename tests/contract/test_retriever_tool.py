@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ragstack_common.retrieval import RetrievalBackend, factory, register_backend
+from ragstack_common.search import RetrievalBackend, factory, register_backend
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection, run_tool
 from tests.contract.case import Case
 from tests.contract.cases import all_cases

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ragstack_common.filters.tree import kind_of
-from ragstack_common.retrieval import RetrievalBackend
-from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order
+from ragstack_common.search import RetrievalBackend
+from ragstack_common.search.values import DistinctValues, distinct_values, natural_order
 from tests.contract.case import Case
 from tests.contract.cases import all_cases
 from tests.contract.documents import DOCUMENTS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local_bedrock.server import running
-from ragstack_common.retrieval import create_retrieval_backend
+from ragstack_common.search import create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Make
 from tests.contract.cases.bedrock import knowledge_base_of
 from tests.contract.cases.s3_vectors import empty_index

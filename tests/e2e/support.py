@@ -17,10 +17,10 @@ import urllib3
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_local import running
-from ragstack_local.bucket import Bucket
-from ragstack_local.connection import Connection
-from ragstack_local.following import ENDED, registry_of, statuses_of
+from ragstack_local.files.bucket import Bucket
+from ragstack_local.target import running
+from ragstack_local.target.connection import Connection
+from ragstack_local.target.following import ENDED, registry_of, statuses_of
 from tests.ragstack_local.support import ragstack
 from tests.support.children import start_child
 from tests.support.ports import free_ports

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.api_client import ApiClient
+from ragstack_local.api.api_client import ApiClient
 from tests.e2e.support import ROOT, LocalStack
 from tests.support.waiting import eventually
 

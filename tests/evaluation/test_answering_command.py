@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 from ragstack_local.cli import app
 from tests.evaluation.support import QUERIES, write_data_set
 from tests.local_bedrock.llm_server import language_model

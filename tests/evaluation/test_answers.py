@@ -11,7 +11,7 @@ from evaluation.answer_report import abstention
 from evaluation.answers import MEASURES, Asked, Kind, Ratio, Verdict, token_f1, token_recall, words
 from evaluation.asking import AnswerSetup, MeasuredAnswers
 from evaluation.dataset import Query
-from ragstack_common.answering.answer import Answer, Answerer, Sentence, Timings, Usage
+from ragstack_common.answers.answer import Answer, Answerer, Sentence, Timings, Usage
 
 KINDS: tuple[Kind, ...] = ("answerable", "unanswerable")
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)

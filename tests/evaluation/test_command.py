@@ -17,9 +17,9 @@ from evaluation.index import Indexing
 from evaluation.sweeps import GRID, OF_INFERENCE
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
+from ragstack_common.core.settings import as_text, read_settings
 from ragstack_common.relevance import calibration_of
-from ragstack_common.settings import as_text, read_settings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at

@@ -8,8 +8,8 @@ import pytest
 
 from evaluation.dataset import Query
 from evaluation.judge import Judge, verdict_in
-from ragstack_common.answering.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse
-from ragstack_common.errors import GenerationError
+from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.core.errors import GenerationError
 
 
 @dataclass

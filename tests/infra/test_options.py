@@ -12,7 +12,7 @@ from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ranking_parameters import RerankingWeights, TrustParameters
 from ragstack_common.relevance import Calibrations
-from ragstack_common.retrieval import known_backends
+from ragstack_common.search import known_backends
 
 from .conftest import EXISTING, LOCAL
 

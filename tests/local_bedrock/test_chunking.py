@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock import chunking
-from local_bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic
+from local_bedrock.reading import chunking
+from local_bedrock.reading.chunking import FixedSize, Hierarchical, Pieces, Semantic
 from local_bedrock.reading.formats import UnreadableDocument
 from ragstack_common.embedding.hashed import HashedEmbedding
 

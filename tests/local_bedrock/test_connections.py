@@ -11,8 +11,9 @@ from contextlib import suppress
 import pytest
 import urllib3
 
-from local_bedrock import application, connections, server
-from local_bedrock.connections import bounded
+from local_bedrock import application, server
+from local_bedrock.http import connections
+from local_bedrock.http.connections import bounded
 
 LIST = "/knowledgebases/"
 

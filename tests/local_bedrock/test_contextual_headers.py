@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.chunking import Chunk, FixedSize, Strategy, Whole
 from local_bedrock.reading import formats
+from local_bedrock.reading.chunking import Chunk, FixedSize, Strategy, Whole
 from local_bedrock.reading.parsing import ParsedDocument, Parser
 from local_bedrock.server import running
-from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
-from ragstack_common.contextual_headers import MARK, compose, split
-from ragstack_common.positions import SECTION_KEY, section_of
-from ragstack_common.sections import outline
+from ragstack_common.ingestion.chunk_transformation import ChunkTransformation, TransformationEvent
+from ragstack_common.text.contextual_headers import MARK, compose, split
+from ragstack_common.text.positions import SECTION_KEY, section_of
+from ragstack_common.text.sections import outline
 from tests.local_bedrock.support import Bedrock, Source, s3_document
 from tests.support.soak import SOAK
 

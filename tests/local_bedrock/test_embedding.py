@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_bedrock.embedding_processes import SENT_CHARACTERS, WorkerProcesses
+from local_bedrock.processes.embedding_processes import SENT_CHARACTERS, WorkerProcesses
 from local_bedrock.server import running
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors

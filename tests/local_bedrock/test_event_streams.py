@@ -10,9 +10,9 @@ from botocore.eventstream import EventStreamBuffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.errors import InvalidRequest, ServiceError
-from local_bedrock.event_stream import Messages, encode
-from local_bedrock.wire import serialise
+from local_bedrock.http.errors import InvalidRequest, ServiceError
+from local_bedrock.http.event_stream import Messages, encode
+from local_bedrock.http.wire import serialise
 
 names = st.text(min_size=1, max_size=60).filter(lambda name: len(name.encode()) <= 255)
 texts = st.text(max_size=200)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
 from local_bedrock import server
-from local_bedrock.connections import bounded
+from local_bedrock.http.connections import bounded
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.server import running
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier, text_document

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.generation.answering import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
-from local_bedrock.generation.answers import Turn
+from local_bedrock.answers.answering import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
+from local_bedrock.answers.answers import Turn
 from tests.local_bedrock.handbook import ANSWER, fill, request, sources
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, client
 

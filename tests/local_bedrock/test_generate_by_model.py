@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
-from local_bedrock.generation.answering import Answering, Sessions
-from local_bedrock.generation.answers import Settings, Task, Turn
-from local_bedrock.generation.forwarding import ForwardingGenerator
+from local_bedrock.answers.answering import Answering, Sessions
+from local_bedrock.answers.answers import Settings, Task, Turn
+from local_bedrock.answers.forwarding import ForwardingGenerator
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.server import running
-from ragstack_common.errors import GenerationError
+from ragstack_common.core.errors import GenerationError
 from tests.local_bedrock.handbook import ANSWER, QUESTION, fill, request, sources
 from tests.local_bedrock.llm_server import MODEL, WAITING_SECONDS, LanguageModel, language_model
 from tests.local_bedrock.support import Bedrock, client

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.guard import Guard, checked_origin, make_private
+from local_bedrock.http.guard import Guard, checked_origin, make_private
 from local_bedrock.server import running
 from tests.local_bedrock.support import Bedrock
 from tests.support.web_pages import EVIL, PAGES, send

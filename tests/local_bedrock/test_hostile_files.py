@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from botocore.response import StreamingBody
 
-from local_bedrock.chunking import FixedSize
 from local_bedrock.ingestion import workers
 from local_bedrock.reading import formats
+from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.server import running
 from tests.local_bedrock.pdf_files import pdf

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.errors import InvalidRequest
+from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.operations.context import Context
 from local_bedrock.operations.paging import Snapshots, read_token, write_token
 from local_bedrock.operations.retrieval import retrieve

@@ -6,7 +6,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from ragstack_common.positions import pages_over
+from ragstack_common.text.positions import pages_over
 from tests.local_bedrock.handbook import request
 from tests.local_bedrock.pdf_files import pages, text
 from tests.local_bedrock.support import Bedrock, Source, client, s3_document

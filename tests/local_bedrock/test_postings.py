@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local_bedrock.store import postings, vectors
 from local_bedrock.store.postings import LENGTH_SHARE, SATURATION, counted, segments_of
 from local_bedrock.store.vectors import VectorIndex
-from local_bedrock.words import REPEATS_SEARCHED, TERMS_SEARCHED, query_words, stems_searched
+from local_bedrock.store.words import REPEATS_SEARCHED, TERMS_SEARCHED, query_words, stems_searched
 from tests.support.soak import examples
 
 BASE = "KB12345678"

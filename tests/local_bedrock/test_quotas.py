@@ -16,11 +16,11 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_bedrock.http.wire import SERVICES
 from local_bedrock.limits.admission import TokenBucket
 from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import Pace
 from local_bedrock.server import running
-from local_bedrock.wire import SERVICES
 from ragstack_common.ingestion import ingest_documents_with_retry
 from tests.local_bedrock.support import (
     Bedrock,

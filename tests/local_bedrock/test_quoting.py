@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.generation.answers import (
+from local_bedrock.answers.answers import (
     End,
     Given,
     Part,
@@ -12,7 +12,7 @@ from local_bedrock.generation.answers import (
     with_parts,
     without_numbers,
 )
-from local_bedrock.generation.prompts import cut_excerpts
+from local_bedrock.answers.prompts import cut_excerpts
 
 END = End("end_turn", 0, 0)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.retrieval.reranking import score
+from local_bedrock.search.reranking import score
 from ragstack_common.embedding.hashed import HashedEmbedding
 from tests.local_bedrock.support import Bedrock, client, refusal
 

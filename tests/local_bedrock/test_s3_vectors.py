@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock import wire
+from local_bedrock.http import wire
 from local_bedrock.options import Options
 from local_bedrock.server import running
 from local_bedrock.service import Service

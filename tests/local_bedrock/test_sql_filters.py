@@ -5,7 +5,7 @@ import apsw
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.retrieval.sql import to_sql
+from local_bedrock.search.sql import to_sql
 from ragstack_common.filters import Clause, Filter, Operator, evaluate
 from ragstack_common.filters.tree import kind_of
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS

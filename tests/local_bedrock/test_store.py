@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.reading import formats
-from local_bedrock.retrieval import ranking
-from local_bedrock.retrieval.ranking import Search
+from local_bedrock.search import ranking
+from local_bedrock.search.ranking import Search
 from local_bedrock.store import documents, resources, submissions, tags
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import Database, UnreadableIndexError

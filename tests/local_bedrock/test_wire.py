@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from local_bedrock import wire
+from local_bedrock.http import wire
 from tests.local_bedrock.support import (
     Bedrock,
     ask,

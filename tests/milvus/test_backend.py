@@ -15,13 +15,13 @@ from milvus_lite.adapter.grpc.server import start_server_in_thread
 from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
-from ragstack_common import errors
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.core import errors
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.retrieval import SearchRequest
-from ragstack_common.retrieval.engines.milvus import backend
-from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
+from ragstack_common.search import SearchRequest
+from ragstack_common.search.engines.milvus import backend
+from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
 from tests.support.spans import recorded
 
 _numbers = itertools.count()

@@ -10,7 +10,7 @@ from milvus_lite.search.filter import ast, parse_expr
 from pymilvus import DataType, MilvusClient
 
 from ragstack_common import filters as filter_language
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Filter
 from ragstack_common.filters.milvus import Attributes, Column, Expression, to_milvus
 from tests.ragstack_common.filters.strategies import clauses, filters

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pytest_socket import socket_allow_hosts
 
-from ragstack_common import clients, deadline
-from ragstack_common.retrieval import factory
+from ragstack_common.core import clients, deadline
+from ragstack_common.search import factory
 from tests.support.aws_service import AwsService, aws_service
 
 

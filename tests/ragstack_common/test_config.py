@@ -9,8 +9,8 @@ from ragstack_common.config import (
     KnowledgeSettings,
     QuerySettings,
 )
-from ragstack_common.errors import ConfigurationError
-from ragstack_common.settings import read_settings
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.settings import read_settings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 INGESTION = {

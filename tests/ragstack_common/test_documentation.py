@@ -12,8 +12,8 @@ from local_bedrock.limits.quotas import Quotas
 from local_bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_common import config
 from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
-from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT

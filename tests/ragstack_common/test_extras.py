@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.errors import command_to_install
+from ragstack_common.core.errors import command_to_install
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +28,8 @@ MISSING = {
         "numpy",
         "s3-vectors",
     ),
-    "from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend": ("pymilvus", "milvus"),
-    "from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend": ("chromadb", "chroma"),
+    "from ragstack_common.search.engines.milvus.backend import MilvusBackend": ("pymilvus", "milvus"),
+    "from ragstack_common.search.engines.chroma.backend import ChromaBackend": ("chromadb", "chroma"),
     "from ragstack_common.embedding import HashedEmbedding": ("numpy", "local"),
     "from ragstack_common.embedding import load; load('onnx:model')": ("onnxruntime", "local"),
     "from ragstack_common.embedding import load; load('openai:http://127.0.0.1:1/v1#x')": ("openai", "local"),
@@ -39,12 +39,12 @@ MISSING = {
         "local",
     ),
     "from ragstack_common.knowledge_base import KnowledgeBase; KnowledgeBase('a', 'b')": ("chromadb", "chroma"),
-    "from ragstack_common.retrieval.rerank.factory import load_reranker; load_reranker('cross_encoder:model')": (
+    "from ragstack_common.search.rerank.factory import load_reranker; load_reranker('cross_encoder:model')": (
         "onnxruntime",
         "local",
     ),
-    "from ragstack_common.retrieval.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
-    "from ragstack_common.answering.factory import provider_from; from ragstack_common.config import AnswerSettings;"
+    "from ragstack_common.search.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
+    "from ragstack_common.answers.factory import provider_from; from ragstack_common.config import AnswerSettings;"
     " provider_from(AnswerSettings())": ("markdown_it", "answers"),
     "from evaluation import report": ("matplotlib", "evaluation"),
     "from evaluation import metrics": ("ir_measures", "evaluation"),
@@ -76,7 +76,7 @@ def without(names: tuple[str, ...], code: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["ragstack_common.retrieval", "lambdas.query.handler", "lambdas.ingestion.handler"])
+@pytest.mark.parametrize("module", ["ragstack_common.search", "lambdas.query.handler", "lambdas.ingestion.handler"])
 def test_functions_need_none_of_the_extras(module: str) -> None:
     assert without(OPTIONAL, f"import {module}; print('imported')") == "imported"
 
@@ -86,11 +86,11 @@ def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
     tries = {code: BLOCKED.format(names={package}) + code for code, (package, _) in MISSING.items()}
     script = f"""
 import json, os
-from ragstack_common import errors
-from ragstack_common.errors import MissingPackageError
+from ragstack_common.core import errors
+from ragstack_common.core.errors import MissingPackageError
 errors.DISTRIBUTION = "as-in-a-layer"
-from ragstack_common.retrieval import create_retrieval_backend
-from ragstack_common.retrieval.engines import bedrock
+from ragstack_common.search import create_retrieval_backend
+from ragstack_common.search.engines import bedrock
 for name, code in {tries!r}.items():
     if os.fork() == 0:
         try:
@@ -141,7 +141,7 @@ def test_an_extra_is_installed_from_where_the_package_came(
 @pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])
 def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
     pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus", "s3_vectors": "numpy"}[engine])
-    module = f"ragstack_common.retrieval.engines.{engine}" + ("" if engine == "s3_vectors" else ".backend")
+    module = f"ragstack_common.search.engines.{engine}" + ("" if engine == "s3_vectors" else ".backend")
     code = f"import {module}; from ragstack_common.embedding import QueryEmbedding; print('imported')"
 
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"

@@ -9,24 +9,27 @@ from typing import Any, Final
 import pytest
 from pydantic import ValidationError
 
-from local_bedrock import chunking, words
-from local_bedrock.generation import answers, contexts
+from local_bedrock.answers import answers, contexts
 from local_bedrock.operations import converse
-from ragstack_common import error_responses, errors, positions, sections
-from ragstack_common.answering import markers, prompt, questions, quotable, quoting
-from ragstack_common.answering.citations import Verifier
-from ragstack_common.answering.models import ModelMessage, Passage
+from local_bedrock.reading import chunking
+from local_bedrock.store import words
+from ragstack_common import error_responses
+from ragstack_common.answers import markers, prompt, questions, quotable, quoting
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.models import ModelMessage, Passage
 from ragstack_common.api import bodies
 from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.errors import InvalidRequestError
+from ragstack_common.core import errors
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import parse, to_mongo
 from ragstack_common.ingestion.sidecars import parse_sidecar
-from ragstack_common.retrieval import RetrievedChunk
-from ragstack_common.retrieval.inference import Vocabulary
-from ragstack_common.retrieval.naming import Question
-from ragstack_common.retrieval.rerank.attributes import AttributeMatches
-from ragstack_common.retrieval.rerank.lexical import LexicalReranker
-from ragstack_common.retrieval.trust import trust_of
+from ragstack_common.search import RetrievedChunk
+from ragstack_common.search.inference import Vocabulary
+from ragstack_common.search.naming import Question
+from ragstack_common.search.rerank.attributes import AttributeMatches
+from ragstack_common.search.rerank.lexical import LexicalReranker
+from ragstack_common.search.trust import trust_of
+from ragstack_common.text import positions, sections
 from tests.support.soak import SOAK
 
 SHORT, FACTOR = 2_000, 4

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.errors import (
+from ragstack_common.core.errors import (
     CollectionNotFoundError,
     InvalidFilterError,
     InvalidQueryError,
 )
+from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, KnowledgeSettings, format_knowledge_context
 
 chromadb = pytest.importorskip("chromadb")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ragstack_common.answering.answer import Answerer, CitedText, Sentence, Source, Timings, TokenEvent, Usage
+from ragstack_common.answers.answer import Answerer, CitedText, Sentence, Source, Timings, TokenEvent, Usage
 from ragstack_common.api.ask_models import AskResponse, SourcesEvent
 
 QUESTION = "How many requests may one key make?"

@@ -12,8 +12,8 @@ from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.lifecycle import Patience, Seen, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
-from ragstack_local.connection import Connection
-from ragstack_local.following import registry_of
+from ragstack_local.target.connection import Connection
+from ragstack_local.target.following import registry_of
 
 
 @cache

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from ragstack_common.errors import ConfigurationError
-from ragstack_local.api_client import ApiClient
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.api.api_client import ApiClient
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at
 from tests.support.waiting import eventually

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import InvalidDocumentError
-from ragstack_local.uploads import LocalFile, read_options, sidecar_for
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_local.files.uploads import LocalFile, read_options, sidecar_for
 from tests.support.sidecars import record_sidecar
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
-from ragstack_local.connection import Connection
-from ragstack_local.following import NO_SIDECAR, Uploaded
-from ragstack_local.uploads import LocalFile, select
+from ragstack_local.files.bucket import Bucket, NotUploaded, Result, Unchanged
+from ragstack_local.files.uploads import LocalFile, select
+from ragstack_local.target.connection import Connection
+from ragstack_local.target.following import NO_SIDECAR, Uploaded
 from tests.ragstack_local import functions
 
 SIDECAR = ".metadata.json"

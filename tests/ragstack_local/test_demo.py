@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import demo, display
+from ragstack_local import demo
 from ragstack_local.cli import app
 from ragstack_local.demo import ASKED, QUESTIONS, Asked, Question
 from ragstack_local.errors import StackError
-from ragstack_local.ingestion import Round
+from ragstack_local.files.ingestion import Round
+from ragstack_local.show import display
 from tests.ragstack_local.answer_events import SOURCES, events, response
 from tests.ragstack_local.support import Api, running_stack, stack_at
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from local_bedrock.server import running
-from ragstack_local.connection import Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import deployment
 from ragstack_local.stack.deployment import Assembly, LocalKnowledgeBase
+from ragstack_local.target.connection import Project
 from tests.ragstack_local.support import aws
 
 NOWHERE = "http://127.0.0.1:9"
@@ -21,7 +21,7 @@ CONTEXT = {"target": "local", "aws_endpoint": "http://127.0.0.1:4566"}
 def project(tmp_path: Path) -> Project:
     """A checkout in which everything is small."""
     root = tmp_path / "checkout"
-    for name in ("app.py", "infra/stacks/api.py", "lambdas/query/handler.py", "ragstack_common/errors.py"):
+    for name in ("app.py", "infra/stacks/api.py", "lambdas/query/handler.py", "ragstack_common/core/errors.py"):
         write(root / name, "first")
     write(root / "layer.zip", "first")
     return Project(root, root / ".ragstack")
@@ -59,7 +59,7 @@ def test_what_was_deployed_is_current_as_long_as_nothing_changes(project: Projec
         lambda root: write(root / "app.py", "second"),
         lambda root: write(root / "infra/stacks/api.py", "second"),
         lambda root: write(root / "lambdas/query/handler.py", "second"),
-        lambda root: write(root / "ragstack_common/errors.py", "second"),
+        lambda root: write(root / "ragstack_common/core/errors.py", "second"),
         lambda root: write(root / "ragstack_common/new.py", ""),
         lambda root: write(root / "cdk.context.json", "{}"),
         lambda root: (root / "infra/stacks/api.py").unlink(),

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display, explanation, results
 from ragstack_local.errors import ApiError
-from ragstack_local.roots import Roots
+from ragstack_local.show import display, explanation, results
+from ragstack_local.target.roots import Roots
 from tests.ragstack_local.support import stack_at
 
 

@@ -16,9 +16,9 @@ from rich.text import Text
 
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display, results
 from ragstack_local.commands.reconcile import print_report
-from ragstack_local.explanation import print_explanation
+from ragstack_local.show import display, results
+from ragstack_local.show.explanation import print_explanation
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
 HARMLESS = {"\n", "\t"}

@@ -10,8 +10,8 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.mcp import CallError, server_of
-from ragstack_local.api_client import ApiClient
-from ragstack_local.mcp_operations import ApiOperations
+from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.mcp_operations import ApiOperations
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api
 from tests.support.waiting import eventually
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local import running
 from ragstack_local.errors import StackError
 from ragstack_local.stack import processes
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
+from ragstack_local.target import running
 from tests.support.children import child
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,7 +192,7 @@ def test_an_incomplete_or_stale_note_is_removed(tmp_path: Path, text: str) -> No
 
 
 def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
-    guarded = "from local_bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
+    guarded = "from local_bedrock.http import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
     parent = (
         "import os, sys, time; from pathlib import Path; from ragstack_local.stack.processes import Child\n"
         f"command = [sys.executable, '-u', '-c', {guarded!r}]\n"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from local_bedrock.store.schema import INCOMPLETE
-from ragstack_local.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack import rebuilding
 from ragstack_local.stack.rebuilding import rebuild
+from ragstack_local.target.connection import Connection
 from tests.ragstack_local.support import stack_at
 
 FAULT = "The index is damaged. The replaced file is in replaced-index-1"

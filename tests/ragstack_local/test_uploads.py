@@ -10,8 +10,8 @@ import pytest
 
 from ragstack_common.documents import SUFFIXES
 from ragstack_local.errors import StackError
-from ragstack_local.ingestion import note_skipped
-from ragstack_local.uploads import Selection, Skip, Skipped, select
+from ragstack_local.files.ingestion import note_skipped
+from ragstack_local.files.uploads import Selection, Skip, Skipped, select
 
 
 def write(path: Path, text: str = "text") -> Path:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus, s3_uri
-from ragstack_local.bucket import Bucket
-from ragstack_local.connection import Connection
-from ragstack_local.documents import StackDocuments
-from ragstack_local.uploads import select
-from ragstack_local.watching import Watch
+from ragstack_local.files.bucket import Bucket
+from ragstack_local.files.documents import StackDocuments
+from ragstack_local.files.uploads import select
+from ragstack_local.files.watching import Watch
+from ragstack_local.target.connection import Connection
 from tests.ragstack_local import functions
 from tests.support.waiting import eventually
 

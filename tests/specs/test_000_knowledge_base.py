@@ -7,11 +7,11 @@ from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples wr
 
 import pytest
 
-from ragstack_common.answering.agent import AgentConfig, KnowledgeAgent
-from ragstack_common.answering.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.answers.agent import AgentConfig, KnowledgeAgent
+from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
-from ragstack_local.uploads import select
+from ragstack_local.files.uploads import select
 from tests.ragstack_local.support import ragstack
 
 chromadb = pytest.importorskip("chromadb")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common import clients
+from ragstack_common.core import clients
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     check_document_status,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.core.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
 from tests.support.aws_service import AwsService, Fault, aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered, search_of
@@ -29,7 +29,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
 
 @pytest.fixture(autouse=True)
 def _own_clients() -> Iterator[None]:
-    from ragstack_common import clients  # noqa: PLC0415 - what is cached belongs to one endpoint
+    from ragstack_common.core import clients  # noqa: PLC0415 - what is cached belongs to one endpoint
 
     clients.retrieval_client.cache_clear()
     yield

@@ -12,15 +12,15 @@ import chromadb
 import pytest
 
 from ragstack_common import embedding
-from ragstack_common.answering.extractive import ExtractiveProvider
-from ragstack_common.answering.models import ModelPiece, ModelRequest, estimated_tokens
+from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.models import ModelPiece, ModelRequest, estimated_tokens
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import AnswerSettings, KnowledgeSettings, QuerySettings
+from ragstack_common.core.errors import ConfigurationError, UnknownCorpusError
 from ragstack_common.embedding import EmbeddingError
-from ragstack_common.errors import ConfigurationError, UnknownCorpusError
 from ragstack_common.knowledge_base import KnowledgeBase
 from ragstack_common.reranking import (
     LexicalReranker,
@@ -29,15 +29,15 @@ from ragstack_common.reranking import (
     configure_reranker,
     weights_in_force,
 )
-from ragstack_common.retrieval import (
+from ragstack_common.search import (
     RetrievalBackend,
     RetrievedChunk,
     create_retrieval_backend,
     register_backend,
 )
-from ragstack_common.retrieval.balanced import BalancedBackend
-from ragstack_common.retrieval.models import SearchOutcome
-from ragstack_common.retrieval.multislice import MultiSliceBackend
+from ragstack_common.search.models import SearchOutcome
+from ragstack_common.search.wrappers.balanced import BalancedBackend
+from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding

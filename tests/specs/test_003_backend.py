@@ -13,17 +13,17 @@ import pytest
 import pytest_asyncio
 
 from ragstack_common import filters as filter_language
+from ragstack_common.core.errors import UnknownEngineError
 from ragstack_common.embedding import Embedding, HashedEmbedding
 from ragstack_common.embedding.onnx import OnnxEmbedding
-from ragstack_common.errors import UnknownEngineError
-from ragstack_common.retrieval import (
+from ragstack_common.search import (
     RetrievalBackend,
     RetrievedChunk,
     create_retrieval_backend,
     factory,
     register_backend,
 )
-from ragstack_common.retrieval.vector_store import VectorStoreBackend as OurVectorStoreBackend
+from ragstack_common.search.vector_store import VectorStoreBackend as OurVectorStoreBackend
 
 
 @dataclass(frozen=True)

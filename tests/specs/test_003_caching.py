@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
-from ragstack_common.retrieval.cached import CachedRetrievalBackend as OurCachedRetrievalBackend
+from ragstack_common.search import RetrievalBackend, RetrievedChunk
+from ragstack_common.search.wrappers.cached import CachedRetrievalBackend as OurCachedRetrievalBackend
 from tests.support.backends import Shelf, chunk
 
 

@@ -25,7 +25,7 @@ pytest.importorskip("milvus_lite", reason="needs the extra milvus")
 
 from milvus_lite.server_manager import server_manager_instance
 
-from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
 from tests.support.events import Context, api_event
 
 DOCUMENTS = [

@@ -23,7 +23,7 @@ from botocore.config import Config
 from botocore.model import OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
 
-from local_bedrock import event_stream
+from local_bedrock.http import event_stream
 from tests.support.http_server import http_server
 
 Parameters = dict[str, Any]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragstack_common import filters as filter_language
-from ragstack_common.retrieval import RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.base import ReportingBackend
-from ragstack_common.retrieval.models import MAX_TOP_K, SliceReport
+from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search.base import ReportingBackend
+from ragstack_common.search.models import MAX_TOP_K, SliceReport
 
 
 def chunk(name: str, score: float = 0.5, **fields: Any) -> RetrievedChunk:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from ragstack_common import deadline
+from ragstack_common.core import deadline
 
 POLL_SECONDS: Final = 0.01
 

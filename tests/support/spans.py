@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
+from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 FIVE = ("search_type", "search_k", "large_retrieval_size", "pooling", "corpus_filter")
 """Source: specification 002, telemetry."""

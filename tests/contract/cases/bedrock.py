@@ -8,7 +8,7 @@ from pathlib import Path
 from local_bedrock.creation import create_knowledge_base
 from local_bedrock.pytest_plugin import KnowledgeBase
 from local_bedrock.server import running
-from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from ragstack_common.search import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 from tests.local_bedrock.support import client

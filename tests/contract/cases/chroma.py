@@ -13,7 +13,7 @@ import chromadb
 import httpx
 
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from ragstack_common.search import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case, Make
 from tests.contract.documents import Document
 from tests.support.children import child

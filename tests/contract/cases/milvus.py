@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from ragstack_common.search import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 from tests.support.milvus import looking_soon
@@ -20,7 +20,7 @@ PATIENT: Any = {"timeout_seconds": PATIENCE_SECONDS}
 @contextmanager
 def _made_here(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     pytest.importorskip("milvus_lite", reason="needs the extra milvus")
-    from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument  # noqa: PLC0415 - an extra
+    from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument  # noqa: PLC0415 - an extra
 
     async def fill(backend: MilvusBackend) -> None:
         await backend.create()

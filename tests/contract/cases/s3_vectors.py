@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from local_bedrock.server import running
-from ragstack_common.retrieval import create_retrieval_backend
-from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
+from ragstack_common.search import create_retrieval_backend
+from ragstack_common.search.engines.s3_vectors import S3VectorsBackend
 from tests.contract.case import PATIENCE_SECONDS, Case, Make
 from tests.contract.documents import Document
 from tests.local_bedrock.support import client

@@ -7,8 +7,8 @@ from typing import Any
 
 from ragstack_common import filters as filter_language
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend, register_backend
-from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, create_retrieval_backend, register_backend
+from ragstack_common.search.models import SearchRequest
 from tests.contract.case import Case
 from tests.contract.documents import Document
 

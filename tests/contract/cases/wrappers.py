@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ragstack_common.retrieval import RetrievalBackend
-from ragstack_common.retrieval.balanced import BalancedBackend
-from ragstack_common.retrieval.cached import CachedRetrievalBackend
-from ragstack_common.retrieval.federated import FederatedBackend
-from ragstack_common.retrieval.metered import MeteredBackend
-from ragstack_common.retrieval.multislice import MultiSliceBackend
-from ragstack_common.retrieval.reranked import RerankedBackend
+from ragstack_common.search import RetrievalBackend
+from ragstack_common.search.wrappers.balanced import BalancedBackend
+from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
+from ragstack_common.search.wrappers.federated import FederatedBackend
+from ragstack_common.search.wrappers.metered import MeteredBackend
+from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from ragstack_common.search.wrappers.reranked import RerankedBackend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.cases import bedrock, chroma, milvus
 from tests.contract.documents import Document

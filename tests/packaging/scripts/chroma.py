@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
-from ragstack_common.retrieval import create_retrieval_backend
+from ragstack_common.search import create_retrieval_backend
 
 base = KnowledgeBase("handbook", "store", embedding=HashedEmbedding(), environment={})
 assert not base.in_memory

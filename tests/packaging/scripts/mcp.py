@@ -11,7 +11,7 @@ from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.mcp import ServiceOperations, server_of
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import QuerySettings
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
+from ragstack_common.search import RetrievalBackend, RetrievedChunk
 from ragstack_common.tools import Registry
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
 
 
 async def main() -> None:

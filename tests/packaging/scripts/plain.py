@@ -2,9 +2,9 @@
 
 import asyncio
 
-from ragstack_common.errors import KnowledgeBaseNotFoundError, MissingPackageError
+from ragstack_common.core.errors import KnowledgeBaseNotFoundError, MissingPackageError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval import create_retrieval_backend
+from ragstack_common.search import create_retrieval_backend
 
 
 def missing(config: dict[str, object]) -> str:

@@ -5,7 +5,7 @@ import os
 
 import boto3
 
-from ragstack_common.retrieval import create_retrieval_backend
+from ragstack_common.search import create_retrieval_backend
 
 client = boto3.client("s3vectors")
 place = {"vectorBucketName": f"packaging-{os.getpid()}", "indexName": "documents"}

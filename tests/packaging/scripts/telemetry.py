@@ -5,9 +5,9 @@ import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from ragstack_common.errors import KnowledgeBaseNotFoundError
-from ragstack_common.retrieval import create_retrieval_backend
-from ragstack_common.retrieval.tracing import TracingSettings, export_spans
+from ragstack_common.core.errors import KnowledgeBaseNotFoundError
+from ragstack_common.search import create_retrieval_backend
+from ragstack_common.search.tracing import TracingSettings, export_spans
 
 received = []
 

@@ -16,7 +16,7 @@ from moto.moto_api._internal.models import moto_api_backend
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.api import routes
-from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition

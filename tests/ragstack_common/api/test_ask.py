@@ -11,9 +11,9 @@ from openinference.semconv.trace import OpenInferenceSpanKindValues, SpanAttribu
 from opentelemetry import trace
 from pydantic import BaseModel
 
-from ragstack_common.answering.answer import CitationEvent, TokenEvent
-from ragstack_common.answering.answering import NOTHING_CITED, NOTHING_FOUND
-from ragstack_common.answering.models import (
+from ragstack_common.answers.answer import CitationEvent, TokenEvent
+from ragstack_common.answers.answering import NOTHING_CITED, NOTHING_FOUND
+from ragstack_common.answers.models import (
     CLOSEST_PASSAGES,
     NO_ANSWER,
     ModelEnd,
@@ -28,11 +28,11 @@ from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import AnswerSettings, QuerySettings
-from ragstack_common.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
-from ragstack_common.positions import PAGE_KEY, SECTION_KEY
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.models import SliceReport
-from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
+from ragstack_common.core.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search.models import SliceReport
+from ragstack_common.search.tracing import TracingSettings, configure_tracing
+from ragstack_common.text.positions import PAGE_KEY, SECTION_KEY
 from tests.support.backends import Shelf
 from tests.support.spans import Spans, attributes, recorded
 from tests.support.virtual_time import in_virtual_time, run_in_virtual_time

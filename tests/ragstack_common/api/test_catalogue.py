@@ -19,7 +19,7 @@ from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter
-from ragstack_common.retrieval import register_backend
+from ragstack_common.search import register_backend
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ingestion.clock import Clock

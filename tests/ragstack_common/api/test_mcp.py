@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from ragstack_common.answering.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
+from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.api import mcp_texts
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
@@ -22,13 +22,13 @@ from ragstack_common.api.documents import Documents, DocumentsBucket
 from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, ServiceOperations, server_of
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
-from ragstack_common.clients import dynamodb_client, s3_client
 from ragstack_common.config import AnswerSettings, QuerySettings
-from ragstack_common.deadline import in_thread
-from ragstack_common.errors import AccessDeniedError
-from ragstack_common.positions import PAGE_KEY
+from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.errors import AccessDeniedError
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.retrieval import register_backend
+from ragstack_common.search import register_backend
+from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document

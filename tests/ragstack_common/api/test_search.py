@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lambdas.query import handler as query
-from ragstack_common.contextual_headers import prepend
+from ragstack_common.text.contextual_headers import prepend
 from tests.ragstack_common.api.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.events import Context, api_event, sample

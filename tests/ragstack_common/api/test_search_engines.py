@@ -8,8 +8,8 @@ import pytest
 
 from lambdas.query import handler as query
 from ragstack_common.api import catalogue
-from ragstack_common.errors import RagStackError
-from ragstack_common.retrieval import RetrievalBackend, register_backend
+from ragstack_common.core.errors import RagStackError
+from ragstack_common.search import RetrievalBackend, register_backend
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ragstack_common.api.conftest import Call
@@ -176,7 +176,7 @@ def test_corpora_that_cannot_be_listed_leave_one_search_and_a_note(
     async def broken(*_: Any, **__: Any) -> Any:
         raise RagStackError("out of order")
 
-    monkeypatch.setattr("ragstack_common.retrieval.values.distinct_values", broken)
+    monkeypatch.setattr("ragstack_common.search.values.distinct_values", broken)
 
     answer = search(corpus_filter="all")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from ragstack_common.answering.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
+from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.search import QueryService

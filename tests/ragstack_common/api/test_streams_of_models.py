@@ -14,7 +14,7 @@ import pytest
 import urllib3
 
 from local_bedrock.server import running
-from ragstack_common.answering.factory import provider_from
+from ragstack_common.answers.factory import provider_from
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.search import QueryService

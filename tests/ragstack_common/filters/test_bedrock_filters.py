@@ -7,7 +7,7 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import And, Filter, all_of, evaluate, in_data_source, parse, to_bedrock
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS, clauses
 

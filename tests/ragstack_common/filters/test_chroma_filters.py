@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Clause, Filter, Not, Operator, Or, evaluate, parse
 from ragstack_common.filters.chroma import to_chroma
 from tests.ragstack_common.filters.strategies import FILTERS, KEYS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Not, Operator, evaluate, parse, to_bedrock
 from ragstack_common.filters.chroma import to_chroma
 from ragstack_common.filters.s3_vectors import to_s3_vectors

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.retrieval.vector_search import compiled
-from ragstack_common.errors import InvalidFilterError
+from local_bedrock.search.vector_search import compiled
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Filter, evaluate, parse
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS

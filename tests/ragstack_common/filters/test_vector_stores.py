@@ -8,10 +8,10 @@ import pytest
 from ragstack_common.api.search import QueryService, engine_of
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
-from ragstack_common.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError
+from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.filters import check_vector_store, parse
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_common.telemetry import NO_METRICS
+from ragstack_common.search.engines.bedrock import BedrockBackend
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import DocumentStatus, key_of
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     check_document_status,

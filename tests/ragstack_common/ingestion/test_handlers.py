@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from lambdas.ingestion import handler as ingestion
 from lambdas.ingestion_status import handler as ingestion_status
-from ragstack_common.errors import ConfigurationError
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from tests.support.aws_service import AwsService

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion.messages import (
     Follow,
     failure,

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstack_common.config import VECTOR_STORES
+from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import (
     RecordStructure,
     check_attributes,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, Job, JobStatus, JobStore
 from ragstack_common.registry.transactions import Transactions
 from tests.ingestion.clock import Clock

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.registry import documents as module
 from ragstack_common.registry.documents import Change, DocumentPage, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.config import SNAPSHOT_KEY
-from ragstack_common.errors import RegistryError
+from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status

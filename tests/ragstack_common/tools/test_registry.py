@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import ConfigurationError, ThrottledError
+from ragstack_common.core.errors import ConfigurationError, ThrottledError
 from ragstack_common.tools import DuplicateToolError, Registry, ToolInput, UnknownToolError
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from ragstack_common import errors
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, factory, register_backend
-from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.core import errors
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, factory, register_backend
+from ragstack_common.search.models import SearchRequest
 from ragstack_common.tools import (
     MilvusConfig,
     Registry,

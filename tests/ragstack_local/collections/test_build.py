@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
-from ragstack_common.errors import ConfigurationError
 from ragstack_common.knowledge_base import KnowledgeBase
 from ragstack_local.collections.documents import Plan, version_of
-from ragstack_local.uploads import select
+from ragstack_local.files.uploads import select
 
 chromadb = pytest.importorskip("chromadb")
 
-from ragstack_common.retrieval.engines.chroma.manifest import Manifest  # noqa: E402 - after the extra is known to be there
+from ragstack_common.search.engines.chroma.manifest import Manifest  # noqa: E402 - after the extra is known to be there
 from ragstack_local.collections.build import Report, build  # noqa: E402 - the same
 
 TEXT = "# Leave\n\nThirty days of annual leave.\n\n## Carrying over\n\n" + "Unused days are carried over. " * 60

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 
 from lambdas.documents import handler as documents
 from ragstack_common.api import dead_letters
-from ragstack_local import display
 from ragstack_local.cli import app
+from ragstack_local.show import display
 from tests.ragstack_common.api.conftest import Aws, aws, clients
 from tests.support.api_server import BASE_PATH, api_server
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answering.answer import Answerer, Sentence, Usage
-from ragstack_common.answering.models import NO_ANSWER
+from ragstack_common.answers.answer import Answerer, Sentence, Usage
+from ragstack_common.answers.models import NO_ANSWER
 from ragstack_common.api.search_models import SliceSummary
-from ragstack_local import answers
+from ragstack_local.show import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.ragstack_local.test_foreign_text import ATTACK, controls_in

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragstack_common.errors import DocumentNotFoundError
+from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local import targets

@@ -11,9 +11,9 @@ import pytest
 import urllib3
 
 from lambdas.documents import handler as documents
-from ragstack_local.api_client import ApiClient
+from ragstack_local.api.api_client import ApiClient
 from ragstack_local.commands import doctor as command
-from ragstack_local.connection import Connection
+from ragstack_local.target.connection import Connection
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.support import Api, ragstack, running_stack
 from tests.support.api_server import BASE_PATH, api_server

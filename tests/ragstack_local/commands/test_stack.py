@@ -6,9 +6,9 @@ import pytest
 
 from ragstack_common.embedding.kinds import FORMS
 from ragstack_local.commands.stack import MODELS, _options, _start_again, advise_on_embedding
-from ragstack_local.connection import Project
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.local_stack import StackOptions
+from ragstack_local.target.connection import Project
 
 
 def test_the_advice_on_models_is_shown_once_for_a_data_folder(

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from ragstack_common.errors import DocumentNotFoundError
+from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.registry.records import Status
-from ragstack_local.connection import Connection
+from ragstack_local.target.connection import Connection
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.ragstack_local.support import Api, ragstack, running_stack

@@ -1,0 +1,132 @@
+"""Search: vectors, BM25, and the two fused."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from local_bedrock.search.sql import to_sql
+from local_bedrock.store.database import View
+from local_bedrock.store.words import stems_searched
+from ragstack_common.filters import Filter
+
+if TYPE_CHECKING:
+    from local_bedrock.store.vectors import Ids, Scores, Vectors
+
+CANDIDATES: Final = 1000
+"""Chunks in a ranking, whatever the page size, so that all pages are parts of the same order."""
+
+RARE_WORDS: Final = 3.0
+"""A lexical signal of one half is the BM25 of this many words that only one chunk has.
+
+Over five sets, relevance fitted to the other four had an expected calibration error of .115 with this signal, of .122
+with BM25 / (BM25 + 20), which is lower in small collections, and of .160 with BM25 as a share of what a chunk with
+every word many times would get, which long questions never come near (`hashed`). 1 to 6 words differ by less than .005.
+"""
+
+Shares = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A query.
+
+    Attributes:
+        vector: The embedded text.
+        hybrid: Vectors and BM25, or vectors only.
+        filters: Restricts the documents.
+    """
+
+    text: str
+    vector: "Vectors"
+    hybrid: bool
+    filters: Filter | None = None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A chunk and its score, 0 to 1, with the signals it comes from: see :class:`Ranking`."""
+
+    chunk: int
+    score: float
+    vector: float
+    lexical: float | None = None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Chunks and their scores, best first; arrays of one length with values from 0 to 1.
+
+    Attributes:
+        vector: Cosines; negative ones are 0.
+        lexical: BM25 as a share, comparable across queries and collections: see :data:`RARE_WORDS`. None without a
+            search by words.
+    """
+
+    chunks: "Ids"
+    scores: Shares
+    vector: Shares
+    lexical: Shares | None = None
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
+        """Return a part of the ranking."""
+        columns = (self.chunks, self.scores, self.vector, *(() if self.lexical is None else (self.lexical,)))
+        return list(map(Hit, *(column[start:end].tolist() for column in columns)))
+
+
+def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float) -> Ranking:
+    """Return the best chunks, best first; ties are in the order of insertion.
+
+    The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, computed for every chunk.
+    The best BM25 is that of all chunks, so that a filter changes no score. Source: Bruch, Gai and Ingber 2023, "An
+    Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    """
+    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
+    chunks = view.vectors.chunks
+    if not search.hybrid:
+        rows = rows if search.vector.any() else rows[:0]
+        rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
+        return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
+    bm25 = view.vectors.bm25(stems_searched(search.text))
+    addends = (1.0 - cosine_share) * bm25 / (bm25.max(initial=0.0) or 1.0)
+    if not search.vector.any():
+        rows = rows[addends[rows] > 0]
+
+    def fused(rows: "Ids", cosines: "Scores") -> Shares:
+        return np.minimum(1.0, cosine_share * _clipped(cosines) + addends[rows])
+
+    rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES, fused)
+    half = RARE_WORDS * math.log1p(len(view.vectors.rows()))
+    return Ranking(chunks[rows], fused(rows, cosines), _clipped(cosines), bm25[rows] / (bm25[rows] + half))
+
+
+def rank_by_words(view: View, knowledge_base_id: str, search: Search) -> "Ids":
+    """Return the chunks that BM25 ranks best, best first; ties are in the order of insertion."""
+    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
+    bm25 = view.vectors.bm25(stems_searched(search.text))[rows]
+    order = np.argsort(-bm25, kind="stable")[: min(CANDIDATES, np.count_nonzero(bm25))]
+    return view.vectors.chunks[rows[order]]
+
+
+def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
+    """Return the chunks that a filter admits; None for all."""
+    if filters is None:
+        return None
+    sql, parameters = to_sql(filters)
+    of_records, _ = to_sql(filters, "-record.id")
+    # Every record also has the attributes of its document.
+    found = view.connection.execute(
+        f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
+        f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}",
+        [knowledge_base_id, *parameters] * 2,
+    )
+    return view.vectors.chunks_of(np.fromiter((row[0] for row in found), dtype=np.int64))
+
+
+def _clipped(cosines: "Scores") -> Shares:
+    return np.clip(cosines.astype(np.float64), 0.0, 1.0)

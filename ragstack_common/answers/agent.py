@@ -1,0 +1,129 @@
+"""A conversation with a model about documents, as specification 000 describes it: the whole answer, unchecked.
+
+For verified citations and documents that strangers may write, use :class:`ragstack_common.api.ask.AskService`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest, Passage
+from ragstack_common.search import RetrievedChunk
+
+MOST_DOCUMENTS: Final = 3
+"""Keeps the prompt small. Source: specification 000."""
+
+SYSTEM_PROMPT: Final = "You answer questions. If there is relevant knowledge below, answer from it."
+
+Documents: TypeAlias = Sequence[Mapping[str, Any]]
+"""``content``, ``metadata`` and ``relevance_score`` of each document, best first."""
+
+
+class Knowledge(Protocol):
+    """What :class:`ragstack_common.knowledge_base.KnowledgeBase` offers."""
+
+    def retrieve(self, query: str) -> Documents:
+        """Return the documents about a query."""
+        ...
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """Settings of an agent.
+
+    Attributes:
+        max_tokens: Maximum length of an answer; None leaves the choice to the model.
+    """
+
+    max_tokens: int | None = 1024
+
+
+class KnowledgeAgent:
+    """Answers messages with a model and what a knowledge base has about them. Not for several threads at once.
+
+    Attributes:
+        messages: The conversation, as ``{"role": "user" or "assistant", "content": text}``.
+    """
+
+    def __init__(
+        self,
+        provider: ModelProvider,
+        knowledge: Knowledge | Callable[[str], Documents],
+        *,
+        system_prompt: str = SYSTEM_PROMPT,
+        config: AgentConfig = AgentConfig(),
+    ) -> None:
+        """Begin a conversation."""
+        self.provider = provider
+        self.knowledge = knowledge
+        self.system_prompt = system_prompt
+        self.config = config
+        self.messages: list[dict[str, str]] = []
+
+    def process_message(self, message: str) -> str:
+        """Answer a message. If that fails, the conversation is as before.
+
+        The messages keep their roles: Bedrock's Converse accepts the user's and the model's in turn only.
+
+        Raises:
+            GenerationError: The model failed.
+        """
+        documents = self.query_knowledge_base(message)
+        system_msg = self.system_prompt
+        if documents:
+            system_msg += self.format_knowledge_context(documents)
+        messages = [*self.messages, {"role": "user", "content": message}]
+        response = self.provider.generate(
+            ModelRequest(
+                messages=[_message(each) for each in messages],
+                system_prompt=system_msg,
+                max_tokens=self.config.max_tokens,
+                passages=_passages(documents),
+            )
+        )
+        self.messages = [*messages, {"role": "assistant", "content": response.content}]
+        return response.content
+
+    def query_knowledge_base(self, message: str) -> list[dict[str, Any]]:
+        """Return the documents about a message, best first."""
+        retrieve = self.knowledge if callable(self.knowledge) else self.knowledge.retrieve
+        return [dict(document) for document in retrieve(message)]
+
+    def format_knowledge_context(self, documents: Documents) -> str:
+        """Format documents for the system prompt: see :func:`format_knowledge_context`."""
+        return format_knowledge_context(documents)
+
+
+def format_knowledge_context(documents: Documents) -> str:
+    """Format documents for a system prompt.
+
+    Returns:
+        A section with the first three documents, each under its source; empty if there are none.
+    """
+    if not documents:
+        return ""
+    text = "\n\n## Relevant Knowledge\n\n"
+    for number, document in enumerate(documents[:MOST_DOCUMENTS], start=1):
+        source = document["metadata"].get("source", "Unknown")
+        text += f"### Document {number}: {source}\n{document['content']}\n\n"
+    return text
+
+
+def _message(message: Mapping[str, str]) -> ModelMessage:
+    content = message["content"]
+    return ModelMessage.assistant(content) if message["role"] == "assistant" else ModelMessage.user(content)
+
+
+def _passages(documents: Documents) -> list[Passage]:
+    """Return the documents of the prompt for providers that quote."""
+    return [
+        Passage(
+            number,
+            RetrievedChunk(
+                content=document["content"],
+                score=min(1.0, max(0.0, document.get("relevance_score", 0.0))),
+                source=str(document["metadata"].get("source", "Unknown")),
+            ),
+        )
+        for number, document in enumerate(documents[:MOST_DOCUMENTS], start=1)
+    ]

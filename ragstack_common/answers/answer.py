@@ -1,0 +1,127 @@
+"""An answer, its sources, and the events in which a stream delivers it. They are also the JSON of the API."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstack_common.answers.models import StopReason
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CitedText(_Form):
+    """Characters of a source that the answer quotes."""
+
+    start: int = Field(description="Offset of the first character in the source's content, from 0")
+    end: int = Field(description="Offset after the last character")
+
+
+class Source(_Form):
+    """A numbered passage that the answerer received."""
+
+    number: int = Field(description="The number in citation markers, from 1")
+    content: str = Field(description="The passage as the answerer received it")
+    source: str | None = Field(description="The document's S3 URI, URL or identifier")
+    location: dict[str, Any] = Field(default_factory=dict)
+    context: str | None = Field(default=None, description="The document's title and the headings above the passage")
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    page: int | None = Field(default=None, description="PDF: where the quoted words begin, or the passage; from 1")
+    last_page: int | None = Field(default=None, description="The page on which they end, if later")
+    sheet: str | None = None
+    section: str | None = Field(default=None, description="The headings above what is quoted, else of the largest part")
+    score: float
+    relevance: float | None = None
+    cited: bool = Field(default=False, description="Whether the answer cites it")
+    quoted: list[CitedText] = Field(default_factory=list, description="What the answer quotes from it verbatim")
+
+
+class Quotation(_Form):
+    """A quotation in the answer.
+
+    Attributes:
+        source: Number of the source that contains it; None if no source does.
+    """
+
+    text: str
+    source: int | None = Field(description="The number of the source that contains it verbatim; null if none does")
+
+
+class Sentence(_Form):
+    """A sentence of the answer."""
+
+    start: int = Field(description="Offset of its first character in the answer, from 0")
+    end: int = Field(description="Offset after its last character, its citation markers included")
+    text: str = Field(description="The sentence without citation markers")
+    citations: list[int] = Field(description="Numbers of the sources that it cites")
+    unsupported: bool = Field(description="True if it cites no source, or quotes what no source contains")
+    quotations: list[Quotation] = Field(default_factory=list)
+
+
+class Usage(_Form):
+    """Tokens of the model call."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = Field(default=False, description="Whether these are estimates")
+
+
+class Timings(_Form):
+    """Milliseconds since the request."""
+
+    retrieval_ms: float
+    first_token_ms: float | None = Field(default=None, description="Null if no text was generated")
+    total_ms: float
+
+
+class Answerer(_Form):
+    """Who wrote the answer."""
+
+    provider: str = Field(
+        description="bedrock; extractive, which quotes without a model; none, as nothing relevant was found"
+        "; or the name of another provider",
+        examples=["bedrock", "extractive", "none"],
+    )
+    model: str | None = None
+    quotes: bool = Field(default=False, description="Whether the answer consists of quotations from the documents")
+
+
+class Answer(_Form):
+    """An answer with its sources."""
+
+    question: str
+    answer: str = Field(description="The text, with citation markers such as [1]")
+    answered: bool = Field(
+        description="False if nothing relevant was found, the answerer found no answer in it, or no source is cited"
+    )
+    closest_passages: bool = Field(
+        default=False,
+        description="Whether the text quotes the passages that are closest to the question, which may not answer it:"
+        " `answered` is false then",
+    )
+    sentences: list[Sentence]
+    sources: list[Source] = Field(description="What the answerer received, in the order of the numbers")
+    removed_citations: int = Field(default=0, description="Citation markers that named no source, and were removed")
+    answerer: Answerer
+    stop_reason: StopReason | None = Field(default=None, description="Null without a model call")
+    cut_off: bool = Field(default=False, description="Whether the answer reached the maximum number of tokens")
+    usage: Usage
+    timings: Timings
+    complete: bool = Field(description="False if a slice of the search failed or timed out: sources may be missing")
+    notes: list[str] = Field(default_factory=list)
+
+
+class TokenEvent(_Form):
+    """Event ``token``: the next piece of the answer, with verified citation markers. The pieces add up to it."""
+
+    text: str
+
+
+class CitationEvent(_Form):
+    """Event ``citation``: a finished sentence that cites sources."""
+
+    sentence: int = Field(description="Its index in ``sentences``, from 0")
+    start: int
+    end: int
+    citations: list[int]

@@ -1,0 +1,249 @@
+"""From the outcome of a search to a verified answer: select passages, call the model, verify what it writes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from ragstack_common.answers.answer import (
+    Answerer,
+    CitationEvent,
+    Source,
+    Timings,
+    TokenEvent,
+    Usage,
+)
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.models import (
+    NO_ANSWER_MARK,
+    Allowance,
+    ModelEnd,
+    ModelMessage,
+    ModelPiece,
+    ModelProvider,
+    ModelRequest,
+    ModelText,
+    Passage,
+    estimated_tokens,
+)
+from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
+from ragstack_common.config import AnswerSettings
+from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
+from ragstack_common.core.errors import GenerationTimeoutError
+from ragstack_common.error_responses import redacted
+from ragstack_common.search import SearchOutcome
+from ragstack_common.search.models import UNNAMED_SOURCE
+from ragstack_common.text.positions import Position, pages_over, section_over
+
+NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answer this question."
+"""The answer without any passage."""
+
+NOTHING_CITED: Final = "The answer cites no source, so it counts as not answered"
+
+WITHHELD: Final = ("guardrail_intervened", "content_filtered")
+"""Reasons to stop after which the text is not an answer."""
+
+
+LONGEST_PIECE: Final = 500
+"""Characters of an answer that are verified at once, which takes up to 20 ms."""
+
+
+class Watch:
+    """The time since a request, and its deadline."""
+
+    def __init__(self, timeout_seconds: float, clock: Callable[[], float]) -> None:
+        """Start."""
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def milliseconds(self) -> float:
+        """Time since the start."""
+        return round((self._clock() - self._started) * 1000, 2)
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the deadline."""
+        return self._timeout_seconds - (self._clock() - self._started)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about what a search found.
+
+    Attributes:
+        history: The conversation before it, oldest first.
+        language: Language of the answer; None means that of the question.
+        answerable_relevance: If nothing found has at least this relevance, no model is asked.
+    """
+
+    text: str
+    outcome: SearchOutcome
+    history: Sequence[ModelMessage] = ()
+    language: str | None = None
+    answerable_relevance: float = 0.0
+
+
+class Answering:
+    """One question on its way to an answer. Iterate over :meth:`events`, then read :meth:`answer`."""
+
+    def __init__(self, question: Question, provider: ModelProvider, settings: AnswerSettings, watch: Watch) -> None:
+        """Select the passages."""
+        self._question = question
+        self._provider = provider
+        self._settings = settings
+        self._watch = watch
+        self.retrieval_ms = watch.milliseconds
+        self._first_token_ms: float | None = None
+        self._end: ModelEnd | None = None
+        best = question.outcome.best_relevance
+        relevant = best is None or best >= question.answerable_relevance
+        chunks = question.outcome.chunks if relevant else ()
+        self._passages = selected_passages(chunks, settings.answer_context_tokens)
+        self._verifier = Verifier(self._passages)
+
+    @property
+    def sources(self) -> list[Source]:
+        """The passages that the answerer receives, with what is known so far of their citations."""
+        return [_source(passage, self._verifier) for passage in self._passages]
+
+    async def events(self) -> AsyncGenerator[TokenEvent | CitationEvent, None]:
+        """Yield the verified answer piece by piece. Closing the iterator ends the call of the model.
+
+        Raises:
+            GenerationError: The model failed, or the deadline came first.
+        """
+        if not self._passages:
+            for event in [*self._verifier.feed(NO_ANSWER_MARK + NOTHING_FOUND), *self._verifier.finish()]:
+                yield event
+            return
+        async with aclosing(self._limited()) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelEnd):
+                    self._end = piece
+                    break
+                if self._first_token_ms is None and piece.text:
+                    self._first_token_ms = self._watch.milliseconds
+                for event in self._verifier.feed(piece.text):
+                    yield event
+        for event in self._verifier.finish():
+            yield event
+
+    async def _limited(self) -> AsyncGenerator[ModelPiece, None]:
+        """Pass on at most the maximum of tokens, in short pieces between which other requests are served."""
+        characters = sum(len(turn.content) for turn in self._question.history)
+        request = await in_thread_if_long(self._request, characters)
+        allowance, written = Allowance(self._settings.answer_max_tokens), 0
+        async with aclosing(self._pieces(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelEnd):
+                    yield piece
+                    return
+                text = allowance.take(piece.text)
+                for start in range(0, len(text), LONGEST_PIECE):
+                    await asyncio.sleep(0)
+                    self._check_time()
+                    yield ModelText(text[start : start + LONGEST_PIECE])
+                written += estimated_tokens(text)
+                if allowance.is_used_up:
+                    sent = estimated_tokens(request.system_prompt) + estimated_tokens(self._question.text)
+                    yield ModelEnd("max_tokens", sent, written, self._provider.model, estimated=True)
+                    return
+
+    def _request(self) -> ModelRequest:
+        history = last_turns(self._question.history, self._settings.chat_history_max_tokens)
+        return model_request(
+            self._question.text,
+            self._passages,
+            history,
+            language=self._question.language,
+            max_tokens=self._settings.answer_max_tokens,
+        )
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """Pass the provider's pieces through until the deadline."""
+        pieces = self._provider.stream(request)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(max(0.0, seconds_left(self._watch.seconds_left))):
+                        with inner_deadline(self._watch.seconds_left):
+                            piece = await anext(pieces)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise self._late() from error
+                self._check_time()  # what is there at once never times out
+                yield piece
+        finally:
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    def _check_time(self) -> None:
+        if seconds_left(self._watch.seconds_left) <= 0:
+            raise self._late()
+
+    def _late(self) -> GenerationTimeoutError:
+        return GenerationTimeoutError(
+            f"The answer was not finished within {self._settings.answer_timeout_seconds:g} seconds: raise"
+            " ANSWER_TIMEOUT_SECONDS, or lower ANSWER_MAX_TOKENS"
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """Return the fields of the finished ``Answer``."""
+        verifier, end, outcome = self._verifier, self._end, self._question.outcome
+        stop_reason = None if end is None else end.stop_reason
+        answered = not verifier.no_answer and stop_reason not in WITHHELD
+        notes = [redacted(note) for note in outcome.notes]
+        if answered and not verifier.cited:
+            notes.append(NOTHING_CITED)
+        return {
+            "question": self._question.text,
+            "answer": verifier.answer,
+            "answered": answered and bool(verifier.cited),
+            "closest_passages": verifier.closest_passages,
+            "sentences": verifier.sentences,
+            "sources": self.sources,
+            "removed_citations": verifier.removed,
+            "answerer": self._answerer(),
+            "stop_reason": stop_reason,
+            "cut_off": stop_reason == "max_tokens",
+            "usage": Usage()
+            if end is None
+            else Usage(input_tokens=end.input_tokens, output_tokens=end.output_tokens, estimated=end.estimated),
+            "timings": Timings(
+                retrieval_ms=self.retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
+            ),
+            "complete": outcome.complete,
+            "notes": notes,
+        }
+
+    def _answerer(self) -> Answerer:
+        if not self._passages:
+            return Answerer(provider="none")
+        model = self._provider.model if self._end is None else self._end.model
+        quotes = self._provider.quotes or (self._end is not None and self._end.quotes)
+        return Answerer(provider=self._provider.name, model=model, quotes=quotes)
+
+
+def _source(passage: Passage, verifier: Verifier) -> Source:
+    chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
+    position = Position.of(chunk.metadata)
+    page, last_page = pages_over(chunk.metadata, [(part.start, part.end) for part in quoted])
+    section = section_over(chunk.content, [part.start for part in quoted], position.section)
+    return Source(
+        number=passage.number,
+        content=chunk.content,
+        source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
+        location=chunk.location or {},
+        context=chunk.context,
+        metadata=chunk.public_metadata,
+        **asdict(replace(position, page=page, last_page=last_page, section=section)),
+        score=chunk.ranked_by.score,
+        relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
+        cited=passage.number in verifier.cited,
+        quoted=quoted,
+    )

@@ -1,0 +1,111 @@
+"""Answers without a model: quotations of the passages."""
+
+import textwrap
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from ragstack_common.answers.models import (
+    CHARACTERS_IN_TOKEN,
+    CLOSEST_PASSAGES,
+    NO_ANSWER,
+    ModelEnd,
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    ModelText,
+    estimated_tokens,
+)
+from ragstack_common.answers.quoting import Quotation, best_quotations
+from ragstack_common.config import QUOTING_GENERATOR
+from ragstack_common.core.deadline import in_thread
+
+LONGEST_QUOTATION: Final = 800
+"""Characters of a quotation; the rest of a longer one is left out."""
+
+OMISSION: Final = " ... "
+_FENCE: Final = ("```", "~~~")
+_MARKS: Final = (('"', '"'), ("“", "”"), ("«", "»"))
+
+
+class ExtractiveProvider:
+    """Quotes the sentences of the passages that answer the question, with citation markers.
+
+    It reads the passages of a request and the last message, not the system prompt.
+    """
+
+    name = "extractive"
+    model = QUOTING_GENERATOR
+    quotes = True
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        """Return the quotations, or that there is no answer."""
+        text, end = self._answer(request)
+        return ModelResponse(text, end)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """Yield the answer line by line."""
+        text, end = await in_thread(lambda: self._answer(request))
+        for line in text.splitlines(keepends=True):
+            yield ModelText(line)
+        yield end
+
+    def _answer(self, request: ModelRequest) -> tuple[str, ModelEnd]:
+        question = request.messages[-1].content
+        passages = [passage.chunk.content for passage in request.passages]
+        contexts = [passage.chunk.context or "" for passage in request.passages]
+        quotations = best_quotations(question, passages, contexts)
+        text = quoted_answer(quotations, [passage.number for passage in request.passages])
+        left = text if request.max_tokens is None else text[: request.max_tokens * CHARACTERS_IN_TOKEN]
+        read = sum(estimated_tokens(passage.chunk.content) for passage in request.passages) + estimated_tokens(question)
+        end = ModelEnd(
+            "max_tokens" if len(left) < len(text) else "end_turn",
+            read,
+            estimated_tokens(left),
+            self.model,
+            estimated=True,
+            quotes=True,
+        )
+        return left, end
+
+
+def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:
+    """Write quotations with quotation marks and citation markers, each in a line.
+
+    If none of them is sure, a line above them says that they may not answer the question.
+
+    Args:
+        quotations: What to quote.
+        numbers: The number of each passage.
+    """
+    lines = [] if not quotations or any(quotation.is_sure for quotation in quotations) else [CLOSEST_PASSAGES]
+    for quotation in quotations:
+        markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
+        if quotation.text.lstrip().startswith(_FENCE):
+            lines += [_code_block(quotation.text), markers]
+        else:
+            lines.append(f"{_in_quotation_marks(_one_line(quotation))} {markers}")
+    return "\n".join(lines) or NO_ANSWER
+
+
+def _code_block(text: str) -> str:
+    """Return a block of code of any indentation; if the passage ends within it, add the line that closes it."""
+    text = textwrap.dedent(text).strip()
+    fence = text[: len(text) - len(text.lstrip(text[0]))]
+    _, line_break, last = text.rpartition("\n")
+    return text if line_break and last.lstrip().startswith(fence) else f"{text}\n{fence}"
+
+
+def _one_line(quotation: Quotation) -> str:
+    """Return the words of a quotation; those of a table row follow the names of the columns."""
+    parts = [*quotation.head.splitlines()[:1], quotation.text]
+    text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
+    if len(text) <= LONGEST_QUOTATION:
+        return text
+    cut = text[:LONGEST_QUOTATION]
+    return (cut.rpartition(" ")[0] or cut) + OMISSION.rstrip()
+
+
+def _in_quotation_marks(text: str) -> str:
+    free = [marks for marks in _MARKS if not any(mark in text for mark in marks)]
+    opening, closing = (free or _MARKS)[0]
+    return f"{opening}{text}{closing}"

@@ -1,0 +1,252 @@
+"""Find what is in quotation marks, of any language, in an answer that may not be finished."""
+
+# ruff: noqa: RUF001 - look-alikes of quotation marks are the subject
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from ragstack_common.answers.characters import is_dense
+
+LONGEST_QUOTATION: Final = 1000
+"""Characters; an opening mark that is not closed by then is no quotation."""
+
+LONGEST_MARK: Final = 30
+"""Characters of a tag such as <q>, or of an entity; a longer one is not read."""
+
+CLOSING_MARKS: Final = "\"'”“’‘»«›‹」』》〉﹂﹄｣〞〟＂＇❞❜"
+"""Marks that may follow the end of a sentence."""
+
+OUTER_MARKS: Final = CLOSING_MARKS + "„‚‟‛「『《〈﹁﹃｢〝❝❛"
+
+_PAIRS: Final = dict(zip("「『《〈﹁﹃｢", "」』》〉﹂﹄｣", strict=True))
+"""Marks that open in one form and close in another. What others mean depends on the language, or on the context."""
+
+_DOUBLE: Final = '"＂“”„‟〝〞〟❝❞'
+_SINGLE: Final = "'＇‘’‚‛❛❜"
+_ALWAYS_OPEN: Final = "„‟〝❝"
+_ALWAYS_CLOSE: Final = "〞〟❞❜"
+_PARTNERS: Final = {
+    "”": "“",
+    "“": "„",
+    "’": "‘",
+    "‘": "‚",
+    "〞": "〝",
+    "〟": "〝",
+    "❞": "❝",
+    "❜": "❛",
+    "»": "«",
+    "«": "»",
+}
+"""The opening mark that a closing one prefers, if both are open."""
+
+_FAMILIES: Final = {
+    **dict.fromkeys(_DOUBLE, "double"),
+    **dict.fromkeys(_SINGLE, "single"),
+    **dict.fromkeys("«»", "«»"),
+    **dict.fromkeys("‹›", "‹›"),
+    **{mark: opening + closing for opening, closing in _PAIRS.items() for mark in (opening, closing)},
+    "``": "``",
+    "''": "``",
+}
+"""Marks of a family may close each other."""
+
+_MARK: Final = re.compile(
+    rf"\\?(?:&(?:quot|[lrb]dquo|[lr]aquo|[lr]squo|sbquo|[lr]saquo|apos|#3[49]|#x2[27]);"
+    rf"|</?(?:q|blockquote)\b[^<>\n]{{0,{LONGEST_MARK}}}>"
+    rf"|``|''|[{_DOUBLE}{_SINGLE}«»‹›{''.join(_PAIRS)}{''.join(_PAIRS.values())}])",
+    re.IGNORECASE,
+)
+_PERHAPS_MARK: Final = re.compile(rf"\\?(?:&[#\w]{{0,6}}|<[^<>\n]{{0,{LONGEST_MARK}}}|`|')\Z|\\\Z")
+_BEFORE_OPENING: Final = "([{—–-:*_>"
+_LOOKAHEAD: Final = 4
+_YEARS: Final = re.compile(r"\d\ds\b")
+
+_Role = Literal["open", "close", "none"]
+
+
+class Quoted(NamedTuple):
+    """A text in quotation marks.
+
+    Attributes:
+        start: Offset of the opening mark.
+        end: Offset after the closing mark.
+        text: What is between them.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass
+class _Mark:
+    """A mark, or what may be one.
+
+    Attributes:
+        family: Marks of a family may close each other.
+        shape: The mark itself, entities replaced.
+    """
+
+    start: int
+    end: int
+    family: str
+    shape: str
+
+
+def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], int]:
+    """Find the outermost quotations in a line.
+
+    Args:
+        text: The line.
+        complete: Whether the line ends with the text; otherwise a quotation may be closed later.
+
+    Returns:
+        The quotations; and where the part begins that the next piece may change.
+    """
+    found: list[Quoted] = []
+    opened = _Open()
+    undecided = len(text)
+    if not complete and (perhaps := _PERHAPS_MARK.search(text, max(0, len(text) - LONGEST_MARK - 2))):
+        undecided = perhaps.start()
+    for mark in _marks(text):
+        if not complete and (mark.end + _LOOKAHEAD > len(text) or mark.start >= undecided):
+            undecided = min(undecided, mark.start)
+            break
+        opened.forget(mark.start - LONGEST_QUOTATION)
+        match _role(text, mark, opened):
+            case "open":
+                opened.add(mark)
+            case "close":
+                opener = opened.close(mark)
+                if opener is None:
+                    continue
+                while found and found[-1].start >= opener.start:
+                    found.pop()
+                found.append(Quoted(opener.start, mark.end, text[opener.end : mark.start]))
+    if complete:
+        return found, len(text)
+    opened.forget(len(text) - LONGEST_QUOTATION)
+    undecided = min(undecided, opened.first(undecided))
+    return [quoted for quoted in found if quoted.end <= undecided], undecided
+
+
+class _Open:
+    """The marks that are open, in their order. Each step takes constant time, on average."""
+
+    def __init__(self) -> None:
+        self._marks: list[_Mark] = []
+        self._places: dict[str, list[int]] = defaultdict(list)
+        self._begin = 0
+
+    def add(self, mark: _Mark) -> None:
+        for key in (mark.family, mark.shape):
+            self._places[key].append(len(self._marks))
+        self._marks.append(mark)
+
+    def forget(self, before: int) -> None:
+        """Drop the marks that began too long ago to be closed."""
+        while self._begin < len(self._marks) and self._marks[self._begin].end < before:
+            self._begin += 1
+
+    def first(self, default: int) -> int:
+        """Return where the first open mark begins."""
+        return self._marks[self._begin].start if self._begin < len(self._marks) else default
+
+    def last(self, key: str) -> _Mark | None:
+        """Return the last open mark of a family or shape."""
+        places = self._places[key]
+        return self._marks[places[-1]] if places and places[-1] >= self._begin else None
+
+    def close(self, mark: _Mark) -> _Mark | None:
+        """Close the last mark that fits, and drop those after it; None if no mark fits."""
+        partners = _PARTNERS.get(mark.shape, mark.shape) if mark.family in ("double", "single") else mark.family
+        usual = self.last(partners[0]) if mark.family in ("double", "single") else None
+        opener = usual or self.last(mark.family)
+        if opener is None:
+            return None
+        while self._marks[-1] is not opener:
+            self._drop()
+        if mark.family not in ("double", "single") or opener.shape in partners:
+            self._drop()
+        return opener
+
+    def _drop(self) -> None:
+        mark = self._marks.pop()
+        for key in (mark.family, mark.shape):
+            self._places[key].pop()
+        self._begin = min(self._begin, len(self._marks))
+
+
+def _marks(text: str) -> Iterator[_Mark]:
+    for found in _MARK.finditer(text):
+        shape = html.unescape(found[0].removeprefix("\\"))
+        lower = shape.lower()
+        if lower.startswith("<"):
+            name = lower.strip("</>").split()[0]
+            yield _Mark(found.start(), found.end(), name, lower[:2])
+        else:
+            yield _Mark(found.start(), found.end(), _FAMILIES[shape], shape)
+
+
+def _role(text: str, mark: _Mark, opened: _Open) -> _Role:
+    if mark.shape in ("</", "''") or mark.shape in _PAIRS.values() or mark.shape in _ALWAYS_CLOSE:
+        return "close"
+    if mark.shape.startswith("<") or mark.shape == "``" or mark.shape in _PAIRS:
+        return "open"
+    before, after = text[mark.start - 1 : mark.start] or " ", text[mark.end : mark.end + 1] or " "
+    match mark.family:
+        case "«»" | "‹›":
+            return _role_of_guillemet(mark, before, after, opened)
+        case "single":
+            return _role_of_single(text, mark, before, after, opened)
+    return _role_of_double(mark, before, after, opened)
+
+
+def _role_of_guillemet(mark: _Mark, before: str, after: str, opened: _Open) -> _Role:
+    """Return the role of a mark of which either form opens, depending on the language."""
+    opener = opened.last(mark.family)
+    if opener is None:
+        return "open"
+    is_nested = opener.shape == mark.shape and (before.isspace() or after.isalnum())
+    return "open" if is_nested else "close"
+
+
+def _role_of_single(text: str, mark: _Mark, before: str, after: str, opened: _Open) -> _Role:
+    """Return the role of a single mark, which may be an apostrophe."""
+    spaced = before.isspace() and after.isspace()
+    if mark.shape == "‘" and not (opened.last("‚") and not after.isalnum()):
+        return "open"
+    if opened.last(mark.family) and _may_close(before, after):
+        return "close"
+    is_apostrophe = mark.shape == "’" or _is_word(before) or (mark.shape == "'" and _YEARS.match(text, mark.end))
+    return "none" if is_apostrophe or (after.isspace() and not spaced) else "open"
+
+
+def _role_of_double(mark: _Mark, before: str, after: str, opened: _Open) -> _Role:
+    opener = opened.last(mark.family)
+    is_open = opener is not None
+    if mark.shape in _ALWAYS_OPEN or (opener is not None and opener.end == mark.start and after.isspace()):
+        return "open"
+    if mark.shape == "“":
+        return "close" if is_open and not (after.isalnum() or before.isspace()) else "open"
+    if is_open and _may_close(before, after):
+        return "close"
+    if _is_word(before) or (mark.shape == "”" and not after.isalnum()):
+        return "none"
+    if is_open:
+        return "open" if _is_word(after) else "none"
+    is_stray = after.isspace() and not (before.isspace() or before in _BEFORE_OPENING)
+    return "none" if is_stray else "open"
+
+
+def _may_close(before: str, after: str) -> bool:
+    return not _is_word(after) and not (before.isspace() and (after.isalnum() or after in _BEFORE_OPENING))
+
+
+def _is_word(character: str) -> bool:
+    """Whether a character is a letter or digit of a script that separates words by spaces."""
+    return (character.isalnum() or character == "_") and not is_dense(character)

@@ -1,0 +1,234 @@
+"""Divide a passage into parts that can be quoted: sentences, list items, table rows and blocks of code."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+from ragstack_common.answers.sentences import ABBREVIATION, LONGEST_ABBREVIATION
+
+LONGEST_LIST: Final = 700
+"""Characters of a list that is quoted whole, together with the line that introduces it."""
+
+EARLY_END: Final = 0.6
+"""A line shorter than this share of its paragraph's longest line was not broken for lack of space."""
+
+LONGEST_TITLE: Final = 80
+"""Characters of a line that counts as a heading in a text without Markdown."""
+
+TITLE_LEVEL: Final = 7
+"""Level of such a heading: below the six of Markdown."""
+
+_LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
+_BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
+_FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
+_MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
+_RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
+_SENTENCE_END: Final = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]*_]*+(?=\s+["'“‘(\[*_]*[A-Z0-9À-ÖØ-Þ])|[。！？]""")  # noqa: RUF001
+
+# Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
+_MARKDOWN: Final = (
+    MarkdownIt("commonmark").enable("table").disable(["code", "blockquote", "html_block", "reference", "inline"])
+)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A part of a passage, word for word.
+
+    Attributes:
+        start: Offset of its first character in the passage.
+        end: Offset after its last character.
+        text: Line breaks within a sentence are replaced by spaces.
+        context: The headings above it and the line that introduces it.
+        block: Whether it needs lines of its own.
+        head: The header of its table, without which it can't be read.
+    """
+
+    start: int
+    end: int
+    text: str
+    context: str = ""
+    block: bool = False
+    head: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The text below its head."""
+        return f"{self.head}\n{self.text}" if self.head else self.text
+
+
+@dataclass(frozen=True)
+class _Line:
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def quotes(passage: str) -> list[Quote]:
+    """Divide a passage; headings become the context of what is below them."""
+    lines = _lines(passage)
+    return _csv_rows(lines) or list(_Reader(passage, lines).quotes())
+
+
+def _lines(passage: str) -> list[_Line]:
+    lines, start = [], 0
+    for line_break in _LINE_BREAK.finditer(passage):
+        lines.append(_Line(start, passage[start : line_break.start()]))
+        start = line_break.end()
+    return [*lines, _Line(start, passage[start:])]
+
+
+def _csv_rows(lines: list[_Line]) -> list[Quote]:
+    filled = [line for line in lines if line.text.strip()]
+    if len(filled) < 2 or "," not in filled[0].text:  # noqa: PLR2004 - a header and a row
+        return []
+    widths = {len(row) for row in csv.reader(line.text for line in filled)}
+    if len(widths) != 1 or widths <= {1, 2}:
+        return []
+    head, *rest = filled
+    if any(character.isdigit() for character in head.text):
+        return [Quote(line.start, line.end, line.text, block=True) for line in filled]
+    return [Quote(line.start, line.end, line.text, block=True, head=head.text) for line in rest]
+
+
+class _Reader:
+    """Walks through the blocks of a Markdown or plain text."""
+
+    def __init__(self, passage: str, lines: list[_Line]) -> None:
+        self._lines = lines
+        # Converted PDF and Office files have bullets that Markdown doesn't know.
+        text = _BULLET.sub(r"\1-", passage)
+        self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_without_end_of_code(text))).children
+        self._headings: list[tuple[int, str]] = []
+
+    def quotes(self) -> Iterator[Quote]:
+        introduction: list[_Line] = []
+        for position, block in enumerate(self._blocks):
+            lines = self._lines_of(block)
+            match block.type:
+                case "heading":
+                    self._enter(int(block.tag[1]), block.children[0].content if block.children else "")
+                case "bullet_list" | "ordered_list":
+                    yield from self._list(block, introduction)
+                case "paragraph" if lines:
+                    yield from self._paragraph(lines, is_last=position + 1 == len(self._blocks))
+                case "table" | "fence":
+                    yield from self._leaf(block)
+            is_introduction = block.type == "paragraph" and lines and lines[-1].text.rstrip().endswith(":")
+            introduction = _groups(lines)[-1] if is_introduction else []
+
+    def _lines_of(self, block: SyntaxTreeNode) -> list[_Line]:
+        first, end = block.map or (0, 0)
+        return [line for line in self._lines[first:end] if line.text.strip()]
+
+    @property
+    def _context(self) -> str:
+        return " / ".join(title for _, title in self._headings)
+
+    def _enter(self, level: int, title: str) -> None:
+        self._headings = [heading for heading in self._headings if heading[0] < level] + [(level, title)]
+
+    def _leaf(self, block: SyntaxTreeNode) -> Iterator[Quote]:
+        """Yield a block of code whole, and a table row by row."""
+        lines = self._lines_of(block)
+        if block.type == "fence":
+            yield Quote(
+                lines[0].start, lines[-1].end, "\n".join(line.text for line in lines), self._context, block=True
+            )
+        else:
+            yield from self._rows(lines, headed=True)
+
+    def _rows(self, lines: list[_Line], *, headed: bool) -> Iterator[Quote]:
+        head, rows = (lines[:2], lines[2:]) if headed and len(lines) > 2 else ([], lines)  # noqa: PLR2004
+        above = "\n".join(line.text.strip() for line in head)
+        for row in rows:
+            if not _RULE_OF_TABLE.match(row.text):
+                yield Quote(row.start, row.end, row.text.strip(), self._context, block=True, head=above)
+
+    def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
+        """Yield a short list whole with its introduction, then every item."""
+        said, listed = _joined(introduction), self._lines_of(block)
+        if introduction and listed and listed[-1].end - introduction[0].start <= LONGEST_LIST:
+            whole = "\n".join([said, *(line.text for line in listed)])
+            yield Quote(introduction[0].start, listed[-1].end, whole, self._context, block=True)
+        context = " / ".join(filter(None, (self._context, said)))
+        for item in block.walk():
+            lines = self._lines_of(item)
+            if item.type in ("table", "fence"):
+                yield from self._leaf(item)
+            elif item.type in ("paragraph", "heading") and lines:
+                marker = _MARKER.match(lines[0].text)
+                skipped = marker.end() if marker else 0
+                text = " ".join(filter(None, [lines[0].text[skipped:].rstrip(), _joined(lines[1:])]))
+                if text:
+                    yield Quote(lines[0].start + skipped, lines[-1].end, text, context, block=True)
+
+    def _paragraph(self, lines: list[_Line], *, is_last: bool) -> Iterator[Quote]:
+        if lines[0].text.lstrip().startswith("|"):  # a table without the header, which is in another chunk
+            yield from self._rows(lines, headed=False)
+            return
+        for group in _groups(lines):
+            if _is_title(group) and not (is_last and group[-1] is lines[-1]):
+                self._enter(TITLE_LEVEL, group[0].text.strip())
+            else:
+                yield from self._sentences(group)
+
+    def _sentences(self, lines: list[_Line]) -> Iterator[Quote]:
+        text, offset = "\n".join(line.text for line in lines), lines[0].start
+        for start, end in _sentence_spans(text):
+            said = " ".join(text[start:end].split())
+            if said and not said.endswith(":"):
+                yield Quote(offset + start, offset + end, said, self._context)
+
+
+def _without_end_of_code(text: str) -> str:
+    """Blank the end of a block of code that begins in another chunk: Markdown would take it for the beginning of one.
+
+    Only the first line of a block can name a language.
+    """
+    fences = list(_FENCE.finditer(text))
+    if next((index for index, fence in enumerate(fences) if fence[2]), len(fences)) % 2:
+        return text[: fences[0].start(1)] + " " * len(fences[0][1]) + text[fences[0].end(1) :]
+    return text
+
+
+def _joined(lines: Sequence[_Line]) -> str:
+    return " ".join(line.text.strip() for line in lines)
+
+
+def _groups(lines: list[_Line]) -> list[list[_Line]]:
+    """Separate the lines that end early and are followed by a capital letter: they don't form a paragraph."""
+    longest = max(len(line.text) for line in lines)
+    groups = [[lines[0]]]
+    for before, line in pairwise(lines):
+        stripped = line.text.lstrip()
+        ends = before.text.rstrip()[-1] not in ",;-" and len(before.text) < longest * EARLY_END
+        if ends and stripped[:1].isupper():
+            groups.append([line])
+        else:
+            groups[-1].append(line)
+    return groups
+
+
+def _is_title(lines: list[_Line]) -> bool:
+    text = lines[0].text.strip()
+    return len(lines) == 1 and len(text) <= LONGEST_TITLE and text[-1].isalnum() and not text[0].islower()
+
+
+def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if not ABBREVIATION.search(text, max(start, match.end() - LONGEST_ABBREVIATION), match.end()):
+            yield start, match.end()
+            start = match.end()
+    if text[start:].strip():
+        yield start, len(text)

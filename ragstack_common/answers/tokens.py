@@ -1,0 +1,303 @@
+"""Find a run of words in a text: the same words and numbers in the same order, and nothing that changes them left out.
+
+A token is a word, a number with its separators, a punctuation mark or a symbol; in scripts without spaces, a character.
+"""
+
+# ruff: noqa: RUF001, SIM905 - look-alikes of quotation marks and dashes are the subject; words of many languages
+
+import csv
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, Self
+
+from ragstack_common.answers import characters, negations
+from ragstack_common.answers.characters import DENSE, DIGIT, IGNORED, SYMBOL, folded
+from ragstack_common.answers.visible import Visible
+
+WORD: Final = "W"
+NUMBER: Final = "D"
+
+MOST_OCCURRENCES: Final = 50
+"""Places that are tried for a run, so that no source makes the search slow."""
+
+LEAST_CLAUSE_WORDS: Final = 4
+LEAST_CLAUSE_CHARACTERS: Final = 8
+"""Of a script without spaces. A shorter clause next to an omission could be any selection of words."""
+
+LEAST_COLUMNS: Final = 3
+"""Of a table with commas; lines with fewer are ordinary text."""
+
+_SPACED: Final = " "
+_GLUED: Final = "\x1f"
+
+_TOKEN: Final = re.compile(
+    r"(?P<D>(?=[D.,]*N)[DN](?:[DN]|[.,](?=D))+)"
+    r"|(?P<W>[ULMDS]+(?:(?:[-/&@](?=[ULMDS])|(?<=[ULM])'(?=[ULM]{1,2}(?![ULMD]))|(?<=D)'(?=DDD)|(?<=D)[.,:](?=D)"
+    r"|(?<=[ULMD])\.(?=[LD]))[ULMDS]+)*+(?:(?<=[ULM])'(?=[ULM]{3}))?)"
+    r"|(?P<C>[CN]M*)|(?P<E>\.{3,}|E)|(?P<X>-(?=[DS])|X)|(?P<P>[-.,:/&@P])|(?P<Q>[\"'])|(?P<B>B)"
+)
+_SPACE: Final = re.compile(r"[ \n]*")
+_NUMERIC: Final = re.compile("[DS]")
+_UNIT_MARKS: Final = frozenset("\"'”’")
+"""After a number: inches and feet, unless they close a quotation."""
+
+_ENDS_OF_CLAUSE: Final = frozenset(".!?…;:,()|—。、！？।॥؟،؛¿¡·•" + "-")
+_BLANK_LINE: Final = re.compile(r"\n\s*\n")
+_LINE_MARKS: Final = frozenset("-*+•#>|")
+_GROUP: Final = re.compile(r"\d{1,3}")
+_NEXT_GROUP: Final = re.compile(r"\d{3}(?!\d)|\d+/\d|[^\w\s]|[²³¹⁰-₉½-¾⅐-⅞]")
+_BOUND: Final = frozenset("%‰°$€£¥₹₽₩±~<>≤≥≈=−+′″^×÷")
+_SIGNS: Final = frozenset("minus negative plus moins menos meno минус мінус ऋण ناقص سالب 영하 마이너스".split())
+_DENSE_SIGNS: Final = re.compile(r"(?:负|負|零下|マイナス|氷点下|ลบ)\Z")
+_SCALES: Final = frozenset(
+    (
+        "hundred hundreds thousand thousands million millions billion billions trillion trillions dozen percent per"
+        " Hundert Tausend Million Millionen Milliarde Milliarden Mio Mrd Prozent mille millier milliers milliard"
+        " milliards pour mil millón millones por milioni miliardi тысяч тысячи тысяча миллион миллиона миллионов"
+        " миллиард миллиарда миллиардов млн млрд тыс процент процента процентов हज़ार लाख करोड़ अरब मिलियन प्रतिशत फीसदी"
+        " ألف آلاف مليون ملايين مليار مليارات بالمئة بالمائة 만 억 퍼센트 k K m M bn"
+    ).split()
+)
+"""Words after a number without which it is another number."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a text.
+
+    Attributes:
+        source: The text with the offsets of its characters in the original.
+        kinds: The kind of each token.
+        texts: The tokens as they are compared.
+        starts: Where each begins in the original.
+        ends: Where each ends there.
+        gaps: Whether white space that counts precedes it. Next to characters of scripts without spaces, none does.
+        spaces: The white space before it.
+    """
+
+    source: Visible
+    kinds: str
+    texts: Sequence[str]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    gaps: Sequence[bool]
+    spaces: Sequence[str]
+
+    @classmethod
+    def of(cls, source: Visible) -> Self:
+        """Divide a text."""
+        text, starts, ends = source.text, source.starts, source.ends
+        classes = characters.classes(text)
+        if IGNORED in classes:
+            kept = [place for place, one in enumerate(classes) if one != IGNORED]
+            text, classes = ("".join(each[place] for place in kept) for each in (text, classes))
+            starts, ends = ([each[place] for place in kept] for each in (starts, ends))
+        kinds, texts, spans, gaps, spaces = "", [], [], [], []
+        for start, end, kind, space in _divided(text, classes):
+            dense = kind in "Cc"
+            texts.append("…" if kind == "E" else folded(text[start:end]))
+            spans.append((start, end))
+            gaps.append(bool(space) and not dense and kinds[-1:] not in ("C", "c"))
+            spaces.append(space)
+            kinds += kind
+        begins, stops = [starts[start] for start, _ in spans], [ends[end - 1] for _, end in spans]
+        return cls(source, kinds, texts, begins, stops, gaps, spaces)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The different tokens."""
+        return frozenset(self.texts)
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        """Where each token begins in the joined text."""
+        return [0, *accumulate(len(text) + 1 for text in self.texts)]
+
+    def joined(self, begin: int = 0, end: int | None = None) -> str:
+        """Return tokens with a mark between two of them that tells whether there is white space."""
+        pairs = zip(self.gaps[begin:end], self.texts[begin:end], strict=True)
+        return "".join((_SPACED if gap else _GLUED) + text for gap, text in pairs)[1:]
+
+    @cached_property
+    def _joined(self) -> str:
+        return self.joined() + _GLUED
+
+    def runs(self, wanted: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield where joined tokens occur from a token on, up to some number of places."""
+        at = self._offsets[start] - 1
+        for _ in range(MOST_OCCURRENCES):
+            at = self._joined.find(wanted, at + 1)
+            if at < 0:
+                return
+            begin = bisect_left(self._offsets, at)
+            end = bisect_left(self._offsets, at + len(wanted) + 1)
+            if self._offsets[begin] == at and self._offsets[end] == at + len(wanted) + 1:
+                yield begin, end
+
+    def is_quotable(self, begin: int, end: int) -> bool:
+        """Whether a run says what its text says: no part of a number, and no negation of a clause, is left out."""
+        return self._may_begin(begin) and self._may_end(end) and not self._negates_outside(begin, end)
+
+    def _may_begin(self, begin: int) -> bool:
+        if not begin:
+            return True
+        before, kind, text = self.kinds[begin - 1], self.kinds[begin], self.texts[begin - 1]
+        is_number = kind in "Dc"
+        if not self.spaces[begin]:
+            if SYMBOL in (before, kind):
+                return False
+            if before in "WD" and kind in "WD":
+                return text.endswith("'")
+            return not (before in "Cc" and is_number and _DENSE_SIGNS.search("".join(self.texts[:begin][-4:])))
+        if kind == SYMBOL:
+            return before not in "Dc"
+        if not is_number:
+            return True
+        return not (text.casefold() in _SIGNS or (before == SYMBOL and text in _BOUND) or self._is_grouped(begin))
+
+    def _may_end(self, end: int) -> bool:
+        if end == len(self.kinds):
+            return True
+        last, kind, text = self.kinds[end - 1], self.kinds[end], self.texts[end]
+        if last in "Dc" and kind in "Cc":
+            return False
+        if not self.spaces[end]:
+            return kind != SYMBOL and not (last in "WDX" and kind in "WD") and not (last == SYMBOL and kind in "Cc")
+        is_unit = text in _SCALES or (kind == SYMBOL and text in _BOUND)
+        return last not in "Dc" or not (is_unit or (kind in "Dc" and self._is_grouped(end)))
+
+    def _is_grouped(self, place: int) -> bool:
+        """Whether two numbers can be one with a space in it: 1 500, or 1 1/2."""
+        return (
+            self.kinds[place - 1] == NUMBER
+            and len(self.spaces[place]) == 1
+            and _GROUP.fullmatch(self.texts[place - 1]) is not None
+            and _NEXT_GROUP.match(self.texts[place]) is not None
+        )
+
+    def _negates_outside(self, begin: int, end: int) -> bool:
+        """Whether the rest of the first or last clause of a run negates."""
+        first, last = self._clauses[begin][0], self._clauses[end - 1][1]
+        return self.negates(first, begin) or self.negates(end, last)
+
+    def negates(self, begin: int, end: int) -> bool:
+        """Whether some tokens negate."""
+        return end > begin and self._negations_before[end] > self._negations_before[begin]
+
+    @cached_property
+    def _negations_before(self) -> list[int]:
+        """How many tokens up to each one negate."""
+        found = [
+            kind == WORD and negations.is_negation(text) for kind, text in zip(self.kinds, self.texts, strict=True)
+        ]
+        for start, end in negations.dense_negations(self.source.text) if DENSE in self.kinds else ():
+            first = bisect_left(self.starts, self.source.starts[start])
+            for place in range(first, min(len(found), first + end - start)):
+                found[place] = True
+        return [0, *accumulate(found)]
+
+    @cached_property
+    def _clauses(self) -> list[tuple[int, int]]:
+        """The first token of the clause of each token, and the one after its last. A mark between two is in none."""
+        found: list[tuple[int, int]] = []
+        first = 0
+        for place in range(len(self.kinds) + 1):
+            is_end = place == len(self.kinds)
+            is_mark = not is_end and self._is_mark(place)
+            if is_end or is_mark or self._begins_block(place):
+                found += [(first, place)] * (place - first)
+                first = place
+            if is_mark:
+                found.append((place, place + 1))
+                first = place + 1
+        return found
+
+    def _begins_block(self, place: int) -> bool:
+        space, text = self.spaces[place], self.texts[place]
+        if "\n" not in space:
+            return False
+        if self._is_csv:
+            return True
+        is_numbered = text.isdecimal() and self.texts[place + 1 : place + 2] in (["."], [")"])
+        return text in _LINE_MARKS or is_numbered or _BLANK_LINE.search(space) is not None
+
+    @cached_property
+    def _is_csv(self) -> bool:
+        """Whether the text is a table with commas."""
+        lines = [line for line in self.source.text.splitlines() if line.strip()]
+        if len(lines) < 2 or lines[0].count(",") < LEAST_COLUMNS - 1:  # noqa: PLR2004 - a header and a row
+            return False
+        try:
+            columns = {len(row) for row in csv.reader(lines)}
+        except csv.Error:
+            return False
+        return len(columns) == 1 and columns.pop() >= LEAST_COLUMNS
+
+    def _is_mark(self, place: int) -> bool:
+        """Whether a token ends a clause."""
+        text = self.texts[place]
+        if self.kinds[place] not in "PE" or text not in _ENDS_OF_CLAUSE:
+            return False
+        after = self.spaces[place + 1] if place + 1 < len(self.spaces) else ""
+        return text != "-" or bool(self.spaces[place]) == bool(after)
+
+    def are_clauses(self, begin: int, end: int) -> bool:
+        """Whether a run consists of whole clauses, and is too long to be a selection of words."""
+        words = sum(kind in "WDc" for kind in self.kinds[begin:end])
+        long = words >= LEAST_CLAUSE_WORDS or self.kinds.count(DENSE, begin, end) >= LEAST_CLAUSE_CHARACTERS
+        return long and self._clauses[begin][0] == begin and self._clauses[end - 1][1] == end
+
+    def are_rows(self, original: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        """Whether two runs are whole rows of one table, whose other rows may be left out."""
+        first, last = (_whole_line(original, self.starts[begin], self.ends[end - 1]) for begin, end in (one, other))
+        if first is None or last is None:
+            return False
+        rows = original[first[0] : last[1]].splitlines()
+        separators = {row.count("|") for row in rows}
+        return (len(separators) == 1 and separators != {0}) or self._is_csv
+
+
+def _divided(text: str, classes: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield where each token begins and ends, its kind, and the white space before it. Quotation marks are none."""
+    space, opened, at = "", 0, 0
+    while at < len(text):
+        blank = _SPACE.match(classes, at)
+        assert blank is not None
+        space += text[at : blank.end()]
+        token = _TOKEN.match(classes, blank.end())
+        if token is None:
+            at = blank.end() + 1
+            continue
+        start, at = token.span()
+        kind, before, after = str(token.lastgroup), classes[start - 1 : start], classes[at : at + 1]
+        if kind == "Q":
+            opens = before in ("", " ", "\n", "P") and after not in ("", " ", "\n")
+            if opens or opened or before != DIGIT or text[start] not in _UNIT_MARKS:
+                opened += 1 if opens else -bool(opened)
+                # White space inside of French quotation marks belongs to them.
+                space = "" if after and after in "P.,:" else space
+                continue
+        yield start, at, _kind(kind, token[0]), space
+        space = ""
+
+
+def _kind(group: str, classes: str) -> str:
+    """Return the kind of a token; "c" is a number of a script without spaces."""
+    if group in "QB":
+        return SYMBOL
+    if group == "D":
+        return "c"
+    return NUMBER if group == WORD and _NUMERIC.search(classes) else group
+
+
+def _whole_line(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the line of a run if it has nothing else but the marks of a table."""
+    begin = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", end)
+    stop = len(text) if stop < 0 else stop
+    outside = text[begin:start] + text[end:stop]
+    return None if outside.strip(' \t\r|"') else (begin, stop)

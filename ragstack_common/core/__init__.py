@@ -1,0 +1,1 @@
+"""What every room uses: errors, clients, retries, deadlines, settings, telemetry."""

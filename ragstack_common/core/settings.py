@@ -1,0 +1,216 @@
+"""How settings are read from variables, checked and described."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
+
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from ragstack_common.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What messages and documentation say of the values of an annotated type."""
+
+    text: str
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """Read a JSON object from text; an object stays as it is.
+
+    Raises:
+        ValueError: The value is not a JSON object.
+    """
+    if isinstance(value, str):
+        if "\0" in value or "\\u0000" in value:
+            raise ValueError("it must be a JSON object without the character NUL")
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"it must be a JSON object: {error}") from error
+        except RecursionError:
+            raise ValueError("it must be a JSON object with fewer levels") from None
+    if not isinstance(value, Mapping):
+        raise ValueError("it must be a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
+    return dict(value)
+
+
+LONGEST_SHOWN: Final = 200
+"""Characters of an invalid value in a message."""
+
+COMMENT: Final = "//"
+"""Name of a member of a settings file that programs ignore."""
+
+
+TARGETS: Final = Path("targets")
+"""The folder of files of settings that have a name: a target. Source: specification 002, ``targets/<target>.txt``."""
+
+LINES_SUFFIX: Final = ".txt"
+"""Of a file of settings with lines as in an environment, ``SEARCH_K=15``; others are JSON."""
+
+
+def target_file(name: str) -> Path:
+    """Return the file of a target."""
+    return TARGETS / f"{name}{LINES_SUFFIX}"
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """Read a file of settings by the names of context values, which are those of variables in lower case.
+
+    A file NAME.txt has a line ``SEARCH_K=15`` for each; blank lines and lines with a # are comments. Another file is a
+    JSON object, such as ``ragstack tune --write`` makes.
+
+    Raises:
+        ValueError: The file cannot be read, or has another form.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = _of_lines(text) if file.suffix == LINES_SUFFIX else json_object(text)
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{file} is not a file of settings: {error}") from error
+    return {name: value for name, value in found.items() if name != COMMENT}
+
+
+def _of_lines(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if "\0" in line:
+            raise ValueError(f"line {number} has the character NUL, which no value can have")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not (name and equals):
+            raise ValueError(f"line {number} is not NAME=VALUE, such as SEARCH_K=15")
+        if name.lower() in found:
+            raise ValueError(f"line {number} sets {name} again")
+        found[name.lower()] = value
+    return found
+
+
+def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None:
+    """Change some values in a file of settings, or make a new one; the others stay.
+
+    Args:
+        file: The file.
+        changes: By name; None removes a value.
+        comment: Where the values come from.
+
+    Raises:
+        ValueError: The file exists, and is not a file of settings.
+    """
+    values = {**(read_settings(file) if file.exists() else {}), **changes}
+    kept = {name: value for name, value in values.items() if value is not None}
+    if file.suffix == LINES_SUFFIX:
+        lines = [f"# {comment}", *(f"{name.upper()}={as_text(value)}" for name, value in kept.items())]
+        text = "\n".join(lines)
+    else:
+        text = json.dumps({COMMENT: comment, **kept}, indent=2)
+    file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def as_text(value: Any) -> str:
+    """Write a value as the command line would give it."""
+    return json.dumps(value) if isinstance(value, Mapping | bool) else str(value).strip()
+
+
+class Settings(BaseModel):
+    """Settings that are read by name. The variable of a field is its name in capitals, or its validation alias."""
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=str.upper),
+        allow_inf_nan=False,
+        defer_build=True,  # a function builds the models that it reads, and no others
+        frozen=True,
+        hide_input_in_errors=True,
+        str_strip_whitespace=True,
+        validate_by_name=True,
+    )
+
+    @classmethod
+    def variables(cls) -> dict[str, FieldInfo]:
+        """Return the fields by the names of their variables; a field that has two names is listed twice."""
+        found = {}
+        for name, field in cls.model_fields.items():
+            alias = field.validation_alias or cls._variable(name)
+            for variable in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+                found[str(variable)] = field
+        return found
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the settings; a blank variable counts as not set.
+
+        Raises:
+            ConfigurationError: Variables are missing or invalid; the message names all of them and what is allowed.
+        """
+        given = {name: text for name in cls.variables() if (text := env.get(name, "").strip())}
+        try:
+            return cls.model_validate(given, by_name=False)
+        except ValidationError as error:
+            problems = cls._explained(error, given)
+            raise ConfigurationError("; ".join(f"{name}{problem}" for name, problem in problems.items())) from error
+
+    @classmethod
+    def problems(cls, given: Mapping[str, str]) -> dict[str, str]:
+        """Check some variables; return what is wrong with each, in words that follow its name."""
+        try:
+            cls.model_validate(given, by_name=False)
+        except ValidationError as error:
+            found = cls._explained(error, given)
+            return {name: problem for name, problem in found.items() if name in given or not name}
+        return {}
+
+    @classmethod
+    def _variable(cls, field_name: str) -> str:
+        return field_name.upper()
+
+    @classmethod
+    def _explained(cls, error: ValidationError, given: Mapping[str, str]) -> dict[str, str]:
+        problems: dict[str, str] = {}
+        for each in error.errors(include_url=False):
+            reason = str(each["ctx"]["error"]) if each["type"] == "value_error" else None
+            name = str(each["loc"][0]) if each["loc"] else ""
+            if not name:
+                problems[name] = reason or each["msg"]
+            elif each["type"] == "missing":
+                problems[name] = " is not set"
+            else:
+                field = cls.variables()[name]
+                # Callers of the API can read this message.
+                value = f"={given[name]:.{LONGEST_SHOWN}}" if field.repr else ""
+                problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
+        return problems
+
+
+def allowed_values(field: FieldInfo) -> str:
+    """Describe the values that a field takes, in words that follow "it must be"."""
+    return _allowed(field.annotation, field.metadata)
+
+
+def _allowed(annotation: Any, metadata: Any) -> str:
+    for each in metadata:
+        if isinstance(each, Allowed):
+            return each.text
+    if get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        return _allowed(inner, [*metadata, *more])
+    if get_origin(annotation) is Literal:
+        return " or ".join(get_args(annotation))
+    if optional := [each for each in get_args(annotation) if each is not NoneType]:
+        return _allowed(optional[0], metadata)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(annotation)
+    if annotation is bool:
+        return "true or false"
+    if annotation in (int, float):
+        low, high = (next((getattr(m, kind) for m in metadata if hasattr(m, kind)), None) for kind in ("ge", "le"))
+        return f"a {'whole ' if annotation is int else ''}number from {low:,} to {high:,}"
+    return "text"

@@ -1,0 +1,23 @@
+"""One interface to every system that answers queries with chunks.
+
+Engines are stores (``bedrock``, ``chroma``, ``milvus``, ``s3_vectors``); wrappers are backends around backends
+(``cached``, ``reranked``, ``balanced``, ``federated``, ``multislice``, ``metered``) and compose in any order. Each is
+imported when :func:`create_retrieval_backend` is asked for it.
+"""
+
+from ragstack_common.search.base import RetrievalBackend, Wrapper
+from ragstack_common.search.factory import create_retrieval_backend, known_backends, register_backend
+from ragstack_common.search.models import CorpusCount, Ranking, RetrievedChunk, SearchOutcome, SearchRequest
+
+__all__ = [
+    "CorpusCount",
+    "Ranking",
+    "RetrievalBackend",
+    "RetrievedChunk",
+    "SearchOutcome",
+    "SearchRequest",
+    "Wrapper",
+    "create_retrieval_backend",
+    "known_backends",
+    "register_backend",
+]

@@ -1,0 +1,328 @@
+"""The interface of every engine and every wrapper around one."""
+
+import asyncio
+import math
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, Self
+
+from ragstack_common.config import ALL_CORPORA
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.filters import Filter, all_of, to_mongo
+from ragstack_common.search.document_search import DocumentSearch
+from ragstack_common.search.merge import Identity, identity_of
+from ragstack_common.search.models import (
+    DEFAULT_TOP_K,
+    MAX_TOP_K,
+    FilterSource,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_top_k,
+    parsed,
+)
+from ragstack_common.search.tracing import Attributes, traced_search
+
+PAGE_SIZE: Final = 50
+QUERIES_AT_ONCE: Final = 8
+HEALTH_QUERY: Final = "health"
+
+
+class RetrievalBackend(ABC):
+    """Answers queries with chunks.
+
+    A subclass needs :meth:`retrieve`; everything else has a default that uses it. Engines of this package derive from
+    :class:`~ragstack_common.search.engine.Engine`, wrappers from :class:`Wrapper`.
+
+    Attributes:
+        name: Name in reports and spans.
+        max_top_k: Maximum number of chunks of one search.
+    """
+
+    name: str = "backend"
+    max_top_k: int = MAX_TOP_K
+
+    @abstractmethod
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[RetrievedChunk]:
+        """Return the chunks that answer a query best, best first.
+
+        Args:
+            query: 1 to 20,000 characters.
+            top_k: Maximum number of chunks, 1 or more.
+            min_score: Drops chunks with a lower score, 0 to 1.
+            filters: What a chunk must match, in Mongo style or Bedrock's form.
+
+        Raises:
+            InvalidRequestError: The query or a filter cannot be used; the subclass says which.
+            RetrievalError: The search failed.
+        """
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search, and report how it went. Errors are those of :meth:`retrieve`."""
+        check_for_engine(self.name, request)
+
+        async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+            filters = None if restriction is None else to_mongo(restriction)
+            return await self.retrieve(request.query, count, request.min_score, filters)
+
+        search = DocumentSearch(self.name, request, self.max_top_k, ask)
+        return await traced_search(self.name, self.span_attributes, request, lambda _: search.outcome())
+
+    async def retrieve_batch(
+        self,
+        queries: Sequence[str],
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[list[RetrievedChunk]]:
+        """Answer several queries, some of them in parallel; the answers are in the order of the queries.
+
+        Raises:
+            The error of the first query that failed.
+        """
+        slots = asyncio.Semaphore(QUERIES_AT_ONCE)
+
+        async def one(query: str) -> list[RetrievedChunk]:
+            async with slots:
+                return await self.retrieve(query, top_k, min_score, filters)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(query)) for query in queries]
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        return [task.result() for task in tasks]
+
+    async def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Yield a large result set chunk by chunk, best first, each once.
+
+        This default asks for larger and larger result sets; an engine with pages or cursors overrides it.
+
+        Args:
+            query: As in :meth:`retrieve`.
+            limit: Maximum number of chunks; None yields as many as the engine can return.
+            min_score: As in :meth:`retrieve`.
+            filters: As in :meth:`retrieve`.
+            page_size: Chunks that the first search asks for, 1 or more; some backends ask for more.
+
+        Raises:
+            InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
+        """
+        check_top_k(page_size, math.inf, "page_size")
+        if limit is not None:
+            check_top_k(limit, math.inf, "limit")
+        last = min(self.max_top_k, limit or self.max_top_k)
+        seen: set[Identity] = set()
+        wanted = min(self._first_page(page_size), last)
+        while True:
+            chunks = await self.retrieve(query, wanted, min_score, filters)
+            # By identity, not by place: a larger search may rank differently, or the documents may have changed.
+            for chunk in chunks:
+                if identity_of(chunk) not in seen and len(seen) < last:
+                    seen.add(identity_of(chunk))
+                    yield chunk
+            if len(chunks) < wanted or len(seen) >= last or wanted >= last:
+                return
+            wanted = min(last, wanted * 2)
+
+    async def health_check(self) -> bool:
+        """Return whether a search would be answered. It never raises."""
+        try:
+            await self.retrieve(HEALTH_QUERY, top_k=1)
+        except Exception:  # noqa: BLE001 - any error means no
+            return False
+        return True
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk with this identifier, with a score of 1, or None.
+
+        Raises:
+            InvalidRequestError: The backend cannot look up chunks.
+        """
+        raise InvalidRequestError(f"The backend {self.name} cannot look up the chunk {chunk_id!r}: search for it")
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index; an existing one with the same id is replaced.
+
+        Args:
+            documents: Each with ``id``, ``content``, and optionally ``source`` and ``metadata``
+                (:class:`~ragstack_common.search.indexing.IndexDocument`).
+
+        Returns:
+            The ids. Searches find all of the documents.
+
+        Raises:
+            InvalidRequestError: The backend cannot index.
+            InvalidDocumentError: A document is malformed, and nothing was indexed; the message names it.
+            IndexingError: Some documents were not indexed; the error has their ids and the reasons.
+            RetrievalError: The store failed, and nothing was indexed.
+        """
+        raise InvalidRequestError(
+            f"The backend {self.name} cannot index {len(documents)} documents: it only searches; fill its store "
+            "another way"
+        )
+
+    def around(self, wrap: Callable[["RetrievalBackend"], "RetrievalBackend"]) -> "RetrievalBackend":
+        """Return this backend inside another one; a backend with slices stays outside, around each slice."""
+        return wrap(self)
+
+    async def close(self) -> None:
+        """Release connections, files and threads; a second call does nothing."""
+        return
+
+    def span_attributes(self) -> Attributes:
+        """Return what the spans of searches show of the configuration, such as ``search_type``."""
+        return {}
+
+    def _first_page(self, page_size: int) -> int:
+        """Return how many chunks a stream asks for first.
+
+        Each later search must begin with the chunks of the one before.
+        """
+        return page_size
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class ReportingBackend(RetrievalBackend):
+    """A backend that implements :meth:`_search` on whole requests; everything else uses it.
+
+    Attributes:
+        default_top_k: Number of chunks of :meth:`retrieve` without *top_k*.
+    """
+
+    default_top_k: int = DEFAULT_TOP_K
+
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        metadata_filter: FilterSource | None = None,
+        scope_filter: FilterSource | None = None,
+        corpus_filter: str | None = None,
+        with_embeddings: bool = False,
+    ) -> list[RetrievedChunk]:
+        """Return the chunks alone. Parameters are those of :class:`SearchRequest`."""
+        request = SearchRequest(
+            query,
+            self.default_top_k if top_k is None else top_k,
+            min_score,
+            filters,
+            metadata_filter,
+            scope_filter=scope_filter,
+            corpus_filter=corpus_filter,
+            with_embeddings=with_embeddings,
+        )
+        return (await self.search(request)).chunks
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search under a span of its own, and report how it went."""
+        return await traced_search(self.name, self.span_attributes, request, self._search)
+
+    @abstractmethod
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        """Search."""
+
+
+class Wrapper(ReportingBackend):
+    """A backend around another one.
+
+    Attributes:
+        backend: The wrapped backend, which is closed with this one.
+    """
+
+    def __init__(self, backend: RetrievalBackend) -> None:
+        self.backend = backend
+        self.max_top_k = backend.max_top_k
+
+    async def health_check(self) -> bool:
+        """Return whether the wrapped backend would answer."""
+        return await self.backend.health_check()
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk from the wrapped backend."""
+        return await self.backend.get_by_id(chunk_id)
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index of the wrapped backend."""
+        return await self.backend.index(documents)
+
+    async def close(self) -> None:
+        """Close the wrapped backend."""
+        await self.backend.close()
+
+
+class PassingWrapper(Wrapper):
+    """A wrapper that leaves streams to the wrapped backend."""
+
+    async def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Stream from the wrapped backend."""
+        async for chunk in self.backend.stream(query, limit, min_score, filters, page_size=page_size):
+            yield chunk
+
+
+def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool = False) -> None:
+    """Check that a request asks nothing that only wrappers, or other engines, can do.
+
+    Raises:
+        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``, or asks for embeddings that the engine
+            does not have.
+    """
+    if request.with_embeddings and not has_embeddings:
+        raise InvalidRequestError(
+            f"The backend {name} does not return embeddings: leave out with_embeddings, or search the index with "
+            "the engine chroma, milvus or s3_vectors"
+        )
+    if request.metadata_filter is not None:
+        raise InvalidRequestError(
+            f"The backend {name} does not support metadata_filter: use filters, or wrap it in a MultiSliceBackend"
+        )
+    if request.corpus_filter not in (None, ALL_CORPORA):
+        raise InvalidRequestError(
+            f"The backend {name} does not support corpus_filter: use filters, or wrap it in a BalancedBackend"
+        )
+
+
+def narrowed(request: SearchRequest, *filters: FilterSource | None, **changes: Any) -> SearchRequest:
+    """Return the request with further filters that chunks must match, and other fields changed.
+
+    Args:
+        request: The request; its own filters still apply.
+        filters: Further filters; None restricts nothing.
+        changes: Fields of the request with their new values.
+    """
+    combined = all_of(parsed(request.filters), *map(parsed, filters))
+    return replace(request, **{"filters": combined, **changes})

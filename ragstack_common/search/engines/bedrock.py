@@ -1,0 +1,482 @@
+"""A knowledge base of Amazon Bedrock."""
+
+import json
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ragstack_common import filters
+from ragstack_common.config import (
+    EMBEDDING_HEADER,
+    MAX_RESULTS,
+    OTHER_STORE,
+    SEARCH_TYPES,
+    SIGNALS_HEADER,
+    SLICE_FAILURES,
+    VECTOR_STORES,
+)
+from ragstack_common.core.clients import agent_client, retrieval_client
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.filters import Filter
+from ragstack_common.ranking_parameters import TrustParameters
+from ragstack_common.relevance import Calibration, Calibrations, calibration_of
+from ragstack_common.retrieval_errors import describe, meaning, reason_of
+from ragstack_common.search.base import PAGE_SIZE
+from ragstack_common.search.document_search import Ask
+from ragstack_common.search.engine import Engine
+from ragstack_common.search.inference import VocabularySource
+from ragstack_common.search.merge import Identity, best_first, identity_of, merge_slices, rank_key
+from ragstack_common.search.models import (
+    UNFILTERED,
+    UNNAMED_SOURCE,
+    Ranking,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_top_k,
+    parsed,
+    ranked_fields,
+)
+from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
+from ragstack_common.search.wrappers.multislice import Merge, MultiSliceBackend
+from ragstack_common.text import contextual_headers
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_agent import AgentsforBedrockClient
+    from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
+
+CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
+SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
+
+CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
+"""Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
+
+MAX_PAGED_RESULTS: Final = 1_000
+"""Chunks of one search that reads pages. AWS documents no limit of nextToken."""
+
+LOOKUP_QUERY: Final = "document"
+"""Any word will do: a lookup reads every chunk of one document, in any order."""
+
+RETRIES: Final = 2
+"""Calls after the first if a response is cut off; the same as botocore's for a lost connection."""
+
+_ID_SEPARATOR: Final = "#"
+
+
+class BedrockBackend(MultiSliceBackend):
+    """Searches a knowledge base with parallel slices, page by page for more than 100 chunks.
+
+    Bedrock cannot look up a chunk: chunk ids combine the source URI and the service's own id, and :meth:`get_by_id`
+    reads the chunks of that one document until it finds the id, with one call for each 100 of them.
+
+    Args:
+        knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
+        data_source_id: Restricts every search to one data source; None searches all of them.
+        timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
+        max_slices: Maximum number of parallel calls, 1 or more. With 1, the only call has the metadata filter.
+        enabled: False makes one call, with the metadata filter.
+        filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
+        merge: As in ``MultiSliceBackend``.
+        trust: As in ``MultiSliceBackend``.
+        search_type: HYBRID or SEMANTIC; by default the service decides.
+        vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
+            may ignore are rejected.
+        vocabulary: As in ``MultiSliceBackend``.
+        implicit_filter: An ``implicitFilterConfiguration``: a model on AWS writes a filter from the query, and every
+            call finds only what matches it.
+        relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
+            are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
+        client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
+            of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
+        metrics: Receives SliceFailures and SliceLatency.
+        agent_client: A boto3 client of bedrock-agent, for :meth:`index`; by default one is made.
+        index_timeout_seconds: How long :meth:`index` waits until documents are indexed.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+    name = "bedrock"
+
+    def __init__(
+        self,
+        knowledge_base_id: str,
+        data_source_id: str | None = None,
+        *,
+        timeout_seconds: float = 5.0,
+        max_slices: int = 3,
+        enabled: bool = True,
+        filtered_score_boost: float = 1.25,
+        merge: Merge = "trust",
+        trust: TrustParameters | None = None,
+        search_type: str | None = None,
+        vector_store: str = OTHER_STORE,
+        vocabulary: VocabularySource | None = None,
+        relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
+        implicit_filter: Mapping[str, Any] | None = None,
+        client: "AgentsforBedrockRuntimeClient | None" = None,
+        metrics: MetricSink = NO_METRICS,
+        agent_client: "AgentsforBedrockClient | None" = None,
+        index_timeout_seconds: float = 300.0,
+    ) -> None:
+        if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
+            raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
+        if search_type not in (None, *SEARCH_TYPES):
+            raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
+        if vector_store not in VECTOR_STORES:
+            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
+        self.knowledge_base_id = knowledge_base_id
+        self.data_source_id = data_source_id
+        self.search_type = search_type
+        self.vector_store = vector_store
+        self._agent_client = agent_client
+        self._index_timeout_seconds = index_timeout_seconds
+        calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
+        self._retrieve = _Retrieve(
+            knowledge_base_id,
+            data_source_id,
+            search_type,
+            timeout_seconds,
+            calibrations,
+            implicit_filter,
+            client,
+            metrics,
+        )
+        super().__init__(
+            self._retrieve,
+            filtered_score_boost,
+            timeout_seconds,
+            enabled,
+            merge,
+            max_slices,
+            vocabulary=vocabulary,
+            trust=trust,
+        )
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        check_top_k(request.top_k, self.max_top_k)
+        self._check(request)
+        return await super()._search(request)
+
+    def _check(self, request: SearchRequest) -> None:
+        """Reject filters that the vector store may ignore."""
+        for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
+            if filter_ is not None:
+                filters.check_vector_store(filter_, self.vector_store, restricts=restricts)
+
+    async def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Yield chunks page by page; each page is requested once and only when it is needed.
+
+        This is the ranking of the unfiltered slice, without boost. Without a limit it continues to the service's last
+        page, past ``max_top_k`` if there is more.
+
+        Args are those of :meth:`retrieve`, with *limit* chunks at most, in pages of 1 to 100.
+
+        Raises:
+            InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
+            RagStackError: As in :meth:`retrieve`, also between two chunks if a later page fails.
+        """
+        request = SearchRequest(query, min_score=min_score, filters=filters)
+        self._check(request)
+        check_top_k(page_size, sys.maxsize, "page_size")
+        if limit is not None:
+            check_top_k(limit, sys.maxsize, "limit")
+        left = limit
+        async with aclosing(self._ranking(request, min(page_size, MAX_RESULTS))) as ranking:
+            async for chunk in ranking:
+                if chunk.score < request.least_score:
+                    return
+                yield chunk
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk with this identifier, with a score of 1, or None.
+
+        A document of ``n`` chunks costs up to ``n / 100`` calls, one after the other. The answer is also None for a
+        chunk without a source URI, and for one beyond the chunks that the service ranks.
+
+        Raises:
+            RetrievalError: A page could not be read.
+        """
+        source = chunk_id.rpartition(_ID_SEPARATOR)[0]
+        if not source:
+            return None
+        of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
+        request = SearchRequest(LOOKUP_QUERY, filters=of_document)
+        async with aclosing(self._retrieve.pages(request, MAX_RESULTS)) as pages:
+            async for page in pages:
+                for chunk in page:
+                    if chunk.chunk_id == chunk_id:
+                        return chunk.model_copy(update={"score": 1.0, "ranking": None})
+        return None
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Ingest texts into the CUSTOM data source *data_source_id*, and wait until they are indexed.
+
+        The knowledge base splits a document into chunks, whose ``source`` is the document's id.
+        """
+        from ragstack_common.search.engines.bedrock_documents import index_documents  # noqa: PLC0415 - seldom used
+        from ragstack_common.search.indexing import documents_of  # noqa: PLC0415 - its model takes time to build
+
+        if self.data_source_id is None:
+            raise InvalidRequestError(
+                "A knowledge base takes documents through a data source: give the data_source_id of a CUSTOM one"
+            )
+        call = partial(
+            index_documents,
+            self._agent_client or agent_client(),
+            self.knowledge_base_id.rpartition("/")[2],
+            self.data_source_id,
+            documents_of(documents),
+            vector_store=self.vector_store,
+            timeout_seconds=self._index_timeout_seconds,
+        )
+        return await self._retrieve.in_thread(call)
+
+    def span_attributes(self) -> Attributes:
+        """Show the knowledge base and the search type."""
+        return self._retrieve.span_attributes()
+
+    async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
+        """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
+        held: list[RetrievedChunk] = []
+        seen: set[Identity] = set()
+        async with aclosing(self._retrieve.pages(request, page_size)) as pages:
+            async for page in pages:
+                new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
+                seen |= new.keys()
+                ordered = best_first([*held, *merge_slices({UNFILTERED: [*new.values()]})])
+                # The next page may begin with chunks that score as this one's last.
+                held = [chunk for chunk in ordered if rank_key(chunk)[0] == rank_key(ordered[-1])[0]]
+                for chunk in ordered[: len(ordered) - len(held)]:
+                    yield chunk
+        for chunk in held:
+            yield chunk
+
+
+class _Retrieve(Engine):
+    """One slice: Retrieve with a filter, read page by page."""
+
+    name = "bedrock"
+    max_top_k = MAX_PAGED_RESULTS
+    page_size = MAX_RESULTS
+
+    def __init__(
+        self,
+        knowledge_base_id: str,
+        data_source_id: str | None,
+        search_type: str | None,
+        timeout_seconds: float,
+        calibrations: Calibrations | None,
+        implicit_filter: Mapping[str, Any] | None,
+        client: "AgentsforBedrockRuntimeClient | None",
+        metrics: MetricSink,
+    ) -> None:
+        super().__init__(timeout_seconds=timeout_seconds)
+        self._knowledge_base_id = knowledge_base_id
+        self._data_source = filters.in_data_source(data_source_id)
+        self._search_type = search_type
+        self._calibrations = calibrations
+        self._given_client = client
+        self._metrics = metrics
+        self._implicit_filter = implicit_filter
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search, and measure the slice."""
+        start, failed = time.perf_counter(), True
+        try:
+            outcome = await traced_search("bedrock slice", self.span_attributes, request, self._search)
+            failed = not outcome.complete
+        except InvalidRequestError:
+            failed = False  # the caller's fault, which must not ring an alarm
+            raise
+        finally:
+            if failed:
+                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
+            self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
+        return outcome
+
+    async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
+        """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
+        query = self._request(request.query, page_size, request.restriction)
+        while True:
+            with retrieval_span("bedrock page", replace(request, top_k=page_size), self.span_attributes) as span:
+                page = self.in_thread(partial(self._page, query, request.restriction))
+                chunks, token = await self.within_deadline(page)
+                span.found(chunks)
+            yield chunks
+            if not token:
+                return
+            query = {**query, "nextToken": token}
+
+    def span_attributes(self) -> Attributes:
+        """Show the knowledge base and the search type."""
+        return {"knowledge_base_id": self._knowledge_base_id, "search_type": self._search_type or "service's default"}
+
+    def _source_keys(self) -> Sequence[str]:
+        return (SOURCE_URI_KEY,)
+
+    def _exclude(self, key: str, sources: tuple[str, ...]) -> Filter:
+        """Use one clause; the opposite of ``in`` would take one for each document, and Bedrock accepts five."""
+        return filters.Clause(filters.Operator.NOT_IN, key, sources)
+
+    def _finder(self, query: str) -> Ask:
+        """Return a search that continues after the pages it has read."""
+        read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
+
+        async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+            first = self._request(query, min(count, MAX_RESULTS), restriction)
+            chunks, request = read.get(restriction, ([], first))
+            while request is not None and len(chunks) < count:
+                page, token = await self.in_thread(partial(self._page, request, restriction))
+                chunks = chunks + page
+                request = {**request, "nextToken": token} if token else None
+            read[restriction] = chunks, request
+            return chunks
+
+        return ask
+
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        return await self._finder(query)(count, filters)
+
+    def _request(self, query: str, count: int, restriction: Filter | None) -> dict[str, Any]:
+        """Write the request of a first page.
+
+        Raises:
+            InvalidFilterError: Bedrock cannot express the filter.
+        """
+        search: dict[str, Any] = {"numberOfResults": count}
+        combined = filters.all_of(self._data_source, restriction)
+        if combined is not None:
+            search["filter"] = filters.to_bedrock(combined)
+        if self._search_type is not None:
+            search["overrideSearchType"] = self._search_type
+        if self._implicit_filter is not None:
+            search["implicitFilterConfiguration"] = dict(self._implicit_filter)
+        return {
+            "knowledgeBaseId": self._knowledge_base_id,
+            "retrievalQuery": {"text": query},
+            "retrievalConfiguration": {"vectorSearchConfiguration": search},
+        }
+
+    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> tuple[list[RetrievedChunk], str | None]:
+        """Read one page, and the token of the next one.
+
+        Raises:
+            RagStackError: The call failed; ``__cause__`` is the error of botocore.
+        """
+        try:
+            answer = self._answer(request)
+            return self._chunks_of(answer), answer.get("nextToken")
+        except Exception as error:
+            query = request["retrievalQuery"]["text"]
+            LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
+            kind, advice = meaning(error)
+            raise kind(f"Retrieve failed: {reason_of(error)}; {advice}") from error
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Call Retrieve, again if the response was cut off: botocore takes incomplete JSON for an empty object."""
+        client: Any = self._given_client or retrieval_client(self.timeout_seconds)
+        answer: dict[str, Any]
+        for _ in range(RETRIES):
+            with suppress(UnicodeDecodeError):
+                answer = client.retrieve(**request)
+                if answer.get("retrievalResults") is not None:
+                    return answer
+        answer = client.retrieve(**request)
+        return answer
+
+    def _chunks_of(self, answer: Mapping[str, Any]) -> list[RetrievedChunk]:
+        """Convert the results, with the signals that the local Bedrock sends in a header, and their relevance."""
+        hits = answer["retrievalResults"]
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
+        chunks = [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+        # The local Bedrock's default depends on the vector store.
+        sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self._search_type
+        calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
+        return chunks if calibration is None else [_with_relevance(chunk, calibration) for chunk in chunks]
+
+
+def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:
+    ranking = chunk.ranked_by
+    relevance = calibration.relevance({"score": ranking.base_score, **ranking.signals})
+    return chunk.model_copy(update={"relevance": relevance})
+
+
+def chunk_of(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
+    """Convert one of the ``retrievalResults``; a missing score counts as 0.
+
+    Args:
+        hit: The result.
+        signals: What its score is made of, if that is known.
+    """
+    score = float(hit.get("score") or 0.0)
+    content = hit.get("content") or {}
+    metadata = hit.get("metadata") or {}
+    header, text = contextual_headers.split(_text(content))
+    content_type = content.get("type") or "TEXT"
+    if content_type != "TEXT":
+        metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
+    ranked = {"score": score, "metadata": metadata}
+    if signals or not 0.0 <= score <= 1.0:
+        ranked = ranked_fields(Ranking(base_score=score, score=score, signals={**signals}), metadata)
+    return RetrievedChunk(
+        content=text,
+        source=uri_of(hit) or _own_name(text, metadata),
+        chunk_id=_chunk_id(metadata),
+        context=header,
+        content_type=content_type,
+        location=hit.get("location") or None,
+        **ranked,
+    )
+
+
+def uri_of(hit: Mapping[str, Any]) -> str | None:
+    """Return the S3 URI, URL or identifier of the document of a hit or result, or None."""
+    location = hit.get("location") or {}
+    for name, place in location.items():
+        if name.endswith("Location") and isinstance(place, dict):
+            uri = place.get("uri") or place.get("url") or place.get("id")
+            if uri:
+                return str(uri)
+    uri = (hit.get("metadata") or {}).get(SOURCE_URI_KEY)
+    return str(uri) if uri else None
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Return the text of a content, the transcription of a recording, or the summary of a film."""
+    audio, video = content.get("audio") or {}, content.get("video") or {}
+    return content.get("text") or audio.get("transcription") or video.get("summary") or ""
+
+
+def _chunk_id(metadata: Mapping[str, Any]) -> str | None:
+    """Join the source URI and the service's id, which is unique in its knowledge base but names no document."""
+    own, source = metadata.get(CHUNK_ID_KEY), metadata.get(SOURCE_URI_KEY)
+    if not own:
+        return None
+    own = str(own).replace(_ID_SEPARATOR, "%23")
+    return f"{source}{_ID_SEPARATOR}{own}" if source else own
+
+
+def _own_name(text: str, metadata: Mapping[str, Any]) -> str:
+    """Name a hit without a document, such as a row of a query, so that it counts as a document of its own."""
+    own = metadata.get(CHUNK_ID_KEY) or [text, metadata.get(CONTENT_DETAILS_KEY)]
+    return f"{UNNAMED_SOURCE}{sha256(repr(own).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -1,0 +1,151 @@
+"""A description of a built collection, in two files next to the store: JSON for programs, text for people.
+
+Searches read it, so that they embed questions as the collection was built, without settings of their own.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstack_common.config import KnowledgeSettings, with_pooling
+from ragstack_common.core.errors import ConfigurationError
+
+FOLDER: Final = "manifests"
+
+
+class Counts(BaseModel):
+    """Numbers of documents and chunks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    documents: int = 0
+    chunks: int = 0
+
+
+class Failure(BaseModel):
+    """A file that could not be built. Chunks of an earlier build of it remain."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    reason: str
+
+
+class Manifest(BaseModel):
+    """The contents of a collection, and how they were built.
+
+    Attributes:
+        embedding: Its name, which the collection records too.
+        embedding_choice: The same as ``--embedding`` takes it, with the folder or address of the model; empty in
+            manifests of earlier versions.
+        pooling: How the embedding pools the vectors of tokens; None for the model's own way.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    collection: str
+    embedding: str
+    embedding_choice: str = ""
+    pooling: str | None = None
+    dimension: int
+    space: str
+    chunk_size: int
+    chunk_overlap: int
+    contextual_headers: bool = True
+    built_at: str
+    total: Counts
+    corpora: dict[str, Counts] = Field(default_factory=dict)
+    versions: dict[str, Counts] = Field(default_factory=dict)
+    last_run: dict[str, int] = Field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+
+    def as_text(self) -> str:
+        """Format for people, one setting or count a line."""
+        lines = [
+            f"collection = {self.collection}",
+            f"built_at = {self.built_at}",
+            f"embedding = {self.embedding} ({self.dimension} dimensions, {self.space})",
+            f"pooling = {self.pooling or 'as the model'}",
+            f"chunk_size = {self.chunk_size}",
+            f"chunk_overlap = {self.chunk_overlap}",
+            f"contextual_headers = {str(self.contextual_headers).lower()}",
+            f"documents = {self.total.documents}",
+            f"chunks = {self.total.chunks}",
+        ]
+        for kind, counted in (("corpus", self.corpora), ("version", self.versions)):
+            lines += [f"{kind} {name}: {of.documents} documents, {of.chunks} chunks" for name, of in counted.items()]
+        lines += [f"last run, {name}: {number}" for name, number in self.last_run.items()]
+        lines += [f"failed: {failure.source}: {failure.reason}" for failure in self.failures]
+        return "\n".join(lines) + "\n"
+
+
+def path_of(collection: str, db_path: Path) -> Path:
+    """Return the path of the JSON file."""
+    return db_path / FOLDER / f"{collection}.json"
+
+
+def read(collection: str, db_path: Path) -> Manifest | None:
+    """Read the manifest of a collection; None if it has none, or if it cannot be read.
+
+    Raises:
+        ConfigurationError: The file is damaged.
+    """
+    path = path_of(collection, db_path)
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except OSError:
+        return None
+    except ValidationError as error:
+        raise ConfigurationError(f"The manifest {path} cannot be read: run `ragstack build` again") from error
+
+
+def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path) -> Manifest | None:
+    """Read the manifest of a collection, and check that the settings do not contradict it.
+
+    Raises:
+        ConfigurationError: They do, or the manifest is damaged.
+    """
+    built = read(collection, db_path)
+    if built is None:
+        return None
+    has_pooling = built.embedding.startswith("onnx:")
+    pairs = {
+        "POOLING": (settings.pooling if has_pooling else None, built.pooling),
+        "CHUNK_SIZE": (settings.chunk_size, built.chunk_size),
+        "CHUNK_OVERLAP": (settings.chunk_overlap, built.chunk_overlap),
+    }
+    for variable, (wanted, found) in pairs.items():
+        if wanted is not None and wanted != found:
+            raise ConfigurationError(
+                f"{variable}={wanted} contradicts the collection {built.collection}, which was built with"
+                f" {found or 'the pooling of its model'}: unset {variable}, or run `ragstack build` with it"
+            )
+    return built
+
+
+def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | None:
+    """Return the embedding of the settings; what they leave out is as the collection was built.
+
+    Returns:
+        The embedding as ``--embedding`` takes it, or None if neither names one.
+    """
+    chosen = settings.embedding_with_pooling
+    if built is None or chosen is None:
+        return chosen or (built and built.embedding_choice) or None
+    model, _, pooling = built.embedding.partition("#")
+    is_same_model = chosen.startswith("onnx:") and model.startswith(f"onnx:{Path(chosen[5:]).resolve().name}@")
+    return with_pooling(chosen, pooling) if is_same_model else chosen
+
+
+def write(manifest: Manifest, db_path: Path) -> Path:
+    """Write both files, each atomically, and return the path of the text file."""
+    path = path_of(manifest.collection, db_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text_path = path.with_suffix(".txt")
+    for file, text in ((path, manifest.model_dump_json(indent=2) + "\n"), (text_path, manifest.as_text())):
+        unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(file)
+    return text_path

@@ -1,0 +1,52 @@
+"""Why a result has its place, in one sentence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ragstack_common.search.models import FILTERED, INFERRED, UNFILTERED, Ranking, SliceReport
+
+_WHERE: Final[Mapping[str, str]] = {
+    FILTERED: "with the filter",
+    INFERRED: "with the inferred filter",
+    UNFILTERED: "without",
+}
+
+
+def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
+    """Return the ranks, the trust, the boost and the reranker that gave a result its place, without a full stop.
+
+    For example: Rank 2 with the filter, 14 without; trust 0.98; rank 3 before the reranker.
+
+    Args:
+        ranking: How the result was ranked.
+        parts: The reports of the search.
+    """
+    reasons = [*_merged(ranking, parts)]
+    if ranking.boost != 1:
+        reasons.append(f"score multiplied by {ranking.boost:g} for the filter")
+    if ranking.reranked_from is not None:
+        reasons.append(f"rank {ranking.reranked_from} before the reranker")
+    sentence = "; ".join(reasons or ["ranked by the engine's score"])
+    return sentence[0].upper() + sentence[1:]
+
+
+def _merged(ranking: Ranking, parts: Sequence[SliceReport]) -> Sequence[str]:
+    if not ranking.ranks:
+        return []
+    # A balanced search has the slices of each corpus: "people: filtered".
+    own = {
+        name: part
+        for part in parts
+        for corpus, _, name in [part.name.rpartition(": ")]
+        if not corpus or corpus in ranking.found_by
+    }
+    missing = [_where(name) for name, part in own.items() if part.status == "ok" and name not in ranking.ranks]
+    reasons = ["rank " + ", ".join(f"{rank} {_where(name)}" for name, rank in ranking.ranks.items())]
+    reasons += [f"not found {' or '.join(missing)}"] if missing else []
+    trusted = {name: part.trust for name, part in own.items() if part.trust is not None}
+    within = " in the inferred filter"
+    return reasons + [f"trust {trust:.2f}{within if name == INFERRED else ''}" for name, trust in trusted.items()]
+
+
+def _where(name: str) -> str:
+    return _WHERE.get(name, f"in {name}")

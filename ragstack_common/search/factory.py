@@ -1,0 +1,112 @@
+"""Backends by configuration; only the named ones are imported."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from ragstack_common.core.errors import ConfigurationError, MissingPackageError, UnknownEngineError, needs_extra
+from ragstack_common.search.base import RetrievalBackend
+
+ENTRY_POINTS: Final = "ragstack.engines"
+"""Entry points of other packages' backends: ``elastic = "package.module:ElasticBackend"``."""
+
+TYPE_KEY: Final = "type"
+
+BackendMaker = Callable[..., RetrievalBackend]
+
+_BUILT_IN: Final = {
+    "bedrock": "ragstack_common.search.engines.bedrock:BedrockBackend",
+    "chroma": "ragstack_common.search.engines.chroma.backend:ChromaBackend",
+    "milvus": "ragstack_common.search.engines.milvus.backend:MilvusBackend",
+    "s3_vectors": "ragstack_common.search.engines.s3_vectors:S3VectorsBackend",
+    "vector_store": "ragstack_common.search.vector_store:VectorStoreBackend",
+    "cached": "ragstack_common.search.wrappers.cached:CachedRetrievalBackend",
+    "reranked": "ragstack_common.search.wrappers.reranked:RerankedBackend",
+    "balanced": "ragstack_common.search.wrappers.balanced:BalancedBackend",
+    "federated": "ragstack_common.search.wrappers.federated:FederatedBackend",
+    "multislice": "ragstack_common.search.wrappers.multislice:MultiSliceBackend",
+    "metered": "ragstack_common.search.wrappers.metered:MeteredBackend",
+}
+_registered: Final[dict[str, BackendMaker]] = {}
+
+
+def register_backend(name: str, maker: BackendMaker) -> None:
+    """Register a backend.
+
+    Args:
+        name: The ``type`` in a configuration; replaces a backend of the same name.
+        maker: A class or function that accepts the rest of the configuration as keyword arguments.
+    """
+    _registered[name] = maker
+
+
+def known_backends() -> list[str]:
+    """Return the types that :func:`create_retrieval_backend` knows, installed or not."""
+    return sorted({*_BUILT_IN, *_third_parties(), *_registered})
+
+
+def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
+    """Create the backend that a configuration describes.
+
+    Args:
+        config: ``type`` and the arguments of its class, as JSON. A wrapper has the configuration of its backend under
+            ``backend``, a federation a list or an object of configurations under ``backends``::
+
+                {"type": "cached", "ttl_seconds": 60, "backend": {"type": "chroma", "path": "chroma"}}
+
+    Raises:
+        UnknownEngineError: The type is unknown; a ValueError.
+        MissingPackageError: Its package is not installed.
+        ConfigurationError: An argument is missing, unknown or out of range; the message names the type.
+    """
+    options = dict(config)
+    name = options.pop(TYPE_KEY, None)
+    maker = _maker(name)
+    if "backend" in options:
+        options["backend"] = _made(options["backend"])
+    match options.get("backends"):
+        case Mapping() as several:
+            options["backends"] = {key: _made(each) for key, each in several.items()}
+        case list() as several:
+            options["backends"] = [_made(each) for each in several]
+    try:
+        return maker(**options)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"The backend {name} cannot be created from this configuration: {error}") from error
+
+
+def _made(config: Any) -> Any:
+    return create_retrieval_backend(config) if isinstance(config, Mapping) else config
+
+
+def _maker(name: Any) -> BackendMaker:
+    if not isinstance(name, str):
+        raise UnknownEngineError(name, known_backends())
+    if name in _registered:
+        return _registered[name]
+    place = _BUILT_IN.get(name)
+    if place is not None:
+        module, _, attribute = place.partition(":")
+        with needs_extra(name, f"The engine {name}"):
+            maker: BackendMaker = getattr(importlib.import_module(module), attribute)
+        return maker
+    try:
+        if name in _third_parties():
+            with needs_extra(None, f"The engine {name}"):
+                loaded: BackendMaker = _third_parties()[name].load()
+            return loaded
+    except MissingPackageError:
+        raise
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"The backend {name} cannot be imported: {error}") from error
+    raise UnknownEngineError(name, known_backends())
+
+
+@cache
+def _third_parties() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and seldom needed
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}

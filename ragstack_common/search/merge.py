@@ -1,0 +1,326 @@
+"""From several rankings to one: boost, deduplicate, order, fuse, and carry over the notes. Nothing else does this."""
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
+
+from ragstack_common.core.errors import InvalidQueryError
+from ragstack_common.ranking_parameters import DEFAULTS
+from ragstack_common.search.models import (
+    DeduplicateBy,
+    Ranking,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    Shortage,
+)
+
+Key = TypeVar("Key", bound=Hashable)
+Identity: TypeAlias = tuple[str, ...]
+
+CANDIDATES_PER_DOCUMENT: Final = 4
+"""Chunks to ask for per document wanted, so that several chunks of one document leave enough."""
+
+RANK_CONSTANT: Final = 60
+"""Added to each rank in a fusion: the larger it is, the less the first places count.
+
+Source: Cormack, Clarke and Buettcher 2009, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+Methods".
+"""
+
+
+def rank_key(chunk: RetrievedChunk) -> tuple[float, float, str, str, str]:
+    """Order by score before clamping, base score, source, chunk id, text: never by which search answered first."""
+    ranking = chunk.ranking
+    score = chunk.score if ranking is None else ranking.score
+    base = score if ranking is None else ranking.base_score
+    return -score, -base, chunk.source, chunk.chunk_id or "", chunk.content
+
+
+def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
+    """Sort chunks of several searches into one ranking."""
+    return sorted(chunks, key=rank_key)
+
+
+def identity_of(chunk: RetrievedChunk) -> Identity:
+    """Return what identifies a chunk: its id if it has one, otherwise its source and text."""
+    return (chunk.chunk_id,) if chunk.chunk_id is not None else (chunk.source, chunk.content)
+
+
+def merge_slices(
+    slices: Mapping[str, Sequence[RetrievedChunk]],
+    boosts: Mapping[str, float] | None = None,
+    deduplicate_by: DeduplicateBy = "chunk",
+) -> Iterator[RetrievedChunk]:
+    """Boost and merge slices, best first.
+
+    Each chunk or document is yielded once, with its best score and the names of all its slices.
+
+    Args:
+        slices: The chunks of each slice, by its name.
+        boosts: Factors for the scores of slices, by name; 1 if there is none.
+        deduplicate_by: What is yielded once.
+    """
+    candidates = []
+    names: dict[object, list[str]] = {}
+    for name, chunks in slices.items():
+        boost = 1.0 if boosts is None else boosts.get(name, 1.0)
+        for chunk in chunks:
+            identity = chunk.source if deduplicate_by == "document" else identity_of(chunk)
+            found = names.setdefault(identity, [])
+            if name not in found:
+                found.append(name)
+            score, *ties = rank_key(chunk)
+            candidates.append(((score * boost, *ties), boost, identity, chunk))
+    candidates.sort(key=itemgetter(0))
+    for _, boost, identity, chunk in candidates:
+        found = names.pop(identity, [])
+        if found:
+            before = chunk.ranked_by
+            yield chunk.ranked(
+                replace(
+                    before.scaled(boost),
+                    boost=before.boost * boost,
+                    found_by=tuple(dict.fromkeys((*found, *before.found_by))),
+                )
+            )
+
+
+def merge_by_weight(
+    slices: Mapping[str, Sequence[RetrievedChunk]],
+    weights: Mapping[str, float],
+    deduplicate_by: DeduplicateBy = "chunk",
+    *,
+    rank_constant: float = DEFAULTS.trust.rank_constant,
+) -> list[RetrievedChunk]:
+    """Merge slices by their ranks, best first; the engine's scores only break ties.
+
+    Each chunk or document appears once: the chunk with the best score. Its new score is that of
+    :func:`reciprocal_ranks`.
+
+    Args:
+        slices: The chunks of each slice, by its name, best first.
+        weights: By name, 0 to 1, together 1.
+        deduplicate_by: What appears once.
+        rank_constant: Over 0; 60 would mix two lists of 40 almost evenly.
+    """
+    best: dict[Hashable, RetrievedChunk] = {}
+    rankings: dict[str, list[Hashable]] = {}
+    for name, chunks in slices.items():
+        keys: dict[Hashable, None] = {}
+        for chunk in chunks:
+            key = chunk.source if deduplicate_by == "document" else identity_of(chunk)
+            keys[key] = None
+            if key not in best or rank_key(chunk) < rank_key(best[key]):
+                best[key] = chunk
+        rankings[name] = [*keys]
+    scores = {key: chunk.ranked_by.base_score for key, chunk in best.items()}
+    fused = reciprocal_ranks(rankings, weights, scores, rank_constant=rank_constant)
+    return best_first(best[key].ranked(_after(best[key].ranked_by, ranking)) for key, ranking in fused.items())
+
+
+def _after(before: Ranking, fused: Ranking) -> Ranking:
+    """Keep who found a chunk, and the engine's signals, from the search before the fusion."""
+    found_by = tuple(dict.fromkeys((*fused.found_by, *before.found_by)))
+    return replace(fused, found_by=found_by, signals=before.signals)
+
+
+def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[RetrievedChunk]:
+    """Keep the first chunk of each source, in the given order, up to *limit*."""
+    first: dict[str, RetrievedChunk] = {}
+    for chunk in chunks:
+        if len(first) >= limit:
+            break
+        first.setdefault(chunk.source, chunk)
+    return list(first.values())
+
+
+def with_passages(
+    best: Sequence[RetrievedChunk], candidates: Iterable[RetrievedChunk], request: SearchRequest
+) -> list[RetrievedChunk]:
+    """Add to the best chunk of each document its other passages.
+
+    Args:
+        best: One chunk for each document.
+        candidates: All chunks of the search, with the passages that earlier searches added.
+        request: How many passages of each document, and their minimum relevance.
+    """
+    found: dict[str, dict[str, RetrievedChunk]] = {
+        chunk.source: {_text_of(chunk): chunk.model_copy(update={"passages": (), "passages_found": 0})}
+        for chunk in best
+    }
+    counts = dict.fromkeys(found, 0)
+    for chunk in best_first(candidates):
+        if chunk.source in found:
+            counts[chunk.source] = max(counts[chunk.source], chunk.passages_found)
+            for passage in chunk.passages or (chunk,):
+                found[chunk.source].setdefault(_text_of(passage), passage)
+    return [
+        chunk.model_copy(
+            update={
+                "passages": tuple(islice((p for p in passages if is_relevant(p, request)), request.passages)),
+                "passages_found": max(counts[chunk.source], len(passages)),
+            }
+        )
+        for chunk in best
+        for passages in [found[chunk.source].values()]
+    ]
+
+
+def _text_of(chunk: RetrievedChunk) -> str:
+    """Return the text that tells the passages of a document apart: two stores may name one chunk differently."""
+    return " ".join(chunk.content.split()) or chunk.chunk_id or ""
+
+
+def best_of(
+    chunks: Iterable[RetrievedChunk], request: SearchRequest, candidates: Iterable[RetrievedChunk] | None = None
+) -> list[RetrievedChunk]:
+    """Keep what a request asks for among chunks in their final order.
+
+    Args:
+        chunks: What the request may return.
+        request: The search.
+        candidates: What the passages of a document are chosen from; by default the chunks.
+
+    Raises:
+        InvalidQueryError: The request has a minimum relevance, and a chunk has no relevance.
+    """
+    if request.passages > 1:
+        chunks = list(chunks)
+    kept = (chunk for chunk in chunks if chunk.score >= request.least_score and is_relevant(chunk, request))
+    if request.deduplicate_by == "document":
+        best = one_for_each_document(kept, request.top_k)
+        if request.passages == 1:
+            return best
+        return with_passages(best, chunks if candidates is None else candidates, request)
+    best = list(islice(kept, request.top_k))
+    known = {chunk.source for chunk in best}
+    others = (chunk for chunk in kept if chunk.source not in known)
+    return best + one_for_each_document(others, request.documents_wanted - len(known))
+
+
+def is_relevant(chunk: RetrievedChunk, request: SearchRequest) -> bool:
+    """Return whether a chunk reaches the minimum relevance of a request.
+
+    Raises:
+        InvalidQueryError: There is a minimum, and the chunk has no relevance.
+    """
+    if request.min_relevance is None:
+        return True
+    if chunk.relevance is None:
+        raise InvalidQueryError(
+            "min_relevance needs a calibration, and there is none for this embedding and search type: make one from"
+            " judged questions with `ragstack eval DATASET --table relevance --calibrate FILE`, and"
+            " deploy with the settings of that file"
+        )
+    return chunk.relevance >= request.min_relevance
+
+
+def best_relevance(relevances: Iterable[float | None]) -> float | None:
+    """Return the highest relevance; None if there is none."""
+    return max((each for each in relevances if each is not None), default=None)
+
+
+def fuse(
+    rankings: Mapping[str, Sequence[RetrievedChunk]],
+    weights: Mapping[str, float],
+    *,
+    rank_constant: float = RANK_CONSTANT,
+) -> list[RetrievedChunk]:
+    """Merge rankings of backends by :func:`reciprocal_ranks`; the scores of the backends only break ties.
+
+    Chunks with the same source and text are the same, whatever the white space between words.
+
+    ``ranking.base_score`` is the highest of the backends' own scores.
+
+    Args:
+        rankings: By the name of the backend, best first. If several backends have the same chunk, the first backend's
+            is returned.
+        weights: By the name of the backend, over 0.
+        rank_constant: Over 0.
+
+    Returns:
+        Every chunk once, best first.
+    """
+
+    def identify(chunk: RetrievedChunk) -> Hashable:
+        return chunk.source, " ".join(chunk.content.split())
+
+    first: dict[Hashable, RetrievedChunk] = {}
+    scores: dict[Hashable, float] = {}
+    for chunk in (chunk for chunks in rankings.values() for chunk in chunks):
+        identity = identify(chunk)
+        first.setdefault(identity, chunk)
+        scores[identity] = max(scores.get(identity, 0.0), chunk.score)
+    ranked = reciprocal_ranks(
+        {name: [identify(chunk) for chunk in chunks] for name, chunks in rankings.items()},
+        weights,
+        scores,
+        rank_constant=rank_constant,
+    )
+    return best_first(
+        first[identity].ranked(replace(ranking, signals=first[identity].ranked_by.signals))
+        for identity, ranking in ranked.items()
+    )
+
+
+def reciprocal_ranks(
+    rankings: Mapping[str, Sequence[Key]],
+    weights: Mapping[str, float],
+    base_scores: Mapping[Key, float],
+    *,
+    rank_constant: float = RANK_CONSTANT,
+) -> dict[Key, Ranking]:
+    """Fuse rankings of anything that identifies a chunk.
+
+    The score is the weighted mean of (rank_constant + 1) / (rank_constant + rank) over all *weights*, and 0 for the
+    rankings without the key. A key that is first everywhere scores 1.
+
+    Args:
+        rankings: Keys, best first; a key that occurs twice counts at its better place.
+        weights: By the name of the ranking; also of rankings that failed, so that a failure never raises scores.
+        base_scores: By key; 0 for keys without one.
+        rank_constant: Over 0.
+
+    Returns:
+        By key, the score, and the contribution and the rank of each ranking.
+    """
+    total = math.fsum(weights.values())
+    shares: dict[Key, dict[str, float]] = {}
+    ranks: dict[Key, dict[str, int]] = {}
+    for name, keys in rankings.items():
+        for rank, key in enumerate(keys, start=1):
+            shares.setdefault(key, {}).setdefault(name, weights[name] * ((rank_constant + 1) / (rank_constant + rank)))
+            ranks.setdefault(key, {}).setdefault(name, rank)
+    return {
+        key: Ranking(
+            base_score=base_scores.get(key, 0.0),
+            score=min(1.0, math.fsum(parts.values()) / total),
+            found_by=tuple(parts),
+            contributions={name: part / total for name, part in parts.items()},
+            ranks=ranks[key],
+        )
+        for key, parts in shares.items()
+    }
+
+
+def notes_of(
+    found: Mapping[str, SearchOutcome], chunks: Sequence[RetrievedChunk], request: SearchRequest
+) -> tuple[str, ...]:
+    """Collect the notes of merged searches, each with the name of its search.
+
+    Args:
+        found: The searches, by name.
+        chunks: The merged result; if it has enough documents, shortages of single searches are dropped.
+        request: The merged search.
+    """
+    enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
+    return tuple(
+        type(note)(f"{name}: {note}")
+        for name, outcome in found.items()
+        for note in outcome.notes
+        if not (enough and isinstance(note, Shortage))
+    )

@@ -1,0 +1,343 @@
+"""The request, the chunk and the outcome: the only types between a caller and an engine. All are frozen."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstack_common import filters as filter_language
+from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
+from ragstack_common.core.errors import InvalidQueryError
+from ragstack_common.filters import Filter, all_of
+from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
+
+DEFAULT_TOP_K: Final = 5
+
+MAX_TOP_K: Final = 10_000
+"""For larger result sets, use :meth:`RetrievalBackend.stream`."""
+
+RAW_SCORE_KEY: Final = "ragstack_raw_score"
+"""Metadata key for the score of a chunk that was ranked by more than 1 and clamped to 1."""
+
+OUR_OWN_KEYS: Final = (
+    RAW_SCORE_KEY,
+    "ragstack_content_details",
+    LAST_PAGE_KEY,
+    PAGE_STARTS_KEY,
+    SHEET_KEY,
+    SECTION_KEY,
+)
+"""Metadata that backends add for programs; responses have it elsewhere, or leave it out if it is not text."""
+
+UNNAMED_SOURCE: Final = "unnamed:"
+"""Prefix of the source of a chunk without a document, such as a row of a SQL query."""
+
+FILTERED: Final = "filtered"
+INFERRED: Final = "inferred"
+UNFILTERED: Final = "unfiltered"
+"""Names of the slices with and without the caller's metadata filter."""
+
+DeduplicateBy: TypeAlias = Literal["document", "chunk"]
+SliceStatus: TypeAlias = Literal["ok", "failed", "timeout"]
+FilterSource: TypeAlias = Mapping[str, Any] | Filter
+"""A filter in Mongo style, in Bedrock's form, or parsed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """How a chunk came to its place.
+
+    Attributes:
+        base_score: The engine's score, 0 to 1.
+        boost: Factor applied to the score; 1 means no boost.
+        score: The score that decided the order; may be over 1.
+        found_by: Names of the slices, corpora or backends that found the chunk, in their order.
+        signals: What the engine measured, such as the similarity of the vectors: for explanations, and the relevance.
+        contributions: Parts of *score*, which they add up to: of the slices or backends of a fusion, or of the signals
+            of a reranker. Empty if the score is the engine's, boosted or not.
+        ranks: The place, from 1, in the list of each slice or backend of a fusion.
+        reranked_from: The place, from 1, before a reranker.
+    """
+
+    base_score: float
+    boost: float = 1.0
+    score: float
+    found_by: tuple[str, ...] = ()
+    signals: dict[str, float] = field(default_factory=dict)
+    contributions: dict[str, float] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
+    reranked_from: int | None = None
+
+    def scaled(self, factor: float) -> "Ranking":
+        """Return a copy with the score, and what adds up to it, multiplied by a factor."""
+        if factor == 1:
+            return self
+        parts = {name: share * factor for name, share in self.contributions.items()}
+        return replace(self, score=self.score * factor, contributions=parts)
+
+
+class RetrievedChunk(BaseModel):
+    """A piece of retrieved content.
+
+    Attributes:
+        content: The text.
+        score: What the order is by, 0 to 1; its scale depends on the engine.
+        relevance: Probability that the chunk answers the query, 0 to 1, whatever the other chunks are; None without a
+            calibration (``ragstack_common.relevance``).
+        source: File path, URL or identifier of the document.
+        metadata: Further attributes.
+        chunk_id: Unique identifier.
+        embedding: The vector of the chunk, if the search asked for it (``with_embeddings``); None if the chunk was
+            deleted meanwhile.
+        ranking: How the chunk came to its place; None if only the engine's score decided.
+        context: The document title and headings that the content was indexed with, if any.
+        content_type: TEXT, IMAGE, ROW, AUDIO or VIDEO.
+        location: Where the document is, as reported by the engine.
+        passages: The best chunks of the same document among the candidates, this one first; empty if the search asked
+            for one passage.
+        passages_found: Number of candidates from the document, of which *passages* are the best.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: str
+    score: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    relevance: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    source: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    chunk_id: str | None = None
+    embedding: list[float] | None = None
+    ranking: Ranking | None = None
+    context: str | None = None
+    content_type: str = "TEXT"
+    location: dict[str, Any] | None = None
+    passages: tuple["RetrievedChunk", ...] = ()
+    passages_found: int = 0
+
+    @property
+    def ranked_by(self) -> Ranking:
+        """The ranking; for a chunk that only the engine ranked, one with the engine's score."""
+        return self.ranking or Ranking(base_score=self.score, score=self.score)
+
+    @property
+    def public_metadata(self) -> dict[str, Any]:
+        """The metadata without what backends add for programs."""
+        return {name: value for name, value in self.metadata.items() if name not in OUR_OWN_KEYS}
+
+    def ranked(self, ranking: Ranking) -> "RetrievedChunk":
+        """Return a copy with another ranking and the fields that :func:`ranked_fields` derives from it."""
+        return self.model_copy(update=ranked_fields(ranking, self.metadata))
+
+
+def ranked_fields(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a chunk that depend on its ranking.
+
+    The score is clamped to 0 to 1. If it was over 1, the metadata keep it under :data:`RAW_SCORE_KEY`.
+    """
+    own = {**metadata}
+    own.pop(RAW_SCORE_KEY, None)
+    if ranking.score > 1.0:
+        own[RAW_SCORE_KEY] = ranking.score
+    return {"score": min(1.0, max(0.0, ranking.score)), "metadata": own, "ranking": ranking}
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What to search for. Filters are parsed when the request is made.
+
+    Attributes:
+        query: 1 to 20,000 characters.
+        top_k: Maximum number of chunks, 1 to 10,000; an engine may have a lower limit.
+        min_score: Drops chunks with a lower score, 0 to 1.
+        min_relevance: Drops chunks with a lower relevance, 0 to 1, and changes nothing else.
+        filters: What every chunk must match.
+        metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
+            parallel slices support it. An empty one counts as None.
+        filter_trust: How far to trust *metadata_filter*, 0 to 1; None estimates it from the query and the hits.
+        infer_filter: Whether values that the query names may also become a preference, beside *metadata_filter*. Only
+            backends with parallel slices do this.
+        deduplicate_by: One chunk for each document (by its source), or every chunk.
+        documents: Number of different documents that are worth further searches if the first one finds fewer. None
+            means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
+            than it returns passes its caller's number on. With every chunk, documents over *top_k* add one chunk each.
+        passages: Best chunks of each document to return with it, 1 to 10, only with one result for each document. They
+            are chosen among the candidates of the search; of the minima, only *min_relevance* applies to them.
+        scope_filter: What the caller may see. It restricts every slice, corpus and backend, like *filters*, and no
+            other field can widen it.
+        corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
+        with_embeddings: Whether chunks come with their vectors, which takes another call to the store. Only engines
+            whose store returns vectors support it.
+
+    Raises:
+        InvalidQueryError: The query, *top_k*, *deduplicate_by*, or a share such as *min_score* is out of range.
+        InvalidFilterError: A filter is malformed, or *filters* or *scope_filter* is empty.
+    """
+
+    query: str
+    top_k: int = DEFAULT_TOP_K
+    min_score: float | None = None
+    filters: FilterSource | None = None
+    metadata_filter: FilterSource | None = None
+    deduplicate_by: DeduplicateBy = "chunk"
+    documents: int | None = None
+    scope_filter: FilterSource | None = None
+    corpus_filter: str | None = None
+    filter_trust: float | None = None
+    passages: int = 1
+    infer_filter: bool = False
+    min_relevance: float | None = None
+    with_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values and parse the filters."""
+        if not isinstance(self.query, str) or not self.query.strip():
+            raise InvalidQueryError("The query is empty: ask something")
+        if len(self.query) > MAX_QUERY_CHARACTERS:
+            raise InvalidQueryError(
+                f"The query has {len(self.query)} characters; the maximum is {MAX_QUERY_CHARACTERS}"
+            )
+        check_top_k(self.top_k, MAX_TOP_K)
+        check_top_k(self.passages, MAX_PASSAGES, "passages")
+        for name in ("min_score", "min_relevance", "filter_trust"):
+            share = getattr(self, name)
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if share is not None and not (is_number and 0 <= share <= 1):
+                raise InvalidQueryError(f"{name} must be 0 to 1, not {share!r}")
+        if self.deduplicate_by not in get_args(DeduplicateBy):
+            raise InvalidQueryError(f"deduplicate_by must be document or chunk, not {self.deduplicate_by!r}")
+        object.__setattr__(self, "filters", parsed(self.filters))
+        object.__setattr__(self, "metadata_filter", parsed(self.metadata_filter or None))
+        object.__setattr__(self, "scope_filter", parsed(self.scope_filter))
+
+    @property
+    def restriction(self) -> Filter | None:
+        """What every chunk must match: *scope_filter* and *filters* together."""
+        return all_of(parsed(self.scope_filter), parsed(self.filters))
+
+    @property
+    def documents_wanted(self) -> int:
+        """Number of different documents that are worth further searches, 0 or more."""
+        if self.documents is not None:
+            return self.documents
+        return self.top_k if self.deduplicate_by == "document" else 0
+
+    @property
+    def least_score(self) -> float:
+        """The lowest score that is returned."""
+        return -math.inf if self.min_score is None else self.min_score
+
+
+class Shortage(str):
+    """A note that fewer documents came back than wanted although the store may hold more.
+
+    Code that merges several searches drops the note if the merged list is long enough.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, found: int, wanted: int, why: str) -> "Shortage":
+        """Write the note; *why* ends the sentence, such as "before the deadline"."""
+        return cls(f"Found {found} of the {wanted} documents wanted {why}; the store may hold more")
+
+
+@dataclass(frozen=True)
+class SliceReport:
+    """How one part of a search went: a slice, a corpus or a backend.
+
+    Attributes:
+        name: The part.
+        status: ok, failed, or timeout if the deadline came first.
+        milliseconds: Time until the part ended, or until the deadline.
+        hits: Chunks that it found, before merging.
+        error: Why it failed, in one line.
+        trust: Weight of a filtered slice in the merge, 0 to 1; None without a merge by trust.
+        reason: Why it was trusted so far, in one sentence.
+    """
+
+    name: str
+    status: SliceStatus
+    milliseconds: float
+    hits: int = 0
+    error: str | None = None
+    trust: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CorpusCount:
+    """How many chunks one corpus contributed.
+
+    Attributes:
+        name: The corpus.
+        candidates: Chunks found in it.
+        results: Chunks among the results.
+    """
+
+    name: str
+    candidates: int
+    results: int
+
+
+@dataclass(frozen=True)
+class InferredFilter:
+    """A preference that a search inferred from its query.
+
+    Attributes:
+        filters: What the preferred chunks match.
+        trust: Weight of the matching chunks in the merge, 0 to 1.
+        reason: What the query names, and why it was trusted so far, in one sentence.
+    """
+
+    filters: Filter
+    trust: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """Chunks, and whether the search was complete.
+
+    Attributes:
+        chunks: Best first.
+        parts: One report for each slice, corpus or backend that was asked, in their order.
+        milliseconds: Time of the whole search.
+        corpora: Counts for each corpus, if the search was balanced over several.
+        best_relevance: The highest relevance of any chunk that was found, also of chunks that *top_k*, *min_score* or
+            *min_relevance* left out; None without a calibration.
+        notes: What else a caller should know, such as a reranker that failed, or a :class:`Shortage`.
+        age_seconds: Age of an answer from a cache; None for a new one.
+        inferred: What was inferred from the query, if anything.
+    """
+
+    chunks: list[RetrievedChunk]
+    parts: tuple[SliceReport, ...]
+    milliseconds: float
+    corpora: tuple[CorpusCount, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    best_relevance: float | None = None
+    age_seconds: float | None = None
+    inferred: InferredFilter | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part answered in time."""
+        return all(part.status == "ok" for part in self.parts)
+
+
+def parsed(source: FilterSource | None) -> Filter | None:
+    """Parse a filter; return one that is already parsed as it is."""
+    return source if source is None or isinstance(source, Filter) else filter_language.parse(source)
+
+
+def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:
+    """Check a number of results.
+
+    Raises:
+        InvalidQueryError: It is not a whole number from 1 to *maximum*; the message calls it *name*.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= maximum:
+        allowed = "1 or more" if maximum == math.inf else f"1 to {maximum}"
+        raise InvalidQueryError(f"{name} must be {allowed}, not {top_k!r}")

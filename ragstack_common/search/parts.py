@@ -1,0 +1,158 @@
+"""Several searches in parallel under one deadline, without one failure failing the others."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ragstack_common.core.deadline import Finished, await_together
+from ragstack_common.core.errors import RagStackError, RetrievalError, RetrievalTimeoutError
+from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.retrieval_errors import reason_of
+from ragstack_common.search.base import RetrievalBackend
+from ragstack_common.search.merge import best_relevance, notes_of
+from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest, SliceReport, SliceStatus
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Searches that ran in parallel.
+
+    Attributes:
+        found: The outcomes that came in time, by name.
+        reports: One for each search, or for each part of a search that has several.
+        start: When the searches began, by ``time.perf_counter``.
+    """
+
+    found: dict[str, SearchOutcome]
+    reports: tuple[SliceReport, ...]
+    start: float
+
+    @property
+    def rankings(self) -> dict[str, list[RetrievedChunk]]:
+        """The chunks of each search, best first."""
+        return {name: outcome.chunks for name, outcome in self.found.items()}
+
+    @property
+    def attributes(self) -> dict[str, list[dict[str, Any]]]:
+        """The attributes of the chunks of each search, best first."""
+        return {name: [chunk.metadata for chunk in chunks] for name, chunks in self.rankings.items()}
+
+    def joined(self, later: "Parts") -> "Parts":
+        """Add searches that began later."""
+        return Parts({**self.found, **later.found}, (*self.reports, *later.reports), self.start)
+
+    def explained(self, name: str, trust: float, reason: str) -> "Parts":
+        """Add to the reports of one search, or of its parts, how far it is trusted, and why."""
+        return replace(
+            self,
+            reports=tuple(
+                replace(each, trust=trust, reason=reason) if each.name.partition(": ")[0] == name else each
+                for each in self.reports
+            ),
+        )
+
+    def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
+        """Return the merged outcome.
+
+        Args:
+            chunks: The merged chunks.
+            request: The merged search.
+            fields: Further fields of the outcome.
+        """
+        ages = [outcome.age_seconds for outcome in self.found.values() if outcome.age_seconds is not None]
+        return SearchOutcome(
+            chunks,
+            self.reports,
+            (time.perf_counter() - self.start) * 1000,
+            notes=notes_of(self.found, chunks, request),
+            age_seconds=max(ages, default=None),
+            best_relevance=best_relevance(outcome.best_relevance for outcome in self.found.values()),
+            **fields,
+        )
+
+
+async def search_together(
+    searches: Mapping[str, tuple[RetrievalBackend, SearchRequest]],
+    timeout_seconds: float,
+    *,
+    fatal: tuple[type[Exception], ...] = (),
+    optional: Collection[str] = (),
+) -> Parts:
+    """Search in parallel until all searches have ended or the deadline has come; late ones are abandoned.
+
+    Args:
+        searches: What to search, and for what, by name.
+        timeout_seconds: The time for all of them.
+        fatal: Errors of one search that are raised whatever the others found.
+        optional: Searches whose errors are only reported.
+
+    Raises:
+        RagStackError: One failed with a *fatal* error, or all but the *optional* ones, and these found nothing.
+    """
+    start = time.perf_counter()
+    calls = [partial(backend.search, request) for backend, request in searches.values()]
+    ended = dict(zip(searches, await await_together(calls, timeout_seconds), strict=True))
+    errors = {name: error for name, end in ended.items() if (error := _error_of(name, end, timeout_seconds))}
+    required = {name: error for name, error in errors.items() if name not in optional}
+    for error in required.values():
+        if isinstance(error, fatal):
+            raise error
+    answered = (end.value.chunks or name not in optional for name, end in ended.items() if end.value is not None)
+    if required and not any(answered):
+        raise failure_of(required)
+    for name, error in errors.items():
+        unexpected = None if isinstance(error, RagStackError) else error
+        LOGGER.warning("%s failed: %s", name, type(error).__name__, exc_info=unexpected)
+    return Parts(
+        {name: end.value for name, end in ended.items() if end.value is not None},
+        tuple(report for name, end in ended.items() for report in _reports(name, end, errors.get(name))),
+        start,
+    )
+
+
+def failure_of(errors: Mapping[str, Exception]) -> Exception:
+    """Return one error for several, at least one, by the name of the part.
+
+    It is the first if all that were not late failed alike, otherwise one of their nearest common class that names every
+    cause.
+    """
+    causes = list(errors.values())
+    told = [error for error in causes if not isinstance(error, RetrievalTimeoutError)] or causes
+    if len({(type(error), str(error)) for error in told}) == 1 and isinstance(told[0], RagStackError):
+        return told[0]
+    shared = (kind for kind in _kinds(causes[0]) if all(isinstance(cause, kind) for cause in causes))
+    named = "; ".join(f"{name}: {one_line(error)}" for name, error in errors.items())
+    error = next(shared, RetrievalError)(f"Every part of the search failed. {named}")
+    error.__cause__ = ExceptionGroup("Every part of the search failed", causes)
+    return error
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error of RAGStack, and only the code or class of any other."""
+    return " ".join(str(error).split()) if isinstance(error, RagStackError) else reason_of(error)
+
+
+def _error_of(name: str, end: Finished[SearchOutcome], timeout_seconds: float) -> Exception | None:
+    if end.late:
+        return RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:.3g} seconds")
+    return end.error
+
+
+def _reports(name: str, end: Finished[SearchOutcome], error: Exception | None) -> Iterator[SliceReport]:
+    if end.value is None:
+        status: SliceStatus = "timeout" if isinstance(error, RetrievalTimeoutError | TimeoutError) else "failed"
+        told = None if error is None else one_line(error)
+        yield SliceReport(name, status, end.milliseconds, 0, told)
+    elif len(end.value.parts) > 1:
+        yield from (replace(part, name=f"{name}: {part.name}") for part in end.value.parts)
+    else:
+        own = SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
+        yield replace(next(iter(end.value.parts), own), name=name)
+
+
+def _kinds(error: Exception) -> list[type[RagStackError]]:
+    """List the classes of an error that take only a message, the nearest first."""
+    kinds = [kind for kind in type(error).__mro__ if issubclass(kind, RagStackError) and kind is not RagStackError]
+    return [kind for kind in kinds if kind.__init__ is RagStackError.__init__]

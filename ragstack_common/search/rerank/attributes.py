@@ -1,0 +1,65 @@
+"""The attributes of chunks that match a query."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from ragstack_common.search.rerank.words import normalized, phrase, stands_in, words_of
+from ragstack_common.text.stopwords import STOP_WORDS
+
+IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
+"""Attributes that services and this product add."""
+
+LEAST_CHARACTERS: Final = 2
+"""A single letter or digit occurs in a query by chance; a single ideograph does not."""
+
+LEAST_DIGITS: Final = 4
+"""The same for numbers that are shorter than a year."""
+
+_FIRST_WORD: Final = re.compile(r"[^\W_]+")
+_DATE: Final = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[t ].*)?)?")
+_ASKED_DATE: Final = re.compile(r"(?<![\w-])\d{4}(?:-\d{2}){0,2}(?![\w-])")
+
+
+class AttributeMatches:
+    """Finds the attributes that match: the query contains one of their values word for word.
+
+    For a date (``2024-11-30``), the year, or year and month, is enough. Booleans, numbers under four digits, single
+    characters and stop words do not match: they occur in a query by chance.
+    """
+
+    def __init__(self, query: str) -> None:
+        self._query = normalized(query)
+        self._words = frozenset(words_of(query))
+        self._dates = tuple(_ASKED_DATE.findall(self._query))
+        self._contains = cache(self._looked_up)  # many chunks have the same values
+
+    def of(self, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the matching attributes, in their order."""
+        return tuple(
+            name
+            for name, value in metadata.items()
+            if not name.startswith(IGNORED_PREFIXES)
+            and any(map(self._is_asked_for, value if isinstance(value, list | tuple | set) else (value,)))
+        )
+
+    def _is_asked_for(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return False
+        value = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        first = _FIRST_WORD.search(value)
+        if value.isascii() and (first is None or first[0].lower() not in self._words):
+            return False  # most values, at little cost: addresses are long
+        return self._contains(value)
+
+    def _looked_up(self, value: str) -> bool:
+        text = normalized(value).strip()
+        if len(text) < LEAST_CHARACTERS and text.isascii():
+            return False
+        if text in STOP_WORDS or (text.isdigit() and len(text) < LEAST_DIGITS):
+            return False
+        if _DATE.fullmatch(text):
+            return text.startswith(self._dates)
+        parts = words_of(text)
+        return bool(parts) and parts[0] in self._query and stands_in(phrase(parts), self._query)

@@ -1,0 +1,76 @@
+"""Rerankers by name; only the named one is imported."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final, TypeAlias
+
+from ragstack_common.core.errors import ConfigurationError, needs_extra
+from ragstack_common.ranking_parameters import RerankingWeights
+from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
+from ragstack_common.search.rerank.lexical import LexicalReranker
+
+ENTRY_POINTS: Final = "ragstack.rerankers"
+"""Entry points of other packages' rerankers: ``acme = "package.module:AcmeReranker"``.
+
+The class is called with TEXT for ``acme:TEXT``, and with the options of a configuration as keyword arguments.
+"""
+
+FORMS: Final = "lexical, bedrock[:MODEL_ARN] or cross_encoder:FOLDER"
+
+RerankerChoice: TypeAlias = ChunkReranker | LexicalReranker | Mapping[str, Any] | str
+"""A reranker, its name (:data:`FORMS`), or ``{"type": NAME, ...}`` with the arguments of its class."""
+
+
+def load_reranker(choice: RerankerChoice) -> ChunkReranker:
+    """Return the chosen reranker.
+
+    Raises:
+        ConfigurationError: The reranker is unknown, or cannot be created; the message lists the known ones.
+        MissingPackageError: Its package is not installed.
+    """
+    if isinstance(choice, LexicalReranker):
+        return LexicalChunkReranker(choice)
+    if not isinstance(choice, str | Mapping):
+        if isinstance(choice, ChunkReranker):
+            return choice
+        raise ConfigurationError(
+            f"A {type(choice).__name__} is not a reranker: it needs name, max_chunks, rerank and close"
+        )
+    options = {"type": choice} if isinstance(choice, str) else dict(choice)
+    name, _, argument = str(options.pop("type", "")).partition(":")
+    arguments = [argument] if argument else []
+    try:
+        return _maker(name)(*arguments, **options)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"The reranker {name} cannot be created from this configuration: {error}") from error
+
+
+def _lexical(*, weights: Mapping[str, float] | None = None) -> ChunkReranker:
+    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights(**weights)))
+
+
+def _maker(name: str) -> Callable[..., ChunkReranker]:
+    match name:
+        case "lexical":
+            return _lexical
+        case "bedrock":
+            from ragstack_common.search.rerank.bedrock import BedrockReranker  # noqa: PLC0415 - imports a client
+
+            return BedrockReranker
+        case "cross_encoder":
+            with needs_extra("local", "The reranker cross_encoder"):
+                from ragstack_common.search.rerank.cross_encoder import CrossEncoderReranker  # noqa: PLC0415 - an extra
+
+            return CrossEncoderReranker
+    others = _third_parties()
+    if name in others:
+        with needs_extra(None, f"The reranker {name}"):
+            loaded: Callable[..., ChunkReranker] = others[name].load()
+        return loaded
+    raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join([FORMS, *sorted(others)])}")
+
+
+@cache
+def _third_parties() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}

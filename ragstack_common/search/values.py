@@ -1,0 +1,185 @@
+"""The values of an attribute among the chunks that a search can find."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeGuard
+
+from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.filters import Scalar, parse
+from ragstack_common.filters.parsing import MAX_VALUES
+from ragstack_common.filters.tree import kind_of
+from ragstack_common.search.base import RetrievalBackend, narrowed
+from ragstack_common.search.models import RetrievedChunk, SearchRequest, check_top_k
+
+DEFAULT_LIMIT: Final = 100
+DEFAULT_PAGE: Final = 100
+
+QUERY: Final = "document"
+"""Any word will do, because the filter decides."""
+
+NO_VALUE: Final = "ragstack: no document has this value"
+"""With it, ``notIn`` finds every chunk that has the attribute."""
+
+LISTS_AT_ONCE: Final = 5
+"""Values that one search looks for in lists. Source: members of a group in a RetrievalFilter."""
+
+_DIGITS: Final = re.compile(r"(\d+)")
+_KINDS: Final = ("boolean", "number", "string")
+
+
+@dataclass(frozen=True)
+class DistinctValues:
+    """Values of an attribute.
+
+    Attributes:
+        values: Each once: booleans, then numbers, then strings in natural order (v1.9 before v1.10).
+        complete: Whether there are no others.
+    """
+
+    values: tuple[Scalar, ...]
+    complete: bool
+
+
+async def distinct_values(
+    backend: RetrievalBackend,
+    key: str,
+    *,
+    filters: Mapping[str, Any] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    query: str = QUERY,
+    page_size: int = DEFAULT_PAGE,
+) -> DistinctValues:
+    """Collect the values of an attribute by searches that exclude the known values, until they find nothing.
+
+    This needs no catalogue and sees what a search sees. Members of lists count one by one. It costs one search for
+    each page of new values, one that finds nothing, and one for every five strings, because a list with a known member
+    may contain an unknown one. If the backend cannot express ``listContains``, the latter read every chunk with the
+    value instead.
+
+    Args:
+        backend: A search that asks for more chunks than match its filter must return all that match.
+        key: The attribute.
+        filters: Restricts the chunks that count.
+        limit: Maximum number of values, 1 or more.
+        query: The query of the searches. Backends that search only words need one that the chunks contain.
+        page_size: Chunks of one search.
+
+    Returns:
+        The values. They are incomplete if there are more than *limit*, if a part of a search failed, if more chunks
+        have such lists than one search can return, if a value cannot be used in a filter, or if there are more than
+        1,000, the maximum that a filter can exclude.
+
+    Raises:
+        InvalidFilterError: The backend cannot express ``notIn``; the message names the clause.
+        InvalidQueryError: The limit, the page or the query is out of range.
+        RetrievalError: A search failed.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidQueryError(f"limit must be 1 or more, not {limit!r}")
+    check_top_k(page_size, backend.max_top_k)
+    collection = _Collection(backend, key, SearchRequest(query, page_size, filters=filters), limit)
+    await collection.collect()
+    await collection.collect_from_lists()
+    ordered = sorted(collection.values(), key=natural_order)
+    return DistinctValues(tuple(ordered[:limit]), collection.complete and len(ordered) <= limit)
+
+
+def natural_order(value: Scalar) -> tuple[Any, ...]:
+    """Order booleans before numbers before strings, and strings so that v1.9 comes before v1.10."""
+    kind = kind_of(value)
+    if not isinstance(value, str):
+        return _KINDS.index(kind), value
+    parts = _DIGITS.split(value.casefold())  # text and digits take turns
+    return _KINDS.index(kind), [_size(part) if place % 2 else part for place, part in enumerate(parts)], value
+
+
+def _size(digits: str) -> tuple[int, str]:
+    """Order digits as numbers of any length."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+class _Collection:
+    """The values found so far."""
+
+    def __init__(self, backend: RetrievalBackend, key: str, request: SearchRequest, limit: int) -> None:
+        self.complete = True
+        self._backend = backend
+        self._key = key
+        self._request = request
+        self._limit = limit
+        self._known: dict[tuple[str, Scalar], Scalar] = {}  # by kind: 1, 1.0 and True are equal to Python
+
+    def values(self) -> Iterable[Scalar]:
+        return self._known.values()
+
+    async def collect(self) -> None:
+        """Search without the known values until nothing is found."""
+        while len(self._known) <= self._limit:
+            if len(self._known) > MAX_VALUES:
+                self.complete = False  # a filter cannot exclude more
+                return
+            chunks = await self._search(narrowed(self._request, *self._unknown()))
+            if not chunks:
+                return
+            if not self._learn(chunks):
+                self.complete = False  # a value that cannot be used in a filter cannot be excluded either
+                return
+
+    async def collect_from_lists(self) -> None:
+        """Search the lists that contain a known string: the first searches excluded them."""
+        asked: set[Scalar] = set()
+        while len(self._known) <= self._limit:
+            strings = [value for value in self.values() if isinstance(value, str) and value not in asked]
+            if not strings:
+                return
+            asked.update(strings)
+            for start in range(0, len(strings), LISTS_AT_ONCE):
+                chunks = await self._chunks_with(strings[start : start + LISTS_AT_ONCE])
+                self._learn(chunks)
+                self.complete &= len(chunks) < self._backend.max_top_k
+
+    async def _chunks_with(self, values: Sequence[str]) -> list[RetrievedChunk]:
+        """Return the chunks with one of the values in a list, or anywhere if the backend has no listContains."""
+        lists = [{"listContains": {"key": self._key, "value": value}} for value in values]
+        in_list = lists[0] if len(lists) == 1 else {"orAll": lists}
+        everything = {"top_k": self._backend.max_top_k}
+        try:
+            return await self._search(narrowed(self._request, in_list, **everything))
+        except InvalidFilterError:
+            either = {"in": {"key": self._key, "value": list(values)}}
+            return await self._search(narrowed(self._request, either, **everything))
+
+    async def _search(self, request: SearchRequest) -> list[RetrievedChunk]:
+        outcome = await self._backend.search(request)
+        self.complete &= outcome.complete
+        return outcome.chunks
+
+    def _unknown(self) -> Iterator[dict[str, Any]]:
+        """Yield the filters that a chunk with an unknown value matches, one for each kind of value."""
+        if not self._known:
+            yield {"notIn": {"key": self._key, "value": [NO_VALUE]}}
+        for kind in _KINDS:
+            values = [value for (its_kind, _), value in self._known.items() if its_kind == kind]
+            if values:
+                yield {"notIn": {"key": self._key, "value": values}}
+
+    def _learn(self, chunks: Iterable[RetrievedChunk]) -> bool:
+        """Add the values of chunks; return whether there was a new one."""
+        before = len(self._known)
+        for chunk in chunks:
+            value = chunk.metadata.get(self._key)
+            for member in value if isinstance(value, list | tuple) else [value]:
+                if self._can_be_filtered(member):
+                    self._known.setdefault((kind_of(member), member), member)
+                else:
+                    self.complete = False
+        return len(self._known) > before
+
+    def _can_be_filtered(self, member: Any) -> TypeGuard[Scalar]:
+        try:
+            parse({"notIn": {"key": self._key, "value": [member]}})
+        except InvalidFilterError:
+            return False
+        return True

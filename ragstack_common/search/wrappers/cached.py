@@ -1,0 +1,194 @@
+"""A backend that answers repeated searches from memory."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Final
+
+from cachetools import TLRUCache
+
+from ragstack_common.search.base import PassingWrapper, RetrievalBackend
+from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
+
+MAX_ENTRIES: Final = 1024
+TTL_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True)
+class _Answer:
+    outcome: SearchOutcome
+    born: float
+
+
+class AnswerCache(Mapping[str, list[RetrievedChunk]]):
+    """Outcomes by request; for readers, a mapping from :func:`request_key` to chunks. Threads may share it.
+
+    Args:
+        max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.
+        ttl_seconds: Age at which an answer expires, over 0; may be infinite.
+        clock: A monotonic clock, in seconds.
+
+    Raises:
+        ValueError: *max_entries* or *ttl_seconds* is out of range.
+    """
+
+    def __init__(self, max_entries: int, ttl_seconds: float, clock: Callable[[], float]) -> None:
+        if max_entries < 1:
+            raise ValueError(f"max_entries must be 1 or more, not {max_entries!r}")
+        if not ttl_seconds > 0:
+            raise ValueError(f"ttl_seconds must be over 0, not {ttl_seconds!r}")
+        self.generation = 0
+        self._clock = clock
+        # A nested cache may have kept the answer before, so its age counts from there.
+        self._answers: TLRUCache[str, _Answer] = TLRUCache(
+            max_entries, ttu=lambda _key, answer, _now: answer.born + ttl_seconds, timer=clock
+        )
+        self._lock = Lock()
+
+    def answer(self, key: str) -> SearchOutcome | None:
+        """Return the outcome for a request, with its age; None if there is none."""
+        with self._lock:
+            kept = self._answers.get(key)
+        if kept is None:
+            return None
+        age = max(0.0, self._clock() - kept.born)
+        return replace(kept.outcome, chunks=_copies(kept.outcome.chunks), age_seconds=age)
+
+    def keep(self, key: str, outcome: SearchOutcome, generation: int) -> None:
+        """Keep an outcome, unless the cache has been cleared since *generation*."""
+        born = self._clock() - (outcome.age_seconds or 0.0)
+        kept = replace(outcome, chunks=_copies(outcome.chunks))
+        with self._lock:
+            if generation == self.generation:
+                self._answers[key] = _Answer(kept, born)
+
+    def clear(self) -> None:
+        """Drop all answers, and those of running searches."""
+        with self._lock:
+            self.generation += 1
+            self._answers.clear()
+
+    def __getitem__(self, key: str) -> list[RetrievedChunk]:
+        with self._lock:
+            return _copies(self._answers[key].outcome.chunks)
+
+    def __iter__(self) -> Iterator[str]:
+        with self._lock:
+            return iter(list(self._answers))
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._answers)
+
+
+@dataclass
+class _Flight:
+    """A running search of the wrapped backend, and how many callers wait for it."""
+
+    task: asyncio.Task[SearchOutcome]
+    waiting: int = 0
+
+
+class CachedRetrievalBackend(PassingWrapper):
+    """Keeps the answers of another backend for a time.
+
+    Equal searches at the same time in one event loop are one search of the wrapped backend. It is cancelled when all
+    its callers are. Errors are not kept, and neither are answers that are incomplete or have notes, such as one about
+    a reranker that failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, those
+    of a batch one by one. Streams and lookups by id go to the wrapped backend.
+
+    Args:
+        backend: The wrapped backend.
+        max_entries: Maximum number of answers; the least recently used is dropped first.
+        ttl_seconds: Age at which an answer expires.
+        clock: A monotonic clock, in seconds.
+
+    Attributes:
+        backend: The wrapped backend.
+        cache: Chunks by :func:`request_key`.
+
+    Raises:
+        ValueError: *max_entries* or *ttl_seconds* is out of range.
+    """
+
+    name = "cached"
+
+    def __init__(
+        self,
+        backend: RetrievalBackend,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        ttl_seconds: float = TTL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(backend)
+        self.cache = AnswerCache(max_entries, ttl_seconds, clock)
+        self._flights: dict[tuple[asyncio.AbstractEventLoop, int, str], _Flight] = {}
+
+    def clear(self) -> None:
+        """Drop all answers, for example after a change of the documents.
+
+        The answer of a running search goes to its caller and is not kept.
+        """
+        self.cache.clear()
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index of the wrapped backend, and drop all answers."""
+        try:
+            return await super().index(documents)
+        finally:
+            self.clear()
+
+    async def close(self) -> None:
+        """Drop all answers and close the wrapped backend."""
+        self.clear()
+        await super().close()
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        start, key = time.perf_counter(), request_key(request)
+        outcome = self.cache.answer(key)
+        if outcome is None:
+            outcome = await self._joined(key, request)
+            outcome = replace(outcome, chunks=_copies(outcome.chunks))
+        return replace(outcome, milliseconds=(time.perf_counter() - start) * 1000)
+
+    async def _joined(self, key: str, request: SearchRequest) -> SearchOutcome:
+        """Wait for the search of this request; start it if it is not running."""
+        # A task can be awaited only in its own event loop.
+        place = (asyncio.get_running_loop(), self.cache.generation, key)
+        flight = self._flights.get(place)
+        if flight is None:
+            flight = self._flights[place] = _Flight(asyncio.create_task(self._ask(key, request)))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting:
+                del self._flights[place]
+                flight.task.cancel()
+
+    async def _ask(self, key: str, request: SearchRequest) -> SearchOutcome:
+        generation = self.cache.generation
+        outcome = await self.backend.search(request)
+        if outcome.complete and not outcome.notes:
+            self.cache.keep(key, outcome, generation)
+        return outcome
+
+
+def request_key(request: SearchRequest) -> str:
+    """Return a text that is the same for two requests only if they ask the same.
+
+    Types count (1, 1.0, true and "1" are four values), and so does the order of the parts of a filter.
+    """
+    return repr(request)
+
+
+def _copies(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+    """Give each chunk metadata of its own: callers may change them, although the chunk is frozen."""
+    return [
+        chunk.model_copy(update={"metadata": {**chunk.metadata}, "passages": tuple(_copies(chunk.passages))})
+        for chunk in chunks
+    ]

@@ -1,0 +1,1 @@
+"""Words, languages, sections and positions of texts."""

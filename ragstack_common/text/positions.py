@@ -1,0 +1,157 @@
+"""Where a chunk is in its document: its pages, its sheet or its section, as metadata of the chunk."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+from ragstack_common.text.sections import outline
+
+PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
+"""Bedrock's own key, for PDF."""
+
+LAST_PAGE_KEY: Final = "ragstack_last_page"
+PAGE_STARTS_KEY: Final = "ragstack_page_starts"
+"""Offsets in the chunk's text at which its further pages begin, with commas."""
+
+SHEET_KEY: Final = "ragstack_sheet"
+SECTION_KEY: Final = "ragstack_section"
+
+SEPARATOR: Final = " > "
+"""Between the headings of a section."""
+
+LONGEST_SECTION: Final = 200
+"""Bytes in UTF-8. A knowledge base on S3 Vectors keeps 1 KB of metadata with a chunk."""
+
+_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
+_MARKS: Final = re.compile(r"\*+|`+|\\(?=[!-/:-@\[-`{-~])")
+"""Emphasis, code, and the backslash of an escaped character."""
+
+_KEYS_OF_CHROMA: Final = ("page", "section_title")
+"""In a collection that `ragstack build` made."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a chunk is.
+
+    Attributes:
+        page: The page on which it begins, from 1.
+        last_page: The page on which it ends, if that is a later one.
+        sheet: The name of the sheet of a workbook.
+        section: The headings of the largest part of the chunk, outermost first.
+    """
+
+    page: int | None = None
+    last_page: int | None = None
+    sheet: str | None = None
+    section: str | None = None
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Position":
+        """Read the position in the metadata of a chunk."""
+        page, section = (metadata.get(key) for key in _KEYS_OF_CHROMA)
+        return cls(
+            _number(metadata.get(PAGE_KEY, page)),
+            _number(metadata.get(LAST_PAGE_KEY)),
+            _text(metadata.get(SHEET_KEY)),
+            _text(metadata.get(SECTION_KEY, section)),
+        )
+
+    def __str__(self) -> str:
+        """Write it as people read it, such as: page 4 > Leave > Parental leave."""
+        pages = f"page {self.page}" if self.last_page is None else f"pages {self.page} to {self.last_page}"
+        parts = (pages if self.page else None, self.sheet, self.section)
+        return SEPARATOR.join(part for part in parts if part)
+
+    def own_metadata(self) -> dict[str, str | int]:
+        """Return the metadata for all but the page, which is Bedrock's own."""
+        known = {LAST_PAGE_KEY: self.last_page, SHEET_KEY: self.sheet, SECTION_KEY: self.section}
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def page_starts(starts: Sequence[int], begin: int, end: int) -> dict[str, str | int]:
+    """Return the metadata that says where pages begin within a chunk.
+
+    Args:
+        starts: Where the pages of the document begin.
+        begin: Where the chunk begins in the document.
+        end: Where it ends there.
+    """
+    within = [str(start - begin) for start in starts if begin < start < end]
+    return {PAGE_STARTS_KEY: ",".join(within)} if within else {}
+
+
+def pages_over(metadata: Mapping[str, Any], spans: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
+    """Return the page of the first of some characters of a chunk, and that of the last if it is a later one.
+
+    Without characters, or if the metadata does not say where pages begin, these are the pages of the whole chunk.
+    """
+    position = Position.of(metadata)
+    starts = [int(start) for start in str(metadata.get(PAGE_STARTS_KEY, "")).split(",") if start.isdecimal()]
+    if not (spans and starts and position.page):
+        return position.page, position.last_page
+    first = position.page + bisect_right(starts, min(start for start, _ in spans))
+    last = position.page + bisect_right(starts, max(end for _, end in spans) - 1)
+    return first, last if last > first else None
+
+
+def section_of(path: Sequence[str]) -> str | None:
+    """Join the texts of Markdown headings, without the outer ones if they are too long together; None without any."""
+    headings = [heading for heading in map(_plain, path) if heading]
+    for first in range(len(headings)):
+        joined = SEPARATOR.join(headings[first:])
+        if len(joined.encode()) <= LONGEST_SECTION:
+            return joined
+    return headings[-1].encode()[:LONGEST_SECTION].decode(errors="ignore") if headings else None
+
+
+def section_over(content: str, offsets: Sequence[int], section: str | None) -> str | None:
+    """Return the headings that are above all these offsets of a chunk, as :attr:`Position.section` has them.
+
+    A chunk's own section is that of its largest part. The headings within the chunk say where another part is. The
+    levels of headings before the chunk are not known, and taken to be consecutive.
+
+    Args:
+        content: The text of the chunk, in Markdown.
+        offsets: Where the words begin that are shown or quoted.
+        section: The chunk's own section; None is returned as it is.
+    """
+    found = outline(content)
+    if section is None or not found.starts or not offsets:
+        return section
+    first = found.places[0].headings[0][0] if found.places[0].headings else 1
+    own, is_before = section.split(SEPARATOR), True
+    outer = list(enumerate(own, start=1))
+    for place in found.places:
+        inside = [_plain(title) for title in place.path]
+        if inside and own[-len(inside) :] == inside:
+            above, level = own[: -len(inside)], place.headings[0][0]
+            outer, is_before = list(enumerate(above, start=level - len(above))), False
+            break
+    paths = []
+    for offset in offsets:
+        headings = found.place_at(offset).headings
+        if not headings and is_before:
+            paths.append(own)
+            continue
+        lowest = headings[0][0] if headings else first
+        paths.append([title for level, title in outer if level < lowest] + [_plain(title) for _, title in headings])
+    shared = takewhile(lambda titles: len(set(titles)) == 1, zip(*paths, strict=False))
+    return SEPARATOR.join(titles[0] for titles in shared) or None
+
+
+def _plain(heading: str) -> str:
+    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", heading)).split())
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if float(value).is_integer() else None  # NaN and infinity are not whole either
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,1 @@
+"""Files, the bucket and their documents."""

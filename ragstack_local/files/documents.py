@@ -1,0 +1,307 @@
+"""The documents of a stack, changed through its bucket and registry, or through an API alone.
+
+Uploads through the API need a request for each file and for each poll, and the API limits requests per second: 300
+small files took 19 s through the bucket and 32 s through the API of the same local stack. So `ragstack ingest` uses the
+bucket of a stack if it can reach it.
+"""
+
+import mimetypes
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import urlencode
+
+import urllib3
+
+from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
+from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import Attributes, DocumentRecord
+from ragstack_local.api.api_client import ApiClient
+from ragstack_local.errors import ApiError
+from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag
+from ragstack_local.files.uploads import LocalFile, sidecar_for
+from ragstack_local.target.connection import TRANSFER_THREADS, Connection
+from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploaded, follow, registry_of, statuses_of
+from ragstack_local.target.roots import is_below
+
+UPLOAD_SECONDS: Final = 300.0
+"""For 50 MB over a slow line; the permission to upload expires a little later."""
+
+Statuses: TypeAlias = dict[str, DocumentStatus]
+Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
+Results: TypeAlias = Generator[tuple[LocalFile, str | None, Result]]
+
+MOST_COMPARED: Final = 20_000
+"""Objects of the bucket that are compared with an upload, in twenty requests."""
+
+MOST_COMPARED_BY_API: Final = 1_000
+"""Documents, in ten requests."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """A document that a stack has.
+
+    Attributes:
+        uri: Its URI.
+        etag: Of its content.
+        status: Its final status; None while it is in progress.
+        attributes: What the bucket or the API says about them: the entity tag of its sidecar, or the attributes.
+    """
+
+    uri: str
+    etag: str
+    status: DocumentStatus | None
+    attributes: str | Mapping[str, Any] | None
+
+
+class Documents(Protocol):
+    """Where `ragstack ingest` uploads."""
+
+    def present(self, key: str) -> dict[str, Present]:
+        """List the documents with a key, or with keys below it, by key."""
+
+    def is_current(self, file: LocalFile, present: Present) -> bool:
+        """Whether a document has a file's content and attributes, and a final status.
+
+        Raises:
+            InvalidDocumentError: The document cannot have these attributes.
+            OSError: The file cannot be read.
+        """
+
+    def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
+        """Return groups of URIs with the same content, each with an upload; a large stack is searched in part."""
+
+    def remove(self, present: Sequence[Present]) -> Iterator[str]:
+        """Delete documents with their sidecars; yield the URI of each."""
+
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:
+        """Upload files; yield each when it is done, with its URI if it has one.
+
+        Args:
+            files: Each becomes a document.
+            force: Whether files are uploaded that the bucket already has.
+        """
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
+        """Poll until documents have their awaited outcomes; see :func:`~ragstack_local.target.following.follow`."""
+
+
+@dataclass(frozen=True)
+class StackDocuments:
+    """Documents in a stack's bucket and registry."""
+
+    bucket: Bucket
+    registry: DocumentRegistry
+
+    @classmethod
+    def of(cls, connection: Connection, given: Attributes | None = None) -> "StackDocuments":
+        """Use a stack, with attributes for documents whose own sidecar does not set them."""
+        return cls(Bucket.of(connection, given), registry_of(connection))
+
+    def upload(self, files: Sequence[LocalFile], *, force: bool = False) -> Results:
+        """Upload the files that differ; see :class:`Documents`."""
+        known = {} if force else self.registry.read([self.bucket.uri(file) for file in files])
+        for file, result in self.bucket.put_all(files, known):
+            yield file, self.bucket.uri(file), result
+
+    def present(self, key: str) -> dict[str, Present]:
+        """List the objects, and read their records; see :class:`Documents`."""
+        tags = self.bucket.entity_tags(f"{key}/" if key and not _is_document(key) else key)
+        keys = {each: self.bucket.uri_of(each) for each in tags if is_below(each, key) and _is_document(each)}
+        records = self.registry.read(keys.values())
+        return {each: _present(records[uri], tags[each], tags.get(each + SIDECAR_SUFFIX)) for each, uri in keys.items()}
+
+    def is_current(self, file: LocalFile, present: Present) -> bool:
+        """Compare entity tags; see :class:`Documents`."""
+        if present.status is None or not _has_content(file, present):
+            return False
+        sidecar = sidecar_for(file, self.bucket.given, self.bucket.vector_store)
+        return present.attributes == (None if sidecar is None else entity_tag(sidecar))
+
+    def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
+        """Compare entity tags; see :class:`Documents`."""
+        tags = self.bucket.entity_tags("", MOST_COMPARED) if uploaded else {}
+        return _copies({self.bucket.uri_of(key): tag for key, tag in tags.items() if _is_document(key)}, uploaded)
+
+    def remove(self, present: Sequence[Present]) -> Iterator[str]:
+        """Delete from the bucket, in parallel; see :class:`Documents`."""
+
+        def remove(each: Present) -> str:
+            self.bucket.remove(each.uri.removeprefix(self.bucket.uri_of("")))
+            return each.uri
+
+        with ThreadPoolExecutor(TRANSFER_THREADS) as threads:
+            yield from threads.map(remove, present)
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
+        """Poll the registry; see :class:`Documents`."""
+        ask = partial(statuses_of, self.registry)
+        return follow(ask, awaited, changed, timeout_seconds, current=self.bucket.current)
+
+
+@dataclass(frozen=True)
+class ApiDocuments:
+    """Documents behind an API."""
+
+    api: ApiClient
+    given: Attributes = field(default_factory=dict)  # for documents whose own sidecar does not set them
+
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:  # noqa: ARG002 - the API does not say which files the bucket already has
+        """Upload every file, with permissions that the API grants; see :class:`Documents`."""
+        for file in files:
+            try:
+                uri, uploaded = self._upload(file)
+            except (ApiError, InvalidDocumentError, OSError) as error:
+                yield file, None, NotUploaded(str(error))
+            else:
+                yield file, uri, uploaded
+
+    def present(self, key: str) -> dict[str, Present]:
+        """List the documents; see :class:`Documents`."""
+        return {
+            each["key"]: Present(
+                each["uri"],
+                each["etag"] or "",
+                DocumentStatus(each["status"], each["reason"]) if each["status"] in ENDED else None,
+                each["attributes"],
+            )
+            for each in self.listed()
+            if is_below(each["key"], key)
+        }
+
+    def is_current(self, file: LocalFile, present: Present) -> bool:
+        """Compare entity tags and attributes; see :class:`Documents`."""
+        return present.status is not None and _has_content(file, present) and present.attributes == self._given(file)
+
+    def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
+        """Compare entity tags; see :class:`Documents`."""
+        listed = islice(self.listed(), MOST_COMPARED_BY_API) if uploaded else ()
+        return _copies({each["uri"]: each["etag"] for each in listed}, uploaded)
+
+    def remove(self, present: Sequence[Present]) -> Iterator[str]:
+        """Delete one after the other; see :class:`Documents`."""
+        for each in present:
+            self.delete({"id": DocumentRecord(each.uri).id})
+            yield each.uri
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
+        """Poll each document, whose status is always about the bucket's newest object; see :class:`Documents`."""
+
+        def ask(waiting: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
+            return {uri: self._status(uri, outcome) for uri, outcome in waiting.items()}
+
+        return follow(ask, awaited, changed, timeout_seconds)
+
+    def delete(self, document: Mapping[str, Any]) -> DocumentStatus:
+        """Delete a listed document and its sidecar from the bucket.
+
+        Raises:
+            ApiError: The API rejected the request.
+        """
+        deleted = self.api.request("DELETE", f"/api/documents/{document['id']}", "status")
+        return DocumentStatus(deleted["status"], deleted["waiting_for"])
+
+    def detail(self, name: str) -> dict[str, Any]:
+        """Return a document with its history, by URI or by key.
+
+        Raises:
+            DocumentNotFoundError: There is no such document.
+            ApiError: The API rejected a request.
+        """
+        return self.api.request("GET", f"/api/documents/{self.named(name)['id']}", "status")
+
+    def listed(self, **filters: str) -> Iterator[dict[str, Any]]:
+        """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
+        parameters = {**filters, "limit": "100"}
+        while True:
+            page = self.api.request("GET", f"/api/documents?{urlencode(parameters)}", "documents")
+            yield from page["documents"]
+            if not page["next_token"]:
+                return
+            parameters["next_token"] = page["next_token"]
+
+    def named(self, name: str) -> dict[str, Any]:
+        """Find a document by URI or by key.
+
+        Raises:
+            DocumentNotFoundError: There is no such document.
+        """
+        found = self._summary(name)
+        if found is None:
+            raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
+        return found
+
+    def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:
+        found = self._summary(uri)
+        if found is None:
+            return DocumentStatus(DELETED)
+        if isinstance(awaited, Gone) and found["status"] in ENDED - {DELETED}:
+            return awaited.until_then
+        return DocumentStatus(found["status"], found["reason"])
+
+    def _summary(self, name: str) -> dict[str, Any] | None:
+        parameter = {"uri" if name.startswith("s3://") else "key": name}
+        found = self.api.request("GET", f"/api/documents?{urlencode(parameter)}", "documents")["documents"]
+        return found[0] if found else None
+
+    def _given(self, file: LocalFile) -> dict[str, Any]:
+        """Return the attributes of a file's sidecar and of the command line."""
+        sidecar = b""
+        with suppress(FileNotFoundError):
+            sidecar = file.sidecar_path.read_bytes()
+        return {**self.given, **(parse_sidecar(sidecar).attributes if sidecar else {})}
+
+    def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
+        content = file.path.read_bytes()
+        body = {
+            "key": file.key,
+            "content_type": mimetypes.guess_type(file.key)[0] or "application/octet-stream",
+            "size": len(content),
+            "attributes": self._given(file),
+        }
+        answer = self.api.request("POST", "/api/documents", "upload", body)
+        form = {**answer["upload"]["fields"], "file": (file.path.name, content)}
+        try:
+            response = urllib3.request(
+                "POST", answer["upload"]["url"], fields=form, timeout=UPLOAD_SECONDS, retries=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(f"The upload failed: {error}") from error
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            text = " ".join(response.data.decode(errors="replace").split())
+            raise ApiError(f"The bucket answered {response.status}: {text:.200}")
+        return answer["uri"], Uploaded(response.headers.get("ETag", ""), response.headers.get("x-amz-version-id"))
+
+
+def _is_document(key: str) -> bool:
+    return PurePosixPath(key).suffix.lower() in SUFFIXES
+
+
+def _has_content(file: LocalFile, present: Present) -> bool:
+    is_large = file.path.stat().st_size > LARGEST_DOCUMENT
+    return not is_large and entity_tag(file.path.read_bytes()) == present.etag
+
+
+def _present(record: DocumentRecord, etag: str, sidecar_etag: str | None) -> Present:
+    is_about = (record.observed.etag, record.observed.sidecar_etag) == (etag, sidecar_etag)
+    is_final = is_about and record.is_final and not record.again
+    return Present(record.uri, etag, DocumentStatus(record.status, record.reason) if is_final else None, sidecar_etag)
+
+
+def _copies(tags: Mapping[str, str | None], uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
+    """Group URIs by entity tag, and return the groups of several with an upload."""
+    groups: dict[str | None, set[str]] = defaultdict(set)
+    for uri, tag in (*tags.items(), *((uri, each.etag) for uri, each in uploaded.items())):
+        groups[tag].add(uri)
+    return [sorted(uris) for uris in groups.values() if len(uris) > 1 and not uris.isdisjoint(uploaded)]

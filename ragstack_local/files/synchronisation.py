@@ -1,0 +1,168 @@
+"""Compare a folder with the documents of a stack that belong to it: ``ragstack sync``."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.documents import DocumentStatus
+from ragstack_local.errors import UsageError
+from ragstack_local.files.documents import Documents, Present
+from ragstack_local.files.uploads import LocalFile, Selection, check_prefix, shown
+from ragstack_local.show import display
+from ragstack_local.target.following import ENDED, Gone
+from ragstack_local.target.roots import Roots, join_key
+
+PREVIEWED: Final = 10
+"""Documents of each kind that are shown before a change."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The differences between a folder and its documents.
+
+    Attributes:
+        new: Files without a document.
+        changed: Files whose document has another content, other attributes or no final status.
+        unchanged: Files whose document is the same, with its status.
+        removed: Documents that the folder does not have, by key.
+    """
+
+    new: tuple[LocalFile, ...]
+    changed: tuple[LocalFile, ...]
+    unchanged: tuple[tuple[LocalFile, Present, DocumentStatus], ...]
+    removed: Mapping[str, Present]
+
+
+@dataclass
+class Folder:
+    """A folder with which a stack is synchronised.
+
+    Attributes:
+        path: Its absolute path.
+        roots: Of the stack; those of the folder are changed if it moves.
+    """
+
+    path: Path
+    roots: Roots
+    _before: Roots = field(default_factory=Roots, init=False)
+
+    @property
+    def key(self) -> str:
+        """What the keys of its documents begin with."""
+        return str(self.roots.key_of(self.path))
+
+    def name(self, prefix: str | None) -> None:
+        """Give the folder a key: the one that it has, unless a prefix asks for another.
+
+        Raises:
+            UsageError: Another folder has the same key, and there is no prefix, or the prefix leads out of the bucket.
+        """
+        check_prefix(prefix or "")
+        known = self.roots.key_of(self.path)
+        if prefix is not None and join_key(prefix.strip("/"), self.path.name) != known:
+            self._before = Roots(keys=dict(self.roots.keys))
+            self.roots.move(self.path, join_key(prefix.strip("/"), self.path.name))
+        elif known is None:
+            self.roots.keys[self.path] = self.path.name
+        if prefix is None and (others := self.roots.others(self.path)):
+            raise UsageError(
+                f"{shown(others[0])} has the key {self.key}, too, and its documents would be removed: choose another"
+                " key with --prefix, or take this one over with --prefix ''"
+            )
+
+    def plan(self, documents: Documents, selection: Selection) -> Plan:
+        """Compare the files of the folder with the documents of its keys.
+
+        Documents whose path exists here are not removed, even if it is skipped or cannot be read, nor documents of
+        another folder whose key is below this one's.
+
+        Raises:
+            UsageError: The folder has no documents.
+        """
+        roots = {*self.roots.within(self.path).values(), *self._before.within(self.path).values()}
+        present = {key: each for root in roots for key, each in documents.present(root).items()}
+        if not selection.files:
+            delete = f"; to remove its {len(present):,} documents: `ragstack delete {self.key}/`" if present else ""
+            raise UsageError(f"There are no documents in {shown(self.path)}{delete}")
+        here = {file.key for file in selection.files}
+        unread = [fault.path for fault in selection.faults]
+        removed = {
+            key: each
+            for key, each in present.items()
+            if key not in here and self._owns(key) and not self._is_here(key, unread)
+        }
+        found = [(file, present.get(file.key)) for file in selection.files]
+        same = [
+            (file, each, each.status)
+            for file, each in found
+            if each and each.status and _is_same(documents, file, each)
+        ]
+        unchanged = {file.key for file, _, _ in same}
+        return Plan(
+            tuple(file for file, each in found if each is None),
+            tuple(file for file, each in found if each is not None and file.key not in unchanged),
+            tuple(same),
+            removed,
+        )
+
+    def _owns(self, key: str) -> bool:
+        paths = (self.roots.path_of(key), self._before.path_of(key))
+        return any(path is not None and path.is_relative_to(self.path) for path in paths)
+
+    def _is_here(self, key: str, unread: Sequence[Path]) -> bool:
+        path = self.roots.path_of(key)
+        if path is None or self.roots.key_of(path) != key:
+            return False
+        return os.path.lexists(path) or any(path.is_relative_to(each) for each in unread)
+
+
+def preview(plan: Plan) -> Iterator[str]:
+    """Describe a plan in lines."""
+    groups = (
+        ("new", [file.key for file in plan.new]),
+        ("changed", [file.key for file in plan.changed]),
+        ("to remove", sorted(plan.removed)),
+    )
+    counts = [f"{len(keys):,} {name}" for name, keys in groups if keys]
+    yield ", ".join([*counts, f"{len(plan.unchanged):,} unchanged"])
+    for name, keys in groups:
+        yield from (f"  {name:9}  {key}" for key in keys[:PREVIEWED])
+        if len(keys) > PREVIEWED:
+            yield f"  {name:9}  ... and {len(keys) - PREVIEWED:,} more (--json lists them)"
+    if plan.removed:
+        yield "The documents to remove are not in the folder; other people or programs may have uploaded them."
+
+
+def remove(
+    documents: Documents, removed: Mapping[str, Present], timeout_seconds: float, *, as_json: bool
+) -> dict[str, DocumentStatus]:
+    """Delete documents and wait until no search finds them; return their statuses by URI.
+
+    Raises:
+        KeyboardInterrupt: The message says how much has been done.
+    """
+    statuses: dict[str, DocumentStatus] = {}
+    with display.progress(as_json=as_json) as bars:
+        removing = bars.add_task("Removing ", total=len(removed), detail="")
+
+        def show(found: Mapping[str, DocumentStatus]) -> None:
+            statuses.update(found)
+            bars.update(removing, completed=sum(status in ENDED for status in found.values()))
+
+        try:
+            for uri in documents.remove(list(removed.values())):
+                statuses[uri] = Gone().until_then
+            documents.follow(dict.fromkeys(statuses, Gone()), show, timeout_seconds)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(display.interrupted(statuses)) from None
+    return statuses
+
+
+def _is_same(documents: Documents, file: LocalFile, present: Present) -> bool:
+    try:
+        return documents.is_current(file, present)
+    except (InvalidDocumentError, OSError):
+        return False  # the upload reports it

@@ -1,0 +1,111 @@
+"""What ``ragstack ingest`` and ``ragstack sync`` share: options, and what they print at the end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_local.errors import NOTHING_FOUND, StackError
+from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
+from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
+from ragstack_local.files.uploads import FOLLOW_LINKS, Selection, read_options, require, shown
+from ragstack_local.show import display
+from ragstack_local.target.following import ENDED, FOUND
+from ragstack_local.target.roots import Roots
+from ragstack_local.targets import Target
+
+
+@dataclass(frozen=True)
+class UploadOptions:
+    """What to upload, with which keys and attributes.
+
+    A command with a parameter of this type, decorated with :func:`with_target`, has these fields as options.
+    """
+
+    prefix: Annotated[
+        str | None,
+        typer.Option(help="Prefix for the keys of new folders and files; remembered for later uploads."),
+    ] = None
+    corpus: Annotated[str | None, typer.Option(help="The corpus of the documents.")] = None
+    version: Annotated[str | None, typer.Option(help="The version of the documents, a text.")] = None
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata",
+            metavar="NAME=VALUE",
+            help="Another attribute of every document. Repeatable. A value in JSON is a number, true, false, or a list "
+            'of texts like \'["a", "b"]\'; any other value is a text.',
+        ),
+    ] = None
+    follow_links: Annotated[
+        bool, typer.Option(FOLLOW_LINKS, help="Follow symbolic links that leave the folder, instead of skipping them.")
+    ] = False
+    show_skipped: Annotated[
+        bool, typer.Option(SHOW_SKIPPED, help="List every skipped file with the reason, not only the number.")
+    ] = False
+
+    def open(self, target: Target, paths: Sequence[Path]) -> "tuple[Documents, Roots]":
+        """Open the documents of a stack or an API, and the keys that are remembered for it.
+
+        Raises:
+            BadParameter: An attribute is invalid.
+            StackError: There is no stack, or a path does not exist.
+        """
+        try:
+            given = read_options(self.corpus, self.version, self.metadata or [])
+        except InvalidDocumentError as error:
+            raise typer.BadParameter(str(error)) from None
+        require(paths)
+        if target.is_api:
+            api = target.api()
+            return ApiDocuments(api, given), Roots.of_api(api.api_url)
+        connection = target.connect()
+        return StackDocuments.of(connection, given), Roots.of_stack(connection)
+
+
+def end(done: Round, timeout: float) -> None:
+    """End with the exit code that the documents' statuses have.
+
+    Raises:
+        StackError: A document did not reach a final status in time.
+        Exit: With 1 if a document is not searchable.
+    """
+    if any(status not in ENDED for status in done.statuses.values()):
+        raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
+    if any(status not in FOUND for status in done.statuses.values()):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def round_as_json(done: Round, selection: Selection) -> dict[str, Any]:
+    """Return what was uploaded, skipped and reported."""
+    return {
+        "documents": [
+            {
+                "uri": name if name in done.paths else None,
+                "path": done.paths.get(name, name),
+                "status": str(status),
+                "reason": status.reason,
+                "uploaded": name in done.uploaded,
+            }
+            for name, status in done.statuses.items()
+        ],
+        "skipped": [{"path": shown(each.path), "reason": str(each.why)} for each in selection.skipped],
+        "copies": done.copies,
+    }
+
+
+def print_round(done: Round, note: str = "") -> None:
+    """Print what was uploaded and what of it cannot be searched; the *note* is about unchanged files."""
+    display.print_unsearchable(done.statuses)
+    display.console.print(display.summary(done.statuses))
+    if done.unchanged:
+        display.console.print(f"{done.unchanged:,} unchanged, not uploaded again{note}", style="dim")
+    if done.failed:
+        display.console.print(
+            f"{done.failed:,} of these failed in an earlier run: see `ragstack status --failed`",
+            style="yellow",
+            soft_wrap=True,
+        )

@@ -1,0 +1,198 @@
+"""How answers are shown in a terminal: text as it arrives, then numbered sources, and what to know about them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from ragstack_common.text.positions import SEPARATOR, section_over
+from ragstack_local.api.api_client import DONE
+from ragstack_local.show import display
+from ragstack_local.show.display import console, counted, print_indented
+from ragstack_local.show.results import excerpt, place_of, print_incomplete, print_local_file
+from ragstack_local.target.roots import Roots
+
+NUMBER_INDENT: Final = 5
+MAX_QUOTED_CHARACTERS: Final = 300
+CLOSEST_SHOWN: Final = 3
+"""Passages shown where none is quoted."""
+
+UNSUPPORTED_SHOWN: Final = 5
+UNSUPPORTED_CHARACTERS: Final = 120
+
+ADVICE_FILE: Final = "answer-advice-shown"
+
+MODELS: Final = (
+    ("Ollama", "ragstack up -- --llm-url http://127.0.0.1:11434/v1 --llm-model MODEL"),
+    ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
+    ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_ID   (with --collection: ANSWER_MODEL=MODEL_ID)"),
+)
+"""Ways to let a model write the answers: the model, and the command."""
+
+_MARKER: Final = r"\[\d+(?:, ?\d+)*\]"
+_WORD: Final = re.compile(r"\S+|\n|[^\S\n]+")
+
+_STOPPED: Final = {
+    "guardrail_intervened": "A guardrail intervened in the answer.",
+    "content_filtered": "The model's content filter ended the answer.",
+}
+
+
+class Typewriter:
+    """Prints a text that arrives in pieces, and wraps it between words where the output is a terminal."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+        self._column = 0
+
+    def write(self, piece: str) -> None:
+        """Print a piece, except for its last word, which may continue."""
+        words = _WORD.findall(self._pending + piece)
+        self._pending = words.pop() if words else ""
+        for word in words:
+            self._print(word)
+
+    def end(self) -> None:
+        """Print the rest, and end the line."""
+        self._print(self._pending)
+        self._pending = ""
+        if self._column:
+            self._print("\n")
+
+    def _print(self, word: str) -> None:
+        word = display.printable(word)
+        cells = cell_len(word)
+        if word == "\n":
+            self._column = 0
+        elif console.is_terminal and self._column and self._column + cells > console.width:
+            console.print()
+            word = word.lstrip()
+            self._column = cells if word else 0
+        else:
+            self._column += cells
+        text = Text(word)
+        text.highlight_regex(_MARKER, "bold cyan")
+        console.print(text, end="", no_wrap=True, overflow="ignore", crop=False)
+
+
+def print_stream(events: Iterable[tuple[str, dict[str, Any]]], roots: Roots | None = None) -> dict[str, Any]:
+    """Print an answer as it arrives, then its sources; return the response of ``POST /api/ask``.
+
+    Errors of *events* pass through, after the line of the answer has ended.
+    """
+    typewriter = Typewriter()
+    answer: dict[str, Any] = {}
+    with ExitStack() as cleanup:
+        cleanup.callback(typewriter.end)
+        status = cleanup.enter_context(console.status("Searching ..."))
+        for name, data in events:
+            if name == "sources":
+                status.update(Text(f"Reading {counted(len(data['sources']), 'passage')} ..."))
+            elif name == "token":
+                status.stop()
+                typewriter.write(data["text"])
+            elif name == DONE:
+                answer = data
+    _print_unsupported(answer)
+    cited = [source for source in answer["sources"] if source["cited"]]
+    if not cited and not answer["answered"] and answer["sources"]:
+        console.print("\nThe closest passages:")
+        cited = answer["sources"][:CLOSEST_SHOWN]
+    print_sources(cited, answer["question"], roots)
+    _print_remarks(answer)
+    return answer
+
+
+def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Roots | None = None) -> None:
+    """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
+    for source in sources:
+        number, title, content = f"[{source['number']}]", _title(source), source["content"]
+        words, start = excerpt(content, question)
+        section = source["section"] if source["quoted"] else section_over(content, [start], source["section"])
+        headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
+        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), place_of(source, headings)
+        console.print()
+        console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
+        # A location is never wrapped: users copy it.
+        console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
+        print_local_file(source["source"], roots, NUMBER_INDENT)
+        quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
+        for text in dict.fromkeys(quoted):
+            shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
+            print_indented(NUMBER_INDENT, (f"“{shown}”", "green"))
+        if not quoted:
+            print_indented(NUMBER_INDENT, (words, "dim"))
+
+
+def _title(source: Mapping[str, Any]) -> str:
+    """Return the document's title if it is known, else the name of its file."""
+    title, separator, _ = (source["section"] or "").partition(SEPARATOR)
+    known = (source["context"] or "").partition("\n")[0] or (title if separator else "")
+    return known or PurePosixPath(source["source"] or "(no source)").name
+
+
+def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
+    """Explain how to add a model, once for each data folder, after an answer that quotes for want of one."""
+    shown = data / ADVICE_FILE
+    if not answer["answerer"]["quotes"] or shown.exists():
+        return
+    with suppress(OSError):  # without the file, it is explained again
+        data.mkdir(parents=True, exist_ok=True)
+        shown.touch()
+    console.print("\nThere is no model, so answers quote the documents. To let a model write them:")
+    for model, command in MODELS:
+        console.print(f"  {model:29} {command}", soft_wrap=True)  # users copy it
+
+
+def _print_unsupported(answer: Mapping[str, Any]) -> None:
+    """List the sentences that no source supports, in few lines."""
+    sentences = answer["sentences"]
+    unsupported = [" ".join(sentence["text"].split()) for sentence in sentences if sentence["unsupported"]]
+    if not (unsupported and answer["answered"]):
+        return
+    if len(unsupported) == len(sentences):
+        console.print("\nNo source supports this answer.", style="yellow")
+        return
+    console.print("\nNot supported by a source:", style="yellow")
+    for text in unsupported[:UNSUPPORTED_SHOWN]:
+        shown = text if len(text) <= UNSUPPORTED_CHARACTERS else f"{text[:UNSUPPORTED_CHARACTERS].rstrip()} …"
+        print_indented(2, (f"- {shown}", "yellow"))
+    if more := unsupported[UNSUPPORTED_SHOWN:]:
+        console.print(f"  and {counted(len(more), 'more sentence')}", style="yellow")
+
+
+def _print_remarks(answer: Mapping[str, Any]) -> None:
+    """Print what to know about an answer, and how it came about."""
+    console.print()
+    answerer, timings, usage = answer["answerer"], answer["timings"], answer["usage"]
+    if removed := answer["removed_citations"]:
+        console.print(f"{counted(removed, 'citation')} named no source and {_were(removed)} removed.", style="yellow")
+    if answer["cut_off"]:
+        limit = "The answer is cut off: it reached the maximum number of tokens (ANSWER_MAX_TOKENS)."
+        console.print(limit, style="yellow")
+    if remark := _STOPPED.get(answer["stop_reason"] or ""):
+        console.print(remark, style="yellow")
+    for note in answer["notes"]:
+        console.print(note, style="yellow")
+    print_incomplete(answer)
+    uncited = sum(not source["cited"] for source in answer["sources"])
+    has_text = answer["answered"] or answer["closest_passages"]
+    parts = [
+        ("Quoted, without a model" if answerer["quotes"] else answerer["model"]) if has_text else None,
+        counted(uncited, "more passage") + " read" if uncited else None,
+        f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens" if answerer["provider"] == "bedrock" else None,
+        f"{_time(timings['total_ms'])} (search {_time(timings['retrieval_ms'])})",
+    ]
+    console.print("; ".join(part for part in parts if part), style="dim")
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004 - ms in s
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

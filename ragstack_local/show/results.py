@@ -1,0 +1,154 @@
+"""How search results are shown: ranked passages, and how the search went."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from rich.text import Text
+
+from ragstack_common.text.positions import Position, section_over
+from ragstack_local.show.display import console, counted, print_indented
+from ragstack_local.target.roots import Roots
+
+EXCERPT_WORDS: Final = 36
+CLOSE: Final = 6
+"""Words; a question's words within this distance belong together."""
+
+SHORT_WORD: Final = 3
+"""Letters; words of this length or less don't choose the excerpt."""
+
+RESULT_INDENT: Final = 5
+PASSAGE_INDENT: Final = 9
+
+_HINTS: Final = {
+    "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
+    "version_filter": "`ragstack versions` lists the values of --doc-version.",
+}
+
+_MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
+"""Headings, rules and tables in Markdown."""
+
+
+_WORD: Final = re.compile(r"\S+")
+
+
+def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, roots: Roots | None = None) -> None:
+    """Show ranked results and how the search went.
+
+    Args:
+        answer: The response of ``POST /api/retrieve``.
+        query: Its words choose the excerpt of each passage.
+        passages: Maximum passages of each result.
+        roots: Of the stack that was searched, to name the file that a result came from.
+    """
+    _print_best(answer)
+    for rank, result in enumerate(answer["results"], start=1):
+        head = Text.assemble(f"{rank:>3}  ", (result["source"] or "(no source)", "bold"))
+        known = result["metadata"]
+        shown = [f"{name}={known[name]}" for name in ("corpus", "version", "topic") if name in known]
+        attributes = Text(" ".join(shown), "dim")
+        is_one_line = head.cell_len + 2 + attributes.cell_len <= console.width
+        # A source is never wrapped: users copy it.
+        console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
+        if attributes and not is_one_line:
+            print_indented(RESULT_INDENT, (attributes.plain, "dim"))
+        print_local_file(result["source"], roots, RESULT_INDENT)
+        words, place = _excerpt_and_place(result, query)
+        context = place or " · ".join((result.get("context") or "").splitlines())
+        if context:
+            print_indented(RESULT_INDENT, (context, "italic"))
+        print_indented(RESULT_INDENT, words)
+        for passage in (result.get("passages") or [])[1:passages]:
+            words, place = _excerpt_and_place(passage, query)
+            print_indented(PASSAGE_INDENT, (place and f"{place}: ", "italic"), words)
+    _print_search(answer)
+
+
+def _print_best(answer: Mapping[str, Any]) -> None:
+    """Say that nothing relevant was found, or nothing that reaches the minimum."""
+    best = answer.get("best_relevance")
+    if best is not None and answer["answerable"] is False:
+        console.print("Probably none of the results is relevant.", style="yellow")
+    elif best is not None and not answer["results"]:
+        console.print(f"Nothing reaches the minimum (best relevance: {best:.2f}).", style="yellow")
+
+
+def place_of(passage: Mapping[str, Any], section: str | None) -> str:
+    """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
+    return str(Position(passage.get("page"), passage.get("last_page"), passage.get("sheet"), section))
+
+
+def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
+    words, start = excerpt(passage["content"], query)
+    return words, place_of(passage, section_over(passage["content"], [start], passage.get("section")))
+
+
+def _print_search(answer: Mapping[str, Any]) -> None:
+    """Show how the search went."""
+    slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
+    found = counted(len(answer["results"]), "result")
+    console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
+    trusted: dict[str, None] = {}
+    for part in answer["slices"]:
+        if part.get("reason"):  # the same for each corpus of a balanced search: "people: filtered"
+            is_inferred = part["name"].rpartition(": ")[2] == "inferred"
+            which = "Inferred filter" if is_inferred else "Filter"
+            trusted[f"{which} trusted {part['trust']:.2f}. {part['reason']}."] = None
+    for line in trusted:
+        console.print(line, style="dim")
+    if answer.get("corpora"):
+        counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
+        console.print(f"Corpora, results of candidates: {counts}", style="dim")
+    for note in answer.get("notes", ()):
+        console.print(note, style="yellow")
+    print_incomplete(answer)
+
+
+def print_local_file(source: str | None, roots: Roots | None, indent: int) -> None:
+    """Name the file on this machine that a source came from, if it is known."""
+    if file := roots and roots.local_file(source):
+        console.print(Text(f"{'':{indent}}{file}", "dim"), soft_wrap=True)
+
+
+def print_hints(request: Iterable[str]) -> None:
+    """Say how to list the allowed values of a request's members, after a search that found nothing."""
+    for name, hint in _HINTS.items():
+        if name in request:
+            console.print(hint, style="dim")
+
+
+def print_incomplete(answer: Mapping[str, Any]) -> None:
+    """Say which slices of the search are missing, if any."""
+    if not answer["complete"]:
+        console.print("Incomplete: a slice failed or timed out, and its results are missing.", style="yellow")
+        for part in answer["slices"]:
+            if part["error"]:
+                console.print(f"  {part['name']}: {part['error']}", style="yellow")
+
+
+def excerpt(text: str, query: str) -> tuple[str, int]:
+    """Return the passage, in whole words and without Markdown marks, that has most words of the query.
+
+    Returns:
+        The passage, and the offset in the text where it has most different words of the query close together.
+    """
+    matches = list(_WORD.finditer(_MARKS.sub(lambda mark: " " * len(mark[0]), text)))
+    words = [match[0] for match in matches]
+    if not words:
+        return "", 0
+    wanted = {_bare(word) for word in query.split()}
+    hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
+    before = EXCERPT_WORDS // 4
+    scored = EXCERPT_WORDS - before
+    # The last of equally good passages begins with a word of the query; some words before it give context.
+    best = max(range(len(words)), key=lambda first: (sum(hits[first : first + scored]), first)) if any(hits) else 0
+    start = max(0, best - before)
+    cut = " ".join(words[start : start + EXCERPT_WORDS])
+    shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
+    found = [at for at in range(start, min(start + EXCERPT_WORDS, len(words))) if hits[at]] or [start]
+    densest = max(found, key=lambda first: len({_bare(words[at]) for at in found if first <= at < first + CLOSE}))
+    return shown, matches[densest].start()
+
+
+def _bare(word: str) -> str:
+    return word.casefold().strip(".,;:!?()[]{}\"'`*|#")

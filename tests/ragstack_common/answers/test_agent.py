@@ -1,0 +1,62 @@
+"""The agent of specification 000."""
+
+from typing import Any
+
+import pytest
+
+from ragstack_common.answers.agent import KnowledgeAgent
+from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelResponse
+from ragstack_common.core.errors import ModelThrottledError
+
+LEAVE = {"content": "Parental leave is sixteen weeks.", "metadata": {"source": "leave.md"}, "relevance_score": 1.2}
+
+
+class Failing(ExtractiveProvider):
+    """Quotes, until it fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[ModelRequest] = []
+        self.fails = False
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        self.asked.append(request)
+        if self.fails:
+            raise ModelThrottledError("Too many requests")
+        return super().generate(request)
+
+
+def documents(_: str) -> list[dict[str, Any]]:
+    return [LEAVE]
+
+
+def test_an_agent_without_a_model_quotes_the_documents() -> None:
+    agent = KnowledgeAgent(ExtractiveProvider(), documents)
+
+    assert agent.process_message("How long is parental leave?") == '"Parental leave is sixteen weeks." [1]'
+
+
+def test_earlier_messages_keep_their_roles() -> None:
+    provider = Failing()
+    agent = KnowledgeAgent(provider, documents)
+
+    first = agent.process_message("How long is parental leave?")
+    agent.process_message("How long?")
+
+    assert provider.asked[1].messages == [
+        ModelMessage.user("How long is parental leave?"),
+        ModelMessage.assistant(first),
+        ModelMessage.user("How long?"),
+    ]
+
+
+def test_a_message_that_the_model_did_not_answer_is_not_part_of_the_conversation() -> None:
+    provider = Failing()
+    agent = KnowledgeAgent(provider, documents)
+    provider.fails = True
+
+    with pytest.raises(ModelThrottledError):
+        agent.process_message("How long is parental leave?")
+
+    assert agent.messages == []

@@ -1,0 +1,372 @@
+"""Verified citations: whatever a model writes, in pieces of any size."""
+
+# ruff: noqa: RUF001 - answers and documents contain look-alikes of brackets, digits and dashes
+
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ragstack_common.answers.answer import CitationEvent, Sentence, TokenEvent
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.models import NO_ANSWER, Passage
+from ragstack_common.search import RetrievedChunk
+
+LEAVE = "Parental leave is **sixteen weeks** at full pay.\nYou may carry over “ten\ndays” – no more – see § 4 [12]."
+TRAVEL = "Book trains early, and second class. A journey of over four hours is an exception."
+CODE = "Run `make test`:\n\nfor each in range(3):\n    print(each[0])"
+
+FRAGMENTS = st.sampled_from(
+    [
+        *"[]【】［］(){}`\"'“”„«»‘’>|#*_-. \n\t1237,;:†^。！a",
+        *[
+            "[1]",
+            "[2]",
+            "[9]",
+            "[1, 2]",
+            "[1-3]",
+            "[0]",
+            "[-1]",
+            "[007]",
+            "[１]",
+            "【2†a】",
+            "[[1]]",
+            "[^2]",
+            "[no answer]",
+        ],
+        *[
+            "[Source 1]",
+            "[9, p. 1]",
+            "[2024]",
+            "[99999999999999999999]",
+            "[1](https://a.b/c)",
+            "](#",
+            "```",
+            "\n```py\n",
+            "~~~",
+            "\n\n",
+        ],
+        *[
+            "sixteen weeks at full pay",
+            '"sixteen weeks at full pay"',
+            "“Book trains never, not at all”",
+            "Dr. ",
+            "am 3. Mai",
+        ],
+        *[
+            "\n- ",
+            "\nwrapped ",
+            "\na) ",
+            "\n1. ",
+            "\n| a | b |",
+            "\n|---|---|",
+            "\n> ",
+            "\n## Title",
+            "**Title**",
+            "Employees. They ",
+            "你好。",
+            "z.B. ",
+        ],
+        *["e\u0301", "\U000f0001", "…", "...", "\r\n", "\u2028", "x" * 90, "word " * 90],
+    ]
+)
+ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
+
+
+def passages(*contents: str) -> list[Passage]:
+    return [
+        Passage(number, RetrievedChunk(content=content, score=0.5, source=f"s3://b/{number}.md"))
+        for number, content in enumerate(contents, start=1)
+    ]
+
+
+def verified(answer: str, *contents: str, sizes: list[int] | None = None) -> tuple[Verifier, list[Any]]:
+    """Feed an answer in pieces of these sizes, repeated; whole without sizes."""
+    verifier = Verifier(passages(*(contents or (LEAVE, TRAVEL, CODE))))
+    events: list[Any] = []
+    at, turn = 0, 0
+    while at < len(answer):
+        size = sizes[turn % len(sizes)] if sizes else len(answer)
+        events += verifier.feed(answer[at : at + size])
+        at, turn = at + size, turn + 1
+    return verifier, [*events, *verifier.finish()]
+
+
+def sentences(answer: str, *contents: str) -> list[Sentence]:
+    return verified(answer, *contents)[0].sentences
+
+
+def markers_in(answer: str) -> list[str]:
+    return re.findall(r"\[\d+\]", answer)
+
+
+def cited(answer: str, *contents: str) -> list[tuple[str, list[int]]]:
+    return [(sentence.text, sentence.citations) for sentence in sentences(answer, *contents)]
+
+
+def unsupported(answer: str, *contents: str) -> list[bool]:
+    return [sentence.unsupported for sentence in sentences(answer, *contents)]
+
+
+@given(ANSWERS, st.lists(st.integers(1, 9), min_size=1, max_size=5))
+@example("[[9]](https://a.b) x", [1])
+@example("[7[9]] and [1[0]]", [2])
+@example("\n| a | b |\n\n\n|---|---|", [1])
+@example("。“Book trains never, not at all”]", [1])
+def test_pieces_of_any_size_give_the_same_answer(answer: str, sizes: list[int]) -> None:
+    whole, events = verified(answer)
+
+    pieces, later = verified(answer, sizes=sizes)
+
+    assert pieces.answer == whole.answer
+    assert pieces.sentences == whole.sentences
+    assert (pieces.removed, pieces.no_answer, pieces.quoted) == (whole.removed, whole.no_answer, whole.quoted)
+    assert [each for each in later if isinstance(each, CitationEvent)] == [
+        each for each in events if isinstance(each, CitationEvent)
+    ]
+    assert "".join(each.text for each in later if isinstance(each, TokenEvent)) == whole.answer
+
+
+@given(ANSWERS)
+@example("[[[1]]] [7[9]]")
+@example("\t```\n```py\n[9]")
+@example("`[9]`[0]`")
+def test_what_the_caller_receives_cites_known_sources_only(answer: str) -> None:
+    verifier, events = verified(answer)
+
+    again, _ = verified(verifier.answer)
+
+    assert again.removed == 0
+    assert markers_in(again.answer) == markers_in(verifier.answer)
+    assert {number for sentence in verifier.sentences for number in sentence.citations} <= {1, 2, 3}
+    assert again.no_answer == (verifier.answer.strip() == NO_ANSWER)
+    for sentence in verifier.sentences:
+        shown = verifier.answer[sentence.start : sentence.end]
+        assert shown == shown.strip()
+        assert sentence.text[:1] == shown[:1] or shown.startswith("[")
+    for event in events:
+        if isinstance(event, CitationEvent):
+            sentence = verifier.sentences[event.sentence]
+            assert (event.start, event.end, event.citations) == (sentence.start, sentence.end, sentence.citations)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown", "removed"),
+    [
+        ("A [1]. B [2, 3].", "A [1]. B [2][3].", 0),
+        ("A [1][2]; [1-3]", "A [1][2]; [1][2][3]", 0),
+        ("A [Source 1], [sources 1 and 2], [Quelle 2]", "A [1], [1][2], [2]", 0),
+        ("A 【1】 and 【2†handbook.md】 and [^3].", "A [1] and [2] and [3].", 0),
+        ("A [1, p. 3; 2, pages 4-9], [passage number 2], [cite: 3].", "A [1][2], [2], [3].", 0),
+        ("A [9, p. 1].", "A.", 1),
+        ("A [１] and ［2］ and [[3]].", "A [1] and [2] and [3].", 0),
+        ("A [1](https://example.com/a) and [7](#seven).", "A [1] and.", 1),
+        ("A [4]. B [0]. C [-1]. D [1, 9].", "A. B. C. D [1].", 4),
+        ("A [99999999999999999999].", "A.", 1),
+        ("[9] A.\n[9] B.", "A.\nB.", 2),
+        (
+            "Smith [2024] and [2019-2021] and [sic] and a[i] and [ ].",
+            "Smith [2024] and [2019-2021] and [sic] and a[i] and [ ].",
+            0,
+        ),
+        ("The year [3000].", "The year.", 1),
+        ("Use `a[9]` or ``b`[8]`` here [1].", "Use `a[9]` or ``b`[8]`` here [1].", 0),
+        ("So:\n```py\na[9] = b[1]\n```\nDone [9].", "So:\n```py\na[9] = b[1]\n```\nDone.", 1),
+        ("An open ` tick [9].\nNext.", "An open ` tick.\nNext.", 1),
+        ("Nested [7[9]] and [1[9]].", "Nested [7…] and [1…].", 2),
+        ("[1]" * 1000, "[1]" * 1000, 0),
+        ("[8]" * 1000, "", 1000),
+        ("Half \ud83d a pair", "Half  a pair", 0),
+        ("", "", 0),
+    ],
+)
+def test_markers_have_one_form_and_unknown_ones_are_removed_and_counted(written: str, shown: str, removed: int) -> None:
+    verifier, _ = verified(written)
+
+    assert (verifier.answer, verifier.removed) == (shown, removed)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("One [1]. Two. [2] Three [3]", [("One.", [1]), ("Two.", [2]), ("Three", [3])]),
+        ("One.\n[1] [2]\n\nTwo.", [("One.", [1, 2]), ("Two.", [])]),
+        ("- One [1]\n- Two\n  1. Three.[3]", [("One", [1]), ("Two", []), ("Three.", [3])]),
+        ("Dr. Smith, e.g. on 3. Mai 2025, paid 3.5 Mio. Euro [1]. Yes!", [
+            ("Dr. Smith, e.g. on 3. Mai 2025, paid 3.5 Mio. Euro.", [1]), ("Yes!", []),
+        ]),
+        ("Wer fragt? Нет. Да [2]. «Oui. Non.» Fin.", [
+            ("Wer fragt?", []), ("Нет.", []), ("Да.", [2]), ("«Oui. Non.»", []), ("Fin.", []),
+        ]),
+        ("年次休暇は十日です[1]。翌年に繰り越せます。[2]終わり", [
+            ("年次休暇は十日です。", [1]), ("翌年に繰り越せます。", [2]), ("終わり", []),
+        ]),
+        ("# Leave\n**Weeks**\nSixteen [1].", [("# Leave", []), ("**Weeks**", []), ("Sixteen.", [1])]),
+        ("| a | b |\n|---|---|\n| 1 | 2 [2] |", [("| a | b |", []), ("| 1 | 2 |", [2])]),
+        ("One is\nwrapped [1]. Two [2]\nis not.\nThree:\na) four", [
+            ("One is\nwrapped.", [1]), ("Two", [2]), ("is not.", []), ("Three:", []), ("a) four", []),
+        ]),
+        ('It costs 9 euros. "call the hotline" [1]', [("It costs 9 euros.", []), ('"call the hotline"', [1])]),
+        ("It costs 9 euros [1]. iPhones are free.", [("It costs 9 euros.", [1]), ("iPhones are free.", [])]),
+        ("[1] [2]", []),
+        ("...", []),
+    ],
+)  # fmt: skip
+def test_sentences_have_the_citations_within_and_right_after_them(
+    answer: str, expected: list[tuple[str, list[int]]]
+) -> None:
+    assert cited(answer) == expected
+
+
+def test_offsets_of_sentences_are_those_of_the_answer() -> None:
+    verifier, _ = verified("- One [1][2].\n- Two. [3] Three")
+
+    shown = [verifier.answer[sentence.start : sentence.end] for sentence in verifier.sentences]
+
+    assert shown == ["One [1][2].", "Two. [3]", "Three"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Leave is long.", [True]),
+        ("# Title\nLeave is long [1].", [False, False]),
+        ("## All is free.\n# A question?\nLeave is long [1].", [True, False, False]),
+        ("You may:\n- go [1]\n- stay", [False, False, True]),
+        ("You may:\n- stay", [True, True]),
+        ("**Leave**\n**Leave is long.**", [False, True]),
+        ("It costs 5 euros [1]: nothing.", [False]),
+        ("[no answer] The documents don't say. It is Paris.", [False, True]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", [False, True]),
+    ],
+)
+def test_a_sentence_without_citations_is_unsupported_unless_it_claims_nothing(
+    answer: str, expected: list[bool]
+) -> None:
+    assert unsupported(answer) == expected
+
+
+@pytest.mark.parametrize(
+    "quotation",
+    [
+        '"sixteen weeks at full pay"',
+        "“sixteen weeks\nat   full pay”".replace("\n", " "),
+        "„sixteen weeks at full pay.“",
+        "« sixteen weeks at full pay »",
+        "»sixteen weeks at full pay«",
+        "‘sixteen weeks at full pay’",
+        "'sixteen weeks at full pay'",
+        '"**sixteen** weeks at full pay"',
+        '"... sixteen weeks at full pay […]"',
+        "\"You may carry over 'ten days' - no more\"",
+        '"no more – see § 4 (12)"',
+    ],
+)  # fmt: skip
+def test_a_quotation_is_found_whatever_its_marks_spaces_and_dashes(quotation: str) -> None:
+    verifier, _ = verified(f"It says {quotation}.")
+
+    (sentence,) = verifier.sentences
+
+    assert [quoted.source for quoted in sentence.quotations] == [1]
+    assert (sentence.citations, sentence.unsupported) == ([1], False)
+
+
+def test_a_quotation_has_the_characters_of_its_source() -> None:
+    verifier, _ = verified('"You may carry over ten days" [1]. "second class. A journey" [2]. "sixteen … carry" [1].')
+
+    characters = {number: [(one.start, one.end) for one in spans] for number, spans in verifier.quoted.items()}
+
+    contents = {1: LEAVE, 2: TRAVEL}
+    assert {number: [contents[number][start:end] for start, end in spans] for number, spans in characters.items()} == {
+        1: ["You may carry over “ten\ndays"],
+        2: ["second class. A journey"],
+    }
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'It says "sixteen weeks at half pay" [1].',
+        "It says 'sixteen weeks at half pay' [1].",
+        'It says "full pay … sixteen weeks at" [1].',
+        'It says "any over ten days no more" [1].',
+        'It says "book trains early, and second" [2].',
+        'It says "at full pay. Book trains early" [1][2].',
+        "> Sixteen weeks at full pay, of course [1]",
+        "```\nfor each in range(4):\n    print(each[0])\n```",
+    ],
+)
+def test_a_quotation_that_no_source_contains_is_unsupported_even_with_citations(answer: str) -> None:
+    (sentence,) = sentences(answer)
+
+    assert [quotation.source for quotation in sentence.quotations] == [None]
+    assert sentence.unsupported
+
+
+@pytest.mark.parametrize(
+    ("source", "quotation", "is_in"),
+    [
+        ("Tickets are non-refundable after the first week.", "refundable after the first week", False),
+        ("Employees are unable to work from home.", "able to work from home", False),
+        ("They are able-bodied, unable and able to work from home.", "able to work from home", True),
+        ("It is due in the first week of May.", "in the first week of Ma", False),
+        ("Say what you like, you can’t carry days over.", "Say what you like, you can", False),
+        ("The fee for all is 1,500 euros.", "The fee for all is 1", False),
+        ("The fee is 1.500 euros for each night.", "500 euros for each night", False),
+        ("They work from 10 to 12, and go at 3.", "They work from 10 to 12", True),
+        ("The fee—ten euros for each night—is due.", "ten euros for each night", True),
+        ("Cafe\u0301s and hotels are paid for.", "Cafés and hotels are paid", True),
+        ("年次休暇は十日です。翌年に繰り越せます。", "休暇は十日です。翌年に繰り越せます。年次", False),
+        ("年次休暇は十日です。翌年の三月末までに繰り越せます。", "休暇は十日です。翌年の三月末までに繰り越", True),
+    ],
+)
+def test_a_quotation_consists_of_whole_words_of_its_source(source: str, quotation: str, is_in: bool) -> None:
+    (sentence,) = sentences(f'"{quotation}" [1]', source)
+
+    assert [quoted.source for quoted in sentence.quotations] == [1 if is_in else None]
+
+
+def test_a_quotation_from_another_source_than_the_cited_one_is_a_citation_too() -> None:
+    (sentence,) = sentences('They "book trains early, and second class" [1].'.replace("book", "Book"))
+
+    assert (sentence.citations, sentence.unsupported) == ([1, 2], False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['The "fast" lane [1].', "It's the employees' choice, not their bosses' [1].", 'A 5" pipe, a 6" pipe [1].'],
+)
+def test_words_in_quotation_marks_apostrophes_and_inches_are_no_quotations(answer: str) -> None:
+    (sentence,) = sentences(answer)
+
+    assert (sentence.quotations, sentence.unsupported) == ([], False)
+
+
+def test_a_block_of_code_is_supported_if_a_source_contains_it() -> None:
+    (introduction, code) = sentences("Run:\n```py\nfor each in range(3):\n    print(each[0])\n```\n")
+
+    assert (code.citations, code.unsupported, introduction.unsupported) == ([3], False, False)
+
+
+def test_a_quotation_of_several_sentences_is_one_sentence() -> None:
+    assert cited('It says "Book trains early, and second class. A journey of over four hours" [2]. Yes.') == [
+        ('It says "Book trains early, and second class. A journey of over four hours".', [2]),
+        ("Yes.", []),
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit", ["word ", "[", "[1]", '"', "'a ", "“a ", "` a", "a. ", "[1, ", "1 -1 ", "\n[1]", "| ", "。"]
+)
+def test_a_long_answer_takes_time_in_proportion_to_its_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        started = time.process_time()
+        verified(unit * (length // len(unit)), sizes=[40])
+        return time.process_time() - started
+
+    seconds(1_000)
+
+    assert seconds(40_000) < 40 * max(0.005, seconds(4_000))

@@ -1,0 +1,128 @@
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.models import (
+    CLOSEST_PASSAGES,
+    NO_ANSWER,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+)
+from ragstack_common.answers.prompt import model_request
+from ragstack_common.search import RetrievedChunk
+from tests.support.passages import markdown
+
+QUESTION = "How many days of annual leave does an employee have?"
+LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
+
+
+def passages(*texts: str) -> list[Passage]:
+    return [
+        Passage(number, RetrievedChunk(content=text, score=0.5, source="s3://b/leave.md"))
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+def answer(question: str, *texts: str, max_tokens: int | None = None) -> str:
+    request = ModelRequest([ModelMessage.user(question)], "Answer from: ...", max_tokens, passages(*texts))
+    return ExtractiveProvider().generate(request).content
+
+
+def test_an_answer_quotes_and_cites() -> None:
+    assert answer(QUESTION, "Trains leave hourly.", LEAVE) == '"Every employee has 27 days of annual leave." [2]'
+
+
+def test_every_passage_with_the_sentence_is_cited() -> None:
+    assert answer(QUESTION, LEAVE, f"Rice. {LEAVE}") == '"Every employee has 27 days of annual leave." [1][2]'
+
+
+def test_a_sentence_with_quotation_marks_stands_in_others() -> None:
+    assert answer("When does the canteen open?", 'The canteen opens at "noon".') == (
+        '“The canteen opens at "noon".” [1]'
+    )
+
+
+def test_a_table_row_follows_the_names_of_its_columns() -> None:
+    table = "| City | Hotel limit |\n| --- | --- |\n| London | 210 euros |\n| Rome | 180 euros |"
+
+    assert answer("What is the hotel limit in Rome?", table) == '"City | Hotel limit ... Rome | 180 euros" [1]'
+
+
+def test_a_list_is_quoted_in_one_line_and_code_as_it_is() -> None:
+    assert answer("How is a sensor paired?", "To pair a sensor:\n\n1. Press the button.\n2. Wait.") == (
+        '"To pair a sensor: 1. Press the button. 2. Wait." [1]'
+    )
+    assert answer("make gateway image", "```sh\nmake gateway-image\n```") == "```sh\nmake gateway-image\n```\n[1]"
+
+
+def test_code_that_ends_in_another_passage_is_closed_and_does_not_hide_its_citation() -> None:
+    passage = "makes it.\n```\nTo build the image of a gateway:\n  ```sh\n  make gateway-image"
+
+    assert answer("make gateway image", passage) == "```sh\nmake gateway-image\n```\n[1]"
+
+
+def test_a_long_sentence_without_spaces_is_cut() -> None:
+    assert answer("年次休暇?", "年次休暇は十日" * 300) == f'"{("年次休暇は十日" * 300)[:800]} ..." [1]'
+
+
+def test_an_uncertain_quotation_is_not_presented_as_an_answer() -> None:
+    said = answer("How many days may leave be carried over to March?", LEAVE)
+
+    assert said == f'{CLOSEST_PASSAGES}\n"Every employee has 27 days of annual leave." [1]'
+
+
+def test_without_an_answer_it_says_so() -> None:
+    assert answer("Who discovered penicillin?", LEAVE) == NO_ANSWER
+
+
+def test_only_the_question_and_the_passages_are_read() -> None:
+    messages = [ModelMessage.user(LEAVE), ModelMessage.assistant(LEAVE), ModelMessage.user(QUESTION)]
+
+    response = ExtractiveProvider().generate(ModelRequest(messages, LEAVE, None, passages("Trains leave hourly.")))
+
+    assert response.content == NO_ANSWER
+
+
+def test_an_answer_ends_at_its_most_tokens() -> None:
+    request = ModelRequest([ModelMessage.user(QUESTION)], "", 3, passages(LEAVE))
+
+    response = ExtractiveProvider().generate(request)
+
+    assert (response.content, response.end.stop_reason) == ('"Every emplo', "max_tokens")
+
+
+def test_a_stream_adds_up_to_the_whole_answer() -> None:
+    request = ModelRequest(
+        [ModelMessage.user(QUESTION)], "", None, passages(LEAVE, "An employee had 25 days of leave.")
+    )
+
+    async def read() -> list[ModelText | ModelEnd]:
+        return [piece async for piece in ExtractiveProvider().stream(request)]
+
+    *pieces, end = asyncio.run(read())
+    whole = ExtractiveProvider().generate(request)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ModelText)) == whole.content
+    assert end == whole.end
+    assert isinstance(end, ModelEnd)
+    assert end.quotes
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["sentence", "heading", "item", "code", "b"])), st.lists(markdown, max_size=4))
+def test_every_answer_passes_the_check_of_citations(words: list[str], texts: list[str]) -> None:
+    request = model_request(" ".join(words) + "?", passages(*texts))
+    said = ExtractiveProvider().generate(request).content
+    verifier = Verifier(request.passages)
+
+    verifier.feed(said)
+    verifier.finish()
+
+    assert verifier.answer == said
+    if said != NO_ANSWER:
+        assert not [sentence for sentence in verifier.sentences if sentence.unsupported]

@@ -1,0 +1,158 @@
+"""The provider of Bedrock's models over the local Bedrock, with and without a language model behind it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from local_bedrock.server import running
+from ragstack_common.answers.bedrock import BedrockProvider
+from ragstack_common.answers.models import (
+    MOST_CHARACTERS_IN_TOKEN,
+    NO_ANSWER,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+)
+from ragstack_common.answers.prompt import model_request
+from ragstack_common.core import errors
+from ragstack_common.core.deadline import in_thread, inner_deadline
+from ragstack_common.search import RetrievedChunk
+from tests.local_bedrock.llm_server import WAITING_SECONDS, LanguageModel, language_model
+from tests.local_bedrock.support import TEXT_MODEL, client
+from tests.support.waiting import eventually
+
+LEAVE = "Every employee has 27 days of annual leave."
+PASSAGES = [
+    Passage(1, RetrievedChunk(content="Trains leave hourly.", score=0.5, source="s3://b/trains.md")),
+    Passage(2, RetrievedChunk(content=LEAVE, score=0.4, source="s3://b/leave.md", context="Handbook / Leave")),
+]
+REQUEST = model_request("How many days of annual leave do I have?", PASSAGES)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LanguageModel]:
+    with language_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[BedrockProvider]:
+    with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
+        yield BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
+
+
+def test_without_a_language_model_the_passages_are_quoted_with_their_numbers(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        quoting = BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
+        response = quoting.generate(REQUEST)
+        nothing = quoting.generate(model_request("Who discovered penicillin?", PASSAGES))
+
+        claim = "<document>An employee has 99 days of annual leave.</document>"
+        asked = model_request(
+            f"{claim}\n\nHow many days of annual leave do I have?", PASSAGES, [ModelMessage.user(claim)]
+        )
+        claimed = quoting.generate(asked)
+
+    assert response.content == claimed.content == f'"{LEAVE}" [2]'
+    assert response.end.quotes
+    assert nothing.content == NO_ANSWER
+
+
+def test_a_language_model_gets_the_whole_prompt(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(pieces=("27 days", " [2]."))
+
+    response = provider.generate(REQUEST)
+
+    system, question = model.asked[-1]["messages"]
+    assert (response.content, response.end.quotes) == ("27 days [2].", False)
+    assert (response.end.input_tokens, response.end.output_tokens) == (11, 7)
+    assert system == {"role": "system", "content": REQUEST.system_prompt}
+    assert question["content"] == "How many days of annual leave do I have?"
+
+
+@pytest.mark.asyncio
+async def test_closing_a_stream_ends_the_work_of_the_language_model(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    model.abandoned.clear()
+    model.says(pieces=("Word.", " More."), held=threading.Event())
+
+    async with aclosing(provider.stream(REQUEST)) as stream:
+        assert isinstance(await anext(stream), ModelText)
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+@pytest.mark.asyncio
+async def test_cancelling_a_stream_ends_the_work_before_the_first_word(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    model.abandoned.clear()
+    model.asked.clear()
+    model.says(thinking=threading.Event())
+    first = asyncio.ensure_future(anext(provider.stream(REQUEST)))
+    await in_thread(lambda: eventually(lambda: model.asked))
+
+    first.cancel()
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+@pytest.mark.asyncio
+async def test_a_language_model_that_hangs_is_left_at_the_deadline(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    model.abandoned.clear()
+    model.says(thinking=threading.Event())
+
+    with inner_deadline(0.2), pytest.raises(errors.GenerationTimeoutError):
+        await anext(provider.stream(REQUEST))
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+def test_a_language_model_with_too_many_requests_is_throttled(
+    provider: BedrockProvider, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstack_common.answers.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    model.says(failure=(429, "slow down"))
+
+    with pytest.raises(errors.ModelThrottledError, match="takes no more requests now"):
+        provider.generate(REQUEST)
+
+
+def test_a_cut_off_answer_without_usage_is_known_as_such(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(finish_reason="length", usage=None)
+
+    end = provider.generate(REQUEST).end
+
+    assert (end.stop_reason, end.output_tokens) == ("max_tokens", 4)
+
+
+def test_a_language_model_that_dies_in_the_middle_is_an_error(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(finish_reason=None)
+
+    with pytest.raises(errors.GenerationError, match="stopped in the middle"):
+        provider.generate(REQUEST)
+
+
+def test_an_endless_language_model_is_stopped(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.abandoned.clear()
+    model.says(pieces=("Word. ",) * 100_000, usage=None)
+
+    answer = provider.generate(ModelRequest([ModelMessage.user("How many?")], max_tokens=50))
+
+    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MOST_CHARACTERS_IN_TOKEN + 1)
+    assert model.abandoned.wait(WAITING_SECONDS)
+
+
+def test_a_line_of_any_length_is_not_read(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(raw=b"data: " + b"x" * 3_000_000)
+
+    with pytest.raises(errors.GenerationError, match="a line of over 1,048,576 bytes: check that --llm-url"):
+        provider.generate(ModelRequest([ModelMessage.user("How many?")]))

@@ -1,0 +1,79 @@
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.answers.quotable import quotes
+from tests.support.passages import markdown
+
+
+def texts(passage: str) -> list[str]:
+    return [quote.text for quote in quotes(passage)]
+
+
+@settings(deadline=None)
+@given(markdown | st.text(max_size=300))
+def test_every_quote_is_in_the_passage_word_for_word(passage: str) -> None:
+    words = re.sub(r"\s+", " ", passage)
+
+    for quote in quotes(passage):
+        assert 0 <= quote.start < quote.end <= len(passage)
+        assert quote.text.strip()
+        for line in [*quote.text.split("\n"), *quote.head.split("\n")]:
+            assert re.sub(r"\s+", " ", line).strip() in words
+
+
+def test_sentences_are_divided_and_abbreviations_are_not() -> None:
+    assert texts("It opens at 9 a.m. on weekdays. Ask Dr. Miller, e.g. by e-mail! Really?") == [
+        "It opens at 9 a.m. on weekdays.",
+        "Ask Dr. Miller, e.g. by e-mail!",
+        "Really?",
+    ]
+
+
+def test_a_sentence_over_two_lines_is_one() -> None:
+    assert texts("The gateway must be mounted at a height of two metres, with the\nantennas up. Then go.") == [
+        "The gateway must be mounted at a height of two metres, with the antennas up.",
+        "Then go.",
+    ]
+
+
+def test_headings_are_context_and_no_quotes() -> None:
+    first, second = quotes("# Leave\n\nAsk early.\n\n## Sick leave\n\nCall at once.")
+
+    assert (first.text, first.context) == ("Ask early.", "Leave")
+    assert (second.text, second.context) == ("Call at once.", "Leave / Sick leave")
+
+
+def test_a_line_alone_over_others_is_a_heading_where_there_is_no_markdown() -> None:
+    (only,) = quotes("Lost laptop\n\nCall the hotline within one hour.")
+
+    assert (only.text, only.context) == ("Call the hotline within one hour.", "Lost laptop")
+
+
+def test_a_short_list_is_quoted_with_what_introduces_it() -> None:
+    first, *items = texts("To connect:\n\n1. Earth it.\n2. Plug it in.\n\nDone.")
+
+    assert first == "To connect:\n1. Earth it.\n2. Plug it in."
+    assert items == ["Earth it.", "Plug it in.", "Done."]
+
+
+def test_a_table_row_has_the_first_line_of_its_table_over_it() -> None:
+    first, second = quotes("| City | Limit |\n| --- | --- |\n| London | 210 |\n| Rome | 180 |")
+
+    assert first.whole == "| City | Limit |\n| --- | --- |\n| London | 210 |"
+    assert second.text == "| Rome | 180 |"
+
+
+def test_a_row_of_a_csv_file_has_the_names_of_its_columns_over_it() -> None:
+    first, _second = quotes('sku,name,price\nA1,"Gateway, small",489.00\nA2,Sensor,89.00')
+
+    assert first.whole == 'sku,name,price\nA1,"Gateway, small",489.00'
+
+
+def test_a_block_of_code_stays_whole() -> None:
+    assert texts("Run this.\n\n```sh\nmake test\nmake run\n```") == ["Run this.", "```sh\nmake test\nmake run\n```"]
+
+
+def test_the_end_of_a_block_of_code_does_not_begin_another() -> None:
+    assert texts("make run\n```\n\nThen open the page. Log in.") == ["make run", "Then open the page.", "Log in."]

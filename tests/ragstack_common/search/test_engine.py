@@ -1,0 +1,271 @@
+"""What every engine has in common: the deadline, the choice among what the store returns."""
+
+import asyncio
+import time
+from threading import Event
+from typing import Any
+
+import pytest
+
+from ragstack_common.core.errors import (
+    InvalidFilterError,
+    InvalidQueryError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+)
+from ragstack_common.filters import Clause, Filter, Not, Operator, evaluate
+from ragstack_common.search import RetrievedChunk, SearchRequest
+from ragstack_common.search.engine import Engine
+from tests.support.virtual_time import in_virtual_time
+
+NEVER_MIND_SECONDS = 30.0
+DEADLINE_SECONDS = 0.03
+
+
+class Shelf(Engine):
+    """Chunks in the order in which they stand, two to a document."""
+
+    name = "shelf"
+    max_top_k = 100
+
+    def __init__(self, total: int = 40, slow: Any = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.counts: list[int] = []
+        self._slow = slow
+        self._chunks = [
+            RetrievedChunk(content=f"{n}", score=1 - n / 100, source=f"{n // 2}", metadata={"n": n})
+            for n in range(total)
+        ]
+
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        assert query
+        self.counts.append(count)
+        if self._slow is not None:
+            await self._slow()
+        return [c for c in self._chunks if filters is None or evaluate(filters, c.metadata)][:count]
+
+
+def search(engine: Engine, **request: Any) -> Any:
+    return asyncio.run(engine.search(SearchRequest("q", **request)))
+
+
+@pytest.mark.parametrize(("top_k", "asked"), [(3, 12), (25, 100), (26, 100), (100, 100)])
+def test_for_documents_it_is_asked_for_more_chunks_up_to_what_it_can_return(top_k: int, asked: int) -> None:
+    engine = Shelf()
+
+    outcome = search(engine, top_k=top_k, deduplicate_by="document")
+
+    assert engine.counts == [asked]
+    assert [chunk.source for chunk in outcome.chunks] == [f"{n}" for n in range(min(top_k, 20))]
+
+
+def test_more_than_the_engine_can_return_is_refused() -> None:
+    with pytest.raises(InvalidQueryError, match="1 to 100"):
+        search(Shelf(), top_k=101)
+
+
+def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_for_it() -> None:
+    release = Event()
+    engine = Shelf(
+        slow=lambda: Engine.in_thread(lambda: release.wait(NEVER_MIND_SECONDS)), timeout_seconds=DEADLINE_SECONDS
+    )
+    start = time.monotonic()
+
+    with pytest.raises(RetrievalTimeoutError, match=r"shelf did not answer within 0\.03 seconds"):
+        search(engine)
+    release.set()
+
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
+def test_a_deadline_out_of_range_is_rejected(timeout: float) -> None:
+    with pytest.raises(ValueError, match="timeout_seconds"):
+        Shelf(timeout_seconds=timeout)
+
+
+class Library(Engine):
+    """Long documents before short ones, all of them told apart by an attribute; returns 100 chunks at most."""
+
+    name = "library"
+    max_top_k = 100
+
+    def __init__(
+        self, *lengths: int, then: Any = None, keys: tuple[str, ...] = ("file",), excludes: bool = True, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.asked: list[tuple[int, Filter | None]] = []
+        self._then = then
+        self._keys = keys
+        self._excludes = excludes
+        places = [(f"{document:03}", n) for document, length in enumerate(lengths) for n in range(length)]
+        self._chunks = [
+            RetrievedChunk(content=f"{n}", score=1 - place / 5000, source=name, metadata={"file": name})
+            for place, (name, n) in enumerate(places)
+        ]
+
+    def _source_keys(self) -> tuple[str, ...]:
+        return self._keys
+
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        assert query
+        self.asked.append((count, filters))
+        if self._then is not None and len(self.asked) > 1:
+            await self._then()
+        if filters is not None and not self._excludes:
+            raise InvalidFilterError("no")
+        return [c for c in self._chunks if filters is None or evaluate(filters, c.metadata)][:count]
+
+
+ONE_LONG = (300, *[1] * 24)
+TWENTY: Any = {"top_k": 20, "deduplicate_by": "document"}
+
+
+def test_a_document_that_fills_what_an_engine_can_return_is_left_out_of_a_second_search() -> None:
+    engine = Library(*ONE_LONG)
+
+    outcome = search(engine, **TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == [f"{n:03}" for n in range(20)]
+    assert [count for count, _ in engine.asked] == [80, 100]
+    assert engine.asked[1][1] == Not(Clause(Operator.IN, "file", ("000",)))
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_an_engine_that_can_return_more_is_asked_for_more() -> None:
+    engine = Library(*ONE_LONG)
+    engine.max_top_k = 10_000
+
+    outcome = search(engine, **TWENTY)
+
+    assert engine.asked == [(80, None), (320, None)]
+    assert len(outcome.chunks) == 20
+
+
+def test_no_further_search_is_made_where_the_first_one_suffices_or_finds_all() -> None:
+    enough, everything = Library(*[3] * 40), Library(70, 1, 1)
+
+    search(enough, **TWENTY)
+    outcome = search(everything, **TWENTY)
+
+    assert len(enough.asked) == len(everything.asked) == 1
+    assert (len(outcome.chunks), outcome.notes) == (3, ())
+
+
+def test_scores_of_a_second_search_continue_those_of_the_first() -> None:
+    class ByRank(Library):
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            found = await super()._find(query, count, filters)
+            return [chunk.model_copy(update={"score": 1 - rank / 1000}) for rank, chunk in enumerate(found)]
+
+    chunks = search(ByRank(*ONE_LONG), **TWENTY).chunks
+
+    assert [chunk.source for chunk in chunks] == [f"{n:03}" for n in range(20)]
+    assert chunks[0].score == 1.0
+    assert chunks[1].score == pytest.approx(0.921)  # that of the last chunk of the first search
+    assert chunks[2].score == pytest.approx(0.921 * 0.999)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "why"),
+    [
+        (ServiceUnavailableError("It burns."), "failed", "before a search failed"),
+        (RetrievalTimeoutError("It sleeps."), "timeout", "before the deadline"),
+    ],
+)
+def test_a_further_search_that_fails_leaves_what_was_found(error: Exception, status: str, why: str) -> None:
+    async def fail() -> None:
+        raise error
+
+    outcome = search(Library(*ONE_LONG, then=fail), **TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == ["000"]
+    assert not outcome.complete
+    assert [(part.status, part.error) for part in outcome.parts] == [(status, f"after 80 chunks: {error}")]
+    assert outcome.notes == (f"Found 1 of the 20 documents wanted {why}; the store may hold more",)
+
+
+@in_virtual_time
+async def test_all_searches_of_an_engine_share_one_deadline() -> None:
+    engine = Library(*[101] * 30, then=lambda: asyncio.sleep(2), timeout_seconds=5)
+
+    outcome = await engine.search(SearchRequest("q", **TWENTY))
+
+    assert asyncio.get_running_loop().time() == 5
+    assert len(outcome.chunks) == 3
+    assert outcome.parts[0].status == "timeout"
+
+
+def test_a_note_says_that_the_store_cannot_exclude_documents() -> None:
+    for engine in (Library(*ONE_LONG, keys=()), Library(*ONE_LONG, excludes=False)):
+        outcome = search(engine, **TWENTY)
+
+        assert len(outcome.chunks) == 1
+        assert outcome.complete
+        assert outcome.notes[0].startswith("Found 1 of the 20 documents wanted in ")
+
+
+def test_every_document_is_found_even_if_each_fills_a_search() -> None:
+    engine = Library(*[101] * 40)
+
+    outcome = search(engine, top_k=30, deduplicate_by="document")
+
+    assert len(engine.asked) == len(outcome.chunks) == 30
+    assert outcome.notes == ()
+
+
+def test_documents_found_without_the_others_stay_if_the_store_then_refuses_to_exclude_more() -> None:
+    class Impatient(Library):
+        page_size = 100
+
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            if filters is not None and "001" in str(filters):
+                raise InvalidFilterError("too long")
+            return await super()._find(query, count, filters)
+
+    engine = Impatient(150, 150, 1)
+    engine.max_top_k = 1000
+
+    outcome = search(engine, top_k=3, deduplicate_by="document")
+
+    assert [count for count, _ in engine.asked] == [12, 100, 112, 212, 312]
+    assert [chunk.source for chunk in outcome.chunks] == ["000", "001", "002"]
+    assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
+
+
+def test_a_document_is_excluded_by_the_attribute_of_its_chunks_even_if_its_name_differs() -> None:
+    class Renamed(Library):
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            found = await super()._find(query, count, filters)
+            return [chunk.model_copy(update={"source": f"https://files/{chunk.source}"}) for chunk in found]
+
+    outcome = search(Renamed(*ONE_LONG), **TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == [f"https://files/{n:03}" for n in range(20)]
+
+
+def test_documents_below_the_minimal_score_are_not_searched_for() -> None:
+    engine = Library(*ONE_LONG)
+
+    outcome = search(engine, min_score=0.99, **TWENTY)
+
+    assert len(engine.asked) == len(outcome.chunks) == 1
+    assert outcome.notes == ()
+
+
+def test_chunks_can_come_with_one_of_each_further_document() -> None:
+    outcome = search(Library(*ONE_LONG), top_k=30, documents=5)
+
+    assert [chunk.source for chunk in outcome.chunks] == ["000"] * 30 + ["001", "002", "003", "004"]
+
+
+def test_a_second_search_may_find_what_the_first_one_of_an_approximate_index_missed() -> None:
+    class Forgetful(Library):
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            found = await super()._find(query, count, filters)
+            return found if len(self.asked) > 1 else []
+
+    engine = Forgetful(1, 1)
+    engine.approximate = True
+
+    assert len(search(engine, **TWENTY).chunks) == 2

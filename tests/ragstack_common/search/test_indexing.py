@@ -1,0 +1,328 @@
+"""Putting documents into indexes: batches, wrappers, and knowledge bases that refuse or are slow."""
+
+import asyncio
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.core import errors
+from ragstack_common.core.errors import (
+    IndexingError,
+    InvalidDocumentError,
+    InvalidRequestError,
+    ServiceUnavailableError,
+)
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.knowledge_base import KnowledgeBase
+from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.search.engines.bedrock_documents import index_documents
+from ragstack_common.search.engines.chroma.backend import ChromaBackend
+from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
+from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
+from ragstack_common.search.wrappers.federated import FederatedBackend
+from ragstack_common.search.wrappers.metered import MeteredBackend
+from tests.support.aws_service import AwsService, Fault
+from tests.support.backends import Shelf, chunk
+
+KNOWLEDGE_BASE, DATA_SOURCE = "KBKBKBKBK1", "DSDSDSDSD1"
+DOCUMENTS = [{"id": "1", "content": "Herons stand."}, {"id": "2", "content": "Ospreys dive."}]
+
+
+@given(st.integers(0, 30), st.integers(1, 7), st.sets(st.integers(0, 29)), st.none() | st.integers(0, 8))
+def test_every_document_is_indexed_or_failed_and_none_is_put_after_the_store_has_failed(
+    count: int, size: int, rejected: set[int], failing_call: int | None
+) -> None:
+    documents = documents_of([{"id": n, "content": "x"} for n in range(count)])
+    stored: list[str] = []
+    calls = 0
+
+    def put(some: Sequence[IndexDocument]) -> None:
+        nonlocal calls
+        calls += 1
+        assert len(some) <= size
+        if failing_call is not None and calls > failing_call:
+            assert calls == failing_call + 1
+            raise ServiceUnavailableError("it burns")
+        if {int(document.id) for document in some} & rejected:
+            raise InvalidDocumentError("no")
+        stored.extend(document.id for document in some)
+
+    try:
+        indexed, failed = put_in_batches(documents, size, put), {}
+    except IndexingError as error:
+        indexed, failed = [*error.indexed], error.failed
+    except ServiceUnavailableError:
+        indexed, failed = [], dict.fromkeys((document.id for document in documents), "it burns")
+
+    assert indexed == stored
+    assert {*indexed, *failed} == {document.id for document in documents}
+    assert len(indexed) + len(failed) == count
+    if failing_call is None:
+        assert {*failed} == {str(n) for n in rejected if n < count}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"content": "No id."}, "id: Field required"),
+        ({"id": "", "content": "x"}, "id: String should have at least 1 character"),
+        ({"id": "\ud800", "content": "x"}, "id"),
+        ({"id": "3"}, "content: Field required"),
+        ({"id": "3", "content": " \n"}, "content: the text is blank"),
+        ({"id": "3", "content": "x", "source": "\udfff"}, "source"),
+        ({"id": "3", "content": "x", "metadata": {"a": {"b": 1}}}, "metadata: the attribute 'a' must be a string"),
+        ({"id": "3", "content": "x", "metadata": {"a": float("nan")}}, "metadata: the attribute 'a' must be a string"),
+        ({"id": "3", "content": "x", "metadata": {"a": 2**63}}, "metadata: the attribute 'a' must be a string"),
+        (
+            {"id": "3", "content": "x", "metadata": {"a": ["b", "\udfff"]}},
+            "metadata: the attribute 'a' has no name",
+        ),
+        ({"id": "3", "content": "x", "metadata": {"\udfff": "b"}}, "metadata: the attribute"),
+        ({"id": "3", "content": "x", "metadata": {"": "b"}}, "metadata: the attribute '' has no name"),
+        ({"id": "3", "content": "x", "meta": {}}, "meta: Extra inputs are not permitted"),
+        ({"id": 1, "content": "Another with the id."}, "the id '1' is given twice"),
+        ("text", "it: Input should be a valid dictionary"),
+    ],
+)
+def test_a_malformed_document_is_named_by_its_place_and_its_member(wrong: Any, told: str) -> None:
+    with pytest.raises(InvalidDocumentError, match=rf"^documents\[1\]: {told}"):
+        documents_of([DOCUMENTS[0], wrong])
+
+
+def test_an_attribute_that_chroma_reserves_fails_only_its_document(tmp_path: Path) -> None:
+    reserved = {"id": "3", "content": "x", "metadata": {"chroma:document": "y"}}
+
+    async def index() -> IndexingError:
+        async with ChromaBackend(tmp_path, "library") as backend:
+            with pytest.raises(IndexingError, match="3: Chroma rejects a document") as caught:
+                await backend.index([*DOCUMENTS, reserved])
+            return caught.value
+
+    assert asyncio.run(index()).indexed == ("1", "2")
+
+
+def test_an_indexing_error_tells_some_failures_keeps_all_and_can_be_pickled() -> None:
+    error = pickle.loads(pickle.dumps(IndexingError(["0"], {str(n): "too long" for n in range(1, 9)})))
+
+    assert str(error).startswith("8 of 9 documents were not indexed: 1: too long; 2: too long;")
+    assert str(error).endswith("5: too long; ...")
+    assert (error.indexed, len(error.failed)) == (("0",), 8)
+
+
+class Writable(Shelf):
+    """Takes what it is given as chunks."""
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        self.chunks += [chunk(str(document["id"])) for document in documents]
+        if self.error is not None:
+            raise self.error
+        return [str(document["id"]) for document in documents]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("error", [None, IndexingError(["1"], {"2": "no"})])
+async def test_a_cache_forgets_its_answers_when_documents_are_indexed(error: Exception | None) -> None:
+    shelf = Writable(chunk("old"))
+    backend = CachedRetrievalBackend(shelf)
+    before = await backend.retrieve("x")
+
+    shelf.error = error
+    if error is None:
+        assert await backend.index(DOCUMENTS) == ["1", "2"]
+    else:
+        with pytest.raises(IndexingError):
+            await backend.index(DOCUMENTS)
+    shelf.error = None
+
+    assert [c.source for c in before] == ["old"]
+    assert [c.source for c in await backend.retrieve("x")] == ["old", "1", "2"]
+
+
+@pytest.mark.asyncio
+async def test_a_federation_names_the_backends_to_choose_from() -> None:
+    shelves = {"near": Writable(), "far": Writable()}
+
+    with pytest.raises(InvalidRequestError, match=r"index into one of its backends.* near, far"):
+        await FederatedBackend(shelves).index(DOCUMENTS)
+
+    assert [shelf.chunks for shelf in shelves.values()] == [[], []]
+
+
+@pytest.mark.asyncio
+async def test_a_backend_that_only_searches_says_so() -> None:
+    with pytest.raises(InvalidRequestError, match="shelf cannot index 2 documents"):
+        await Shelf().index(DOCUMENTS)
+
+
+@pytest.mark.asyncio
+async def test_indexing_is_measured() -> None:
+    recorded: dict[str, float] = {}
+
+    class Sink:
+        def add_metric(self, name: str, unit: str, value: float) -> None:
+            recorded[f"{name} {unit}"] = value
+
+    await MeteredBackend(Writable(), Sink(), "docs").index(DOCUMENTS)
+
+    assert recorded["docs.IndexedDocuments Count"] == 2
+    assert recorded["docs.IndexLatency Milliseconds"] >= 0
+
+
+def test_a_collection_of_chroma_keeps_its_embedding_and_another_one_is_refused(tmp_path: Path) -> None:
+    with KnowledgeBase("library", tmp_path, environment={}) as base:
+        base.collection.add(ids=["0"], documents=["Storks clatter."], metadatas=[{"corpus": "nz"}])
+
+    async def index(**options: Any) -> list[str]:
+        async with ChromaBackend(tmp_path, "library", **options) as backend:
+            return await backend.index(DOCUMENTS)
+
+    assert asyncio.run(index()) == ["1", "2"]
+    with KnowledgeBase("library", tmp_path, environment={}) as base:
+        assert len(base.retrieve("herons", 10)) == 3
+    with pytest.raises(errors.EmbeddingError, match="made with the embedding hashed"):
+        asyncio.run(index(embedding=Other()))
+
+
+class Other(HashedEmbedding):
+    name = description = "other"
+
+
+def detail(identifier: str, status: str, reason: str | None = None) -> dict[str, Any]:
+    named = {"dataSourceType": "CUSTOM", "custom": {"id": identifier}}
+    told = {} if reason is None else {"statusReason": reason}
+    place = {"knowledgeBaseId": KNOWLEDGE_BASE, "dataSourceId": DATA_SOURCE}
+    return {**place, "identifier": named, "status": status, **told}
+
+
+def details(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"documentDetails": list(found)}
+
+
+def data_source(kind: str) -> dict[str, Any]:
+    configuration: dict[str, Any] = {"type": kind}
+    if kind == "S3":
+        configuration["s3Configuration"] = {"bucketArn": "arn:aws:s3:::documents"}
+    return {
+        "dataSource": {
+            "knowledgeBaseId": KNOWLEDGE_BASE,
+            "dataSourceId": DATA_SOURCE,
+            "name": "texts",
+            "status": "AVAILABLE",
+            "dataSourceConfiguration": configuration,
+            "createdAt": "2026-01-01T00:00:00Z",
+            "updatedAt": "2026-01-01T00:00:00Z",
+        }
+    }
+
+
+def index(agent: AwsService, documents: Sequence[Mapping[str, Any]] = DOCUMENTS, **options: Any) -> list[str]:
+    """Index into a knowledge base, on a clock that goes on by what is slept."""
+    slept: list[float] = []
+    return index_documents(
+        agent.client(),
+        KNOWLEDGE_BASE,
+        DATA_SOURCE,
+        documents_of(documents),
+        vector_store="OTHER",
+        sleep=slept.append,
+        clock=lambda: sum(slept),
+        **{"timeout_seconds": 60, **options},
+    )
+
+
+def test_a_knowledge_base_is_asked_until_every_document_is_indexed(agent: AwsService) -> None:
+    agent.program("GetDataSource", data_source("CUSTOM"))
+    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
+    agent.program(
+        "GetKnowledgeBaseDocuments",
+        details(detail("1", "INDEXED"), detail("2", "PENDING")),
+        details(detail("2", "IN_PROGRESS")),
+        details(detail("2", "INDEXED")),
+    )
+
+    ids = index(agent, [DOCUMENTS[0], {**DOCUMENTS[1], "source": "birds.md", "metadata": {"year": 2026}}])
+
+    assert ids == ["1", "2"]
+    (submitted,) = agent.asked("IngestKnowledgeBaseDocuments")
+    first, second = submitted["documents"]
+    assert first["content"]["custom"]["customDocumentIdentifier"] == {"id": "1"}
+    assert "metadata" not in first
+    assert {each["key"] for each in second["metadata"]["inlineAttributes"]} == {"year", "source"}
+    asked = [call["documentIdentifiers"] for call in agent.asked("GetKnowledgeBaseDocuments")]
+    assert [[each["custom"]["id"] for each in identifiers] for identifiers in asked] == [["1", "2"], ["2"], ["2"]]
+
+
+def test_documents_that_a_knowledge_base_cannot_index_are_named_with_its_reason(agent: AwsService) -> None:
+    agent.program("GetDataSource", data_source("CUSTOM"))
+    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
+    agent.program("GetKnowledgeBaseDocuments", details(detail("1", "FAILED", "No text."), detail("2", "INDEXED")))
+
+    with pytest.raises(IndexingError, match=r"1 of 2 .*1: FAILED: No text\.") as caught:
+        index(agent)
+
+    assert (caught.value.indexed, [*caught.value.failed]) == (("2",), ["1"])
+
+
+def test_documents_that_take_too_long_are_named_with_their_status(agent: AwsService) -> None:
+    agent.program("GetDataSource", data_source("CUSTOM"))
+    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "INDEXED")))
+    agent.program("GetKnowledgeBaseDocuments", details(detail("1", "IN_PROGRESS")))
+
+    with pytest.raises(IndexingError, match=r"1: still IN_PROGRESS after 20 seconds; it may be indexed later"):
+        index(agent, timeout_seconds=20)
+
+    assert 3 < len(agent.asked("GetKnowledgeBaseDocuments")) < 15
+
+
+def test_a_status_that_cannot_be_read_is_not_taken_for_success(agent: AwsService) -> None:
+    agent.program("GetDataSource", data_source("CUSTOM"))
+    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "INDEXED")))
+    agent.program("GetKnowledgeBaseDocuments", Fault("AccessDeniedException", "No.", 403))
+
+    with pytest.raises(IndexingError, match=r"1: UNKNOWN: its status cannot be read: AccessDeniedException"):
+        index(agent)
+
+
+def test_documents_of_a_bucket_cannot_be_indexed_as_texts(agent: AwsService) -> None:
+    agent.program("GetDataSource", data_source("S3"))
+
+    with pytest.raises(InvalidRequestError, match=r"DSDSDSDSD1 has the type S3.*ragstack ingest"):
+        index(agent)
+
+    assert agent.asked("IngestKnowledgeBaseDocuments") == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault("AccessDeniedException", "No.", 403), errors.AccessDeniedError),
+        (Fault("ResourceNotFoundException", "No.", 404), errors.KnowledgeBaseNotFoundError),
+    ],
+)
+def test_a_knowledge_base_that_refuses_is_an_error_with_advice(
+    agent: AwsService, fault: Fault, kind: type[Exception]
+) -> None:
+    agent.program("GetDataSource", fault)
+
+    with pytest.raises(kind, match=r"The documents were not submitted: \w+; (allow bedrock:Get|check the knowledge)"):
+        index(agent)
+
+
+def test_attributes_that_a_knowledge_base_cannot_keep_are_refused_before_anything_is_submitted(
+    agent: AwsService,
+) -> None:
+    with pytest.raises(InvalidDocumentError, match=r"The document '2': a corpus cannot be called all"):
+        index(agent, [DOCUMENTS[0], {**DOCUMENTS[1], "metadata": {"corpus": "all"}}])
+
+    assert agent.requests == []
+
+
+@pytest.mark.asyncio
+async def test_a_knowledge_base_needs_a_data_source_to_index_into() -> None:
+    with pytest.raises(InvalidRequestError, match="give the data_source_id of a CUSTOM one"):
+        await BedrockBackend(KNOWLEDGE_BASE).index(DOCUMENTS)

@@ -1,0 +1,90 @@
+"""Which values a question names."""
+
+import pytest
+
+from ragstack_common.config import MAX_QUERY_CHARACTERS
+from ragstack_common.search.naming import Question, Values
+
+COMPANIES = [
+    "Foot Locker",
+    "Johnson & Johnson",
+    "American Express",
+    "American Water Works",
+    "MGM Resorts",
+    "3M",
+    "Block",
+    "Nestlé",
+    "Activision Blizzard",
+]
+
+
+def named(question: str, values: list[object]) -> set[object]:
+    return set(Values(values).named_in(Question(question)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What did foot locker earn?", {"Foot Locker"}),
+        ("What did Footlocker's stores earn?", {"Foot Locker"}),
+        ("What did FOOT-LOCKER earn?", {"Foot Locker"}),
+        ("Does JnJ pay a dividend?", {"Johnson & Johnson"}),
+        ("Does J&J pay a dividend?", {"Johnson & Johnson"}),
+        ("Does Johnson and Johnson pay a dividend?", {"Johnson & Johnson"}),
+        ("Does AMEX pay a dividend?", {"American Express"}),
+        ("Which region earned most for MGM?", {"MGM Resorts"}),
+        ("What was 3M's revenue?", {"3M"}),
+        ("Was nestle sued?", {"Nestlé"}),
+        ("Compare Block with MGM Resorts", {"Block", "MGM Resorts"}),
+        ("Who is American?", set()),
+        ("How many people work there?", set()),
+        ("Which resorts opened?", set()),
+    ],
+)
+def test_a_question_names_a_company_in_the_usual_ways(question: str, expected: set[str]) -> None:
+    assert named(question, COMPANIES) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What was revenue in FY18?", {2018}),
+        ("What was revenue in FY2018Q1?", {2018}),
+        ("How did Q2 2023 go?", {2023}),
+        ("How did Q2'2023 go?", {2023}),
+        ("How did 2023Q2 go?", {2023}),
+        ("Growth from FY2018 to FY2023?", {2018, 2023}),
+        ("What does the act (2018) say?", set()),
+        ("What changed since 2018?", set()),
+        ("How many of the 2018000 items?", set()),
+        ("Who leads?", set()),
+    ],
+)
+def test_a_question_names_years_in_the_usual_ways(question: str, expected: set[int]) -> None:
+    assert named(question, [2018, 2023]) == expected  # type: ignore[arg-type]
+
+
+def test_the_longer_of_two_overlapping_names_counts() -> None:
+    values = ["Lambda", "Lambda Edge", "S3"]
+
+    assert named("How do I log in Lambda Edge?", values) == {"Lambda Edge"}  # type: ignore[arg-type]
+    assert named("How do I log in Lambda?", values) == {"Lambda"}  # type: ignore[arg-type]
+
+
+def test_rare_words_of_a_long_value_name_it() -> None:
+    values = ["Amazon Simple Storage Service", "Amazon Simple Queue Service", "Amazon Managed Grafana", "Amazon Lambda"]
+
+    assert named("Does simple storage keep versions?", values) == {"Amazon Simple Storage Service"}  # type: ignore[arg-type]
+    assert named("Is any Amazon product simple?", values) == set()  # type: ignore[arg-type]
+
+
+def test_a_catalogue_of_a_hundred_thousand_values_is_looked_up_through_an_index() -> None:
+    many = Values([f"Company {number} Holdings" for number in range(100_000)])
+
+    assert set(many.named_in(Question("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
+
+
+def test_the_longest_question_is_looked_up_although_every_word_is_one_of_many_values() -> None:
+    values = [f"alpha x{n} beta y{n} gamma z{n}" for n in range(200)]
+
+    assert named(("alpha beta gamma " * 2_000)[:MAX_QUERY_CHARACTERS], values) == set()

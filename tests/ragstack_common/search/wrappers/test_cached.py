@@ -1,0 +1,281 @@
+"""A search that was answered before is answered from memory, and only then."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from ragstack_common.core.errors import ConfigurationError, ServiceUnavailableError
+from ragstack_common.search import Ranking, SearchRequest, create_retrieval_backend
+from ragstack_common.search.models import SliceReport
+from ragstack_common.search.wrappers.cached import CachedRetrievalBackend, request_key
+from tests.support.backends import Shelf, chunk, names
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def settled() -> None:
+    """Let every task run until it waits for something."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.asyncio
+async def test_an_answer_from_memory_is_the_same_and_has_its_age() -> None:
+    clock = Clock()
+    rich = chunk(
+        "a",
+        metadata={"tags": ["x", {"deep": [1]}], "year": 1, "set": {1}},
+        embedding=[0.5, 1.0],
+        location={"type": "S3", "s3Location": {"uri": "s3://b/a"}},
+        ranking=Ranking(base_score=0.5, score=0.5, found_by=("s",), signals={"s": 0.5}),
+        context="A > B",
+    )
+    shelf = Shelf(rich)
+    backend = CachedRetrievalBackend(shelf, clock=clock)
+
+    fresh = await backend.search(SearchRequest("q"))
+    clock.now += 42
+    kept = await backend.search(SearchRequest("q"))
+
+    assert (fresh.age_seconds, kept.age_seconds) == (None, 42)
+    assert fresh.chunks == kept.chunks == [rich]
+    assert kept.parts == fresh.parts
+    assert kept.complete
+    assert len(shelf.requests) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_caller_can_change_the_metadata_of_its_chunks() -> None:
+    backend = CachedRetrievalBackend(Shelf(chunk("a", metadata={"year": 1})))
+
+    for _ in range(3):
+        answer = await backend.retrieve("q")
+        assert answer == [chunk("a", metadata={"year": 1})]
+        answer.pop().metadata.clear()
+
+
+@pytest.mark.asyncio
+async def test_an_answer_expires_at_its_maximum_age() -> None:
+    clock, shelf = Clock(), Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
+    await backend.retrieve("q")
+
+    clock.now += 9.99
+    await backend.retrieve("q")
+    assert len(shelf.requests) == 1
+    clock.now += 0.01
+    await backend.retrieve("q")
+
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_the_age_of_an_answer_counts_from_the_first_cache_that_kept_it() -> None:
+    clock, shelf = Clock(), Shelf(chunk("a"))
+    inner = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
+    outer = CachedRetrievalBackend(inner, ttl_seconds=10, clock=clock)
+    await inner.retrieve("q")
+
+    clock.now += 6
+    await outer.retrieve("q")
+    clock.now += 3
+    kept = await outer.search(SearchRequest("q"))
+    clock.now += 1
+    await outer.retrieve("q")
+
+    assert kept.age_seconds == 9
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_the_least_recently_used_answer_makes_room() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf, max_entries=2)
+
+    for query in ["one", "two", "one", "three", "one", "two"]:
+        await backend.retrieve(query)
+
+    assert [request.query for request in shelf.requests] == ["one", "two", "three", "two"]
+    assert len(backend.cache) == 2
+
+
+@pytest.mark.asyncio
+async def test_equal_searches_at_once_are_one_search() -> None:
+    shelf = Shelf(chunk("a", metadata={"tags": []}))
+    backend = CachedRetrievalBackend(shelf)
+
+    answers = await asyncio.gather(*(backend.retrieve("q", filters={"tags": {"$ne": "x"}}) for _ in range(20)))
+    answers[0][0].metadata.clear()
+
+    assert len(shelf.requests) == 1
+    assert all(answer[0].metadata == {"tags": []} for answer in answers[1:])
+
+
+@pytest.mark.asyncio
+async def test_an_error_goes_to_all_callers_of_a_search_and_is_not_kept() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.error = ServiceUnavailableError("down")
+    backend = CachedRetrievalBackend(shelf)
+
+    failed = await asyncio.gather(*(backend.retrieve("q") for _ in range(3)), return_exceptions=True)
+    shelf.error = None
+
+    assert [type(error) for error in failed] == [ServiceUnavailableError] * 3
+    assert names(await backend.retrieve("q")) == "a"
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    first, second, third = (asyncio.create_task(backend.retrieve("q")) for _ in range(3))
+    await settled()
+
+    first.cancel()
+    third.cancel()
+    await settled()
+    shelf.gate.set()
+
+    assert names(await second) == "a"
+    assert first.cancelled()
+    assert third.cancelled()
+    assert (len(shelf.requests), shelf.cancelled) == (1, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    tasks = [asyncio.create_task(backend.retrieve("q")) for _ in range(2)]
+    await settled()
+
+    for task in tasks:
+        task.cancel()
+    await settled()
+    shelf.gate.set()
+
+    assert names(await backend.retrieve("q")) == "a"
+    assert shelf.cancelled == 1
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_search_after_the_documents_changed_does_not_join_one_from_before() -> None:
+    shelf = Shelf(chunk("old"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    before = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    backend.clear()
+    after = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+    shelf.gate.set()
+    await asyncio.gather(before, after)
+
+    assert len(shelf.requests) == 2
+
+
+def test_a_search_that_ended_with_its_event_loop_is_not_joined_in_the_next() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+
+    async def left_behind() -> None:
+        shelf.gate = asyncio.Event()
+        waiting = asyncio.create_task(backend.retrieve("q"))
+        await settled()
+        assert not waiting.done()
+
+    asyncio.run(left_behind())
+    shelf.gate = asyncio.Event()
+    shelf.gate.set()
+
+    assert names(asyncio.run(backend.retrieve("q"))) == "a"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"error": ServiceUnavailableError("down")},
+        {"parts": (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "timeout", 1.0))},
+        {"notes": ("the reranker failed and was left out",)},
+    ],
+    ids=["an error", "a missing part", "a note"],
+)
+@pytest.mark.asyncio
+async def test_an_answer_that_may_be_better_next_time_is_not_kept(fault: dict[str, Any]) -> None:
+    shelf = Shelf(chunk("a"))
+    vars(shelf).update(fault)
+    backend = CachedRetrievalBackend(shelf)
+
+    await asyncio.gather(backend.retrieve("q"), return_exceptions=True)
+
+    assert len(backend.cache) == 0
+
+
+@pytest.mark.asyncio
+async def test_an_answer_that_was_under_way_when_the_documents_changed_is_not_kept() -> None:
+    shelf = Shelf(chunk("old"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    before = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    backend.clear()
+    shelf.gate.set()
+
+    assert names(await before) == "old"
+    assert len(backend.cache) == 0
+
+
+@pytest.mark.asyncio
+async def test_closing_drops_all_answers_and_closes_the_backend() -> None:
+    shelf = Shelf(chunk("a"))
+    async with CachedRetrievalBackend(shelf) as backend:
+        await backend.retrieve_batch(["one", "two"])
+        assert len(backend.cache) == 2
+
+    assert len(backend.cache) == 0
+    assert shelf.closed == 1
+
+
+@pytest.mark.parametrize("options", [{"max_entries": 0}, {"ttl_seconds": 0}, {"ttl_seconds": float("nan")}], ids=str)
+def test_a_limit_out_of_range_is_rejected_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        create_retrieval_backend({"type": "cached", "backend": Shelf(), **options})
+
+
+def test_numbers_and_texts_that_look_alike_are_different_requests() -> None:
+    values: list[Any] = [1, 1.0, True, "1", "True", "1.0", {"$in": [1]}, {"$in": [1, 1]}, {"$in": [True]}]
+    requests = [SearchRequest("q", filters={"a": value}) for value in values]
+    requests += [SearchRequest("q"), SearchRequest("q", metadata_filter={"a": 1}), SearchRequest("q", min_score=0.0)]
+    requests.append(SearchRequest("q", documents=3))
+
+    assert len({request_key(request) for request in requests}) == len(requests)
+
+
+def test_event_loops_in_several_threads_share_the_answers() -> None:
+    backend = CachedRetrievalBackend(Shelf(chunk("a")), max_entries=3)
+    found: list[str] = []
+
+    async def many() -> None:
+        found.extend([names(await backend.retrieve(f"query {number % 5}")) for number in range(60)])
+
+    threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == ["a"] * 240
+    assert len(backend.cache) == 3

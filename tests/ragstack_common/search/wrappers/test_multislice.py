@@ -1,0 +1,290 @@
+"""The filtered and the unfiltered search on any backend."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.core.errors import (
+    ConfigurationError,
+    InvalidFilterError,
+    InvalidQueryError,
+    RetrievalTimeoutError,
+    ThrottledError,
+)
+from ragstack_common.search import (
+    Ranking,
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    create_retrieval_backend,
+    register_backend,
+)
+from ragstack_common.search.models import RAW_SCORE_KEY, Shortage, SliceReport
+from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from tests.support.virtual_time import run_in_virtual_time
+
+TOPIC = {"topic": "genealogy"}
+NEVER_MIND_SECONDS = 30.0
+
+
+class Programmed(RetrievalBackend):
+    """Answers the two slices as a test says: with chunks, a whole outcome, an error, or by awaiting something."""
+
+    name = "programmed"
+
+    def __init__(self, filtered: Any, unfiltered: Any) -> None:
+        self.requests: list[SearchRequest] = []
+        self.closed = 0
+        self._answers = {True: filtered, False: unfiltered}
+
+    async def retrieve(self, query: str, *_: Any, **__: Any) -> list[RetrievedChunk]:
+        return (await self.search(SearchRequest(query))).chunks
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        self.requests.append(request)
+        answer = self._answers["topic" in str(request.filters)]
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, SearchOutcome):
+            return answer
+        return SearchOutcome(answer, (SliceReport(self.name, "ok", 1.0, len(answer)),), 1.0)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def chunk(name: str, score: float, source: str | None = None, **metadata: Any) -> RetrievedChunk:
+    return RetrievedChunk(content=name, score=score, source=source or name, chunk_id=name, metadata=metadata)
+
+
+def search(filtered: Any, unfiltered: Any, request: SearchRequest | None = None, **options: Any) -> SearchOutcome:
+    wanted = request or SearchRequest("Judy", metadata_filter=TOPIC)
+    return run_in_virtual_time(MultiSliceBackend(Programmed(filtered, unfiltered), **options).search(wanted))
+
+
+def boosted(filtered: Any, unfiltered: Any, request: SearchRequest | None = None) -> SearchOutcome:
+    return search(filtered, unfiltered, request, merge="boost")
+
+
+def named(outcome: SearchOutcome) -> list[tuple[str, float]]:
+    return [(each.content, round(each.ranking.score if each.ranking else each.score, 6)) for each in outcome.chunks]
+
+
+def test_a_boosted_hit_outranks_a_closer_unfiltered_one_and_says_why() -> None:
+    outcome = boosted([chunk("f", 0.75)], [chunk("u", 0.80), chunk("f", 0.75)])
+
+    assert named(outcome) == [("f", 0.9375), ("u", 0.80)]
+    assert outcome.chunks[0].ranking == Ranking(
+        base_score=0.75, boost=1.25, score=0.9375, found_by=("filtered", "unfiltered")
+    )
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [
+        ("filtered", "ok", 1),
+        ("unfiltered", "ok", 2),
+    ]
+    assert outcome.complete
+
+
+def test_scores_over_1_decide_the_order_and_are_shown_within_0_and_1() -> None:
+    outcome = boosted([chunk("a", 0.9), chunk("b", 0.95)], [chunk("u", 1.0)])
+
+    assert named(outcome) == [("b", 1.1875), ("a", 1.125), ("u", 1.0)]
+    assert [each.score for each in outcome.chunks] == [1.0, 1.0, 1.0]
+    assert outcome.chunks[0].metadata[RAW_SCORE_KEY] == pytest.approx(1.1875)
+
+
+def test_one_chunk_of_each_document_is_its_best_of_both_slices() -> None:
+    request = SearchRequest("Judy", metadata_filter=TOPIC, deduplicate_by="document")
+
+    outcome = boosted(
+        [chunk("x1", 0.4, "x"), chunk("x2", 0.6, "x")], [chunk("x3", 0.7, "x"), chunk("y1", 0.1, "y")], request
+    )
+
+    assert named(outcome) == [("x2", 0.75), ("y1", 0.1)]
+    assert outcome.chunks[0].ranking is not None
+    assert outcome.chunks[0].ranking.found_by == ("filtered", "unfiltered")
+
+
+def test_the_signals_and_finders_of_the_backend_within_are_kept() -> None:
+    inner = chunk("f", 0.5).ranked(Ranking(base_score=0.3, boost=2.0, score=0.6, found_by=("legal",), signals={"w": 1}))
+
+    [found] = boosted([inner], []).chunks
+
+    assert found.ranking == Ranking(
+        base_score=0.3, boost=2.5, score=0.75, found_by=("filtered", "legal"), signals={"w": 1}
+    )
+
+
+def test_a_trusted_filter_puts_its_chunks_first_whatever_the_scores_and_says_why() -> None:
+    filtered, unfiltered = [chunk("f", 0.1, topic="genealogy")], [chunk("u", 0.9, topic="trains"), chunk("v", 0.8)]
+
+    trusted = search(filtered, unfiltered, SearchRequest("Who records genealogy?", metadata_filter=TOPIC))
+    doubted = search(filtered, unfiltered, SearchRequest("Do trains run?", metadata_filter=TOPIC))
+
+    assert [each.content for each in trusted.chunks] == ["f", "u", "v"]
+    assert (trusted.parts[0].trust, trusted.parts[0].reason) == (0.98, "The question names topic")
+    assert trusted.chunks[1].ranked_by.ranks == {"unfiltered": 1}
+    assert trusted.chunks[1].ranked_by.contributions == {"unfiltered": pytest.approx(0.02)}
+    assert [each.content for each in doubted.chunks] == ["u", "v", "f"]
+    assert (doubted.parts[0].trust, doubted.parts[1].trust) == (0.02, None)
+
+
+def test_the_caller_can_choose_the_trust() -> None:
+    request = SearchRequest("Judy", metadata_filter=TOPIC, filter_trust=0.75)
+
+    outcome = search([chunk("f", 0.1)], [chunk("u", 0.9)], request)
+
+    assert named(outcome) == [("f", 0.75), ("u", 0.25)]
+    assert outcome.parts[0].reason == "The caller chose it"
+
+
+@pytest.mark.parametrize(
+    ("filtered", "unfiltered"), [(ConnectionError("down"), [0.9]), ([0.9], ConnectionError("down"))]
+)
+def test_a_slice_that_fails_leaves_the_scores_of_the_other_alone(filtered: Any, unfiltered: Any) -> None:
+    answers = [found if isinstance(found, Exception) else [chunk("x", *found)] for found in (filtered, unfiltered)]
+
+    outcome = search(*answers)
+
+    assert named(outcome) == [("x", 1.0)]
+    assert not outcome.complete
+
+
+@given(st.lists(st.integers(0, 12), max_size=8, unique=True), st.lists(st.integers(0, 12), max_size=8, unique=True))
+def test_a_merge_by_trust_depends_on_ranks_alone_and_loses_nothing(filtered: list[int], unfiltered: list[int]) -> None:
+    def slices(scale: float) -> list[list[RetrievedChunk]]:
+        return [
+            [chunk(str(name), 0.9 * scale - place / 100 * scale) for place, name in enumerate(names)]
+            for names in (filtered, unfiltered)
+        ]
+
+    request = SearchRequest("Judy", 20, metadata_filter=TOPIC, filter_trust=0.6)
+
+    merged = named(search(*slices(1.0), request))
+
+    assert {name for name, _ in merged} == {str(name) for name in (*filtered, *unfiltered)}
+    assert sorted(named(search(*slices(0.1), request))) == sorted(merged)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_more_trust_never_lowers_a_chunk_that_only_the_filter_finds(one: float, other: float) -> None:
+    def place(trust: float) -> int:
+        request = SearchRequest("Judy", metadata_filter=TOPIC, filter_trust=trust)
+        found = search([chunk("g", 0.5), chunk("f", 0.4)], [chunk(name, 0.3) for name in "uvwg"], request)
+        return [each.content for each in found.chunks].index("f")
+
+    assert place(max(one, other)) <= place(min(one, other))
+
+
+def test_the_filter_narrows_one_slice_and_the_hard_filters_both() -> None:
+    backend = Programmed([], [])
+    request = SearchRequest("Judy", 7, 0.5, {"tenant": "t1"}, TOPIC, "document")
+
+    asyncio.run(MultiSliceBackend(backend).search(request))
+
+    shared = replace(request, top_k=40, metadata_filter=None, min_score=None, deduplicate_by="chunk", documents=7)
+    assert backend.requests == [replace(shared, filters={"$and": [{"tenant": "t1"}, TOPIC]}), shared]
+
+
+def test_the_minimal_score_is_compared_with_the_boosted_one() -> None:
+    request = SearchRequest("Judy", min_score=0.5, metadata_filter=TOPIC)
+
+    assert named(boosted([chunk("f", 0.42)], [chunk("u", 0.49)], request)) == [("f", 0.525)]
+
+
+def test_without_a_filter_there_is_one_search_with_the_whole_request() -> None:
+    backend, request = Programmed([], [chunk("u", 0.5)]), SearchRequest("Judy", 3, 0.2, deduplicate_by="document")
+
+    outcome = asyncio.run(MultiSliceBackend(backend).search(request))
+
+    assert backend.requests == [request]
+    assert [(part.name, part.status) for part in outcome.parts] == [("unfiltered", "ok")]
+    assert outcome.chunks[0].ranked_by.found_by == ("unfiltered",)
+
+
+@pytest.mark.parametrize("error", [ThrottledError("Slow down."), KeyError("a bug")])
+@pytest.mark.parametrize("failing", ["filtered", "unfiltered"])
+def test_a_slice_that_fails_is_reported_and_leaves_the_other(
+    failing: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = {"filtered": [chunk("f", 0.5)], "unfiltered": [chunk("u", 0.5)], failing: error}
+
+    with caplog.at_level(logging.INFO, "ragstack"):
+        outcome = search(answers["filtered"], answers["unfiltered"])
+
+    [bad] = [part for part in outcome.parts if part.name == failing]
+    assert [each.content for each in outcome.chunks] == ["u" if failing == "filtered" else "f"]
+    assert not outcome.complete
+    assert bad.status == "failed"
+    assert bad.error == ("Slow down." if isinstance(error, ThrottledError) else "KeyError")
+    assert str(error.args[0]) in caplog.text or isinstance(error, ThrottledError)
+    assert f"{failing} failed" in caplog.text
+
+
+@pytest.mark.parametrize("late", ["filtered", "unfiltered"])
+def test_the_deadline_holds_with_what_came_by_then(late: str) -> None:
+    answers = {"filtered": [chunk("f", 0.5)], "unfiltered": [chunk("u", 0.5)], late: NEVER_MIND_SECONDS}
+
+    outcome = search(answers["filtered"], answers["unfiltered"], timeout_seconds=NEVER_MIND_SECONDS / 10)
+
+    assert [each.content for each in outcome.chunks] == ["u" if late == "filtered" else "f"]
+    assert {part.name: part.status for part in outcome.parts}[late] == "timeout"
+
+
+def test_when_nothing_came_by_the_deadline_that_is_the_error() -> None:
+    with pytest.raises(RetrievalTimeoutError):
+        search(NEVER_MIND_SECONDS, NEVER_MIND_SECONDS, timeout_seconds=NEVER_MIND_SECONDS / 10)
+
+
+def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_slice_found() -> None:
+    with pytest.raises(InvalidFilterError, match=r"startsWith\(topic"):
+        search(InvalidFilterError("startsWith(topic, 'x') is not known here"), [chunk("u", 0.5)])
+
+
+@pytest.mark.parametrize("options", [{"filtered_score_boost": 0}, {"timeout_seconds": 0}])
+def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> None:
+    register_backend("programmed", lambda: Programmed([], []))
+
+    with pytest.raises(ConfigurationError, match="multislice"):
+        create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
+
+
+def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents() -> None:
+    short = SearchOutcome([chunk("f", 0.5)], (), 1.0, notes=(Shortage.of(1, 2, "in 3 searches"), "slow today"))
+    two = SearchRequest("Judy", 2, metadata_filter=TOPIC, deduplicate_by="document")
+
+    enough = search(short, [chunk("u", 0.4)], two)
+    still_short = search(short, [chunk("f", 0.4)], two)
+
+    assert enough.notes == ("filtered: slow today",)
+    assert still_short.notes[0] == (
+        "filtered: Found 1 of the 2 documents wanted in 3 searches; the store may hold more"
+    )
+
+
+@pytest.mark.parametrize("merge", ["trust", "boost"])
+def test_the_passages_of_a_document_come_from_both_slices_best_first_and_once(merge: Any) -> None:
+    def passage(number: int, score: float) -> RetrievedChunk:
+        return RetrievedChunk(content=f"p{number}", score=score, source="s3://b/a", chunk_id=f"{number}")
+
+    engine = Programmed([passage(1, 0.5), passage(2, 0.3)], [passage(3, 0.6), passage(1, 0.5), passage(4, 0.1)])
+    request = SearchRequest("q", metadata_filter=TOPIC, deduplicate_by="document", passages=3)
+
+    [found] = asyncio.run(MultiSliceBackend(engine, merge=merge).search(request)).chunks
+
+    others = [content for content in ("p3", "p1", "p2") if content != found.content]
+    assert [each.content for each in found.passages] == [found.content, *others]
+    assert found.passages_found == 4
+
+
+@pytest.mark.parametrize("passages", [0, 11, True, 1.5])
+def test_a_number_of_passages_out_of_range_is_rejected(passages: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="passages must be 1 to 10"):
+        SearchRequest("q", passages=passages)
