@@ -1,12 +1,15 @@
-"""Count lines, functions, long modules, import cycles and words of documentation, of one or two revisions.
+"""Count lines, functions, constants, import cycles and words of documentation, of one or two revisions.
 
 Run: ``python benchmarks/code_size.py [--against REVISION]``. Only files that git tracks count. Lines include comments
 and blank lines. A cycle breaker is an import to remove so that sibling modules and packages no longer import each
-other in a circle (grimp's nominate_cycle_breakers); imports inside functions count too.
+other in a circle (grimp's nominate_cycle_breakers); imports inside functions count too. A constant is a name in capital
+letters that a module of the source assigns; it is used once if one other place of the source names it.
 """
 
 import argparse
 import ast
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +22,8 @@ from rich.table import Table
 
 REPOSITORY = Path(__file__).parent.parent
 LONG_MODULE_LINES = 500
+SHORT_FUNCTION_LINES = 3  # with the line of its name
+CONSTANT = re.compile("_?[A-Z][A-Z0-9_]+")
 CYCLE_BREAKERS = """
 import sys
 import grimp
@@ -35,10 +40,26 @@ class Counts:
     lines: Counter[str] = field(default_factory=Counter)
     functions: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
+    function_lines: list[int] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
+    constants: set[str] = field(default_factory=set)
     long_modules: int = 0
     readme_words: int = 0
     words: int = 0
+    decision_words: int = 0
     cycle_breakers: int = 0
+
+    @property
+    def median_function(self) -> float:
+        return statistics.median(self.function_lines)
+
+    @property
+    def short_functions(self) -> int:
+        return sum(lines <= SHORT_FUNCTION_LINES for lines in self.function_lines)
+
+    @property
+    def constants_used_once(self) -> int:
+        return sum(self.names[name] == 2 for name in self.constants)  # where it is assigned, and where it is used
 
 
 def main() -> None:
@@ -77,12 +98,22 @@ def count(root: Path) -> Counts:
             lines = len(text.splitlines())
             counts.lines[room] += lines
             counts.files[room] += 1
-            counts.functions[room] += sum(
-                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(text))
-            )
-            counts.long_modules += lines > LONG_MODULE_LINES and not path.startswith("tests/")
+            nodes = list(ast.walk(ast.parse(text)))
+            functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+            counts.functions[room] += len(functions)
+            if not path.startswith("tests/"):
+                counts.long_modules += lines > LONG_MODULE_LINES
+                counts.function_lines += [(node.end_lineno or 0) - node.lineno + 1 for node in functions]
+                names = [node for node in nodes if isinstance(node, ast.Name)]
+                counts.names.update(node.id for node in names)
+                counts.names.update(node.attr for node in nodes if isinstance(node, ast.Attribute))
+                counts.constants.update(
+                    node.id for node in names if isinstance(node.ctx, ast.Store) and CONSTANT.fullmatch(node.id)
+                )
         elif path == "README.md":
             counts.readme_words = len((root / path).read_text(encoding="utf-8").split())
+        elif path.endswith(".md") and path.startswith("docs/adr/"):
+            counts.decision_words += len((root / path).read_text(encoding="utf-8").split())
         elif path.endswith(".md") and (path.startswith("docs/") or path == "CONTRIBUTING.md"):
             counts.words += len((root / path).read_text(encoding="utf-8").split())
     packages = sorted(
@@ -119,9 +150,13 @@ def table(columns: dict[str, Counts]) -> Table:
         totals = (f"{sum(numbers[room] for room in part):,}" for numbers in by_unit(columns))
         shown.add_row(name, *totals, style="bold", end_section=True)
     for name, value in {
+        "median lines of a function": "median_function",
+        f"functions of up to {SHORT_FUNCTION_LINES} lines": "short_functions",
+        "constants used once": "constants_used_once",
         f"modules over {LONG_MODULE_LINES} lines": "long_modules",
         "imports that close a cycle": "cycle_breakers",
         "words in docs/, CONTRIBUTING": "words",
+        "words in docs/adr/": "decision_words",
         "words in README": "readme_words",
     }.items():
         shown.add_row(name, *(f"{getattr(counts, value):,}" for counts in columns.values()))
