@@ -314,9 +314,7 @@ def tune(
     dataset: DataFolder,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            help="cosine_share, trust.NAME, filtered_score_boost, reranker.NAME, candidates, or all. Repeatable."
-        ),
+        typer.Option(help="cosine_share, filtered_score_boost, reranker.vector, or all. Repeatable."),
     ] = None,
     values: Annotated[str | None, typer.Option(help="What to try of one parameter: 1,1.25,1.5")] = None,
     split: Split = "test",
@@ -324,7 +322,7 @@ def tune(
     search: Annotated[str, typer.Option(help="HYBRID or SEMANTIC.")] = "HYBRID",
     wrong_share: Annotated[
         float,
-        typer.Option(help="Share of filters assumed to be wrong, for trust and boost.", min=0, max=1),
+        typer.Option(help="Share of filters assumed to be wrong, for the boost.", min=0, max=1),
     ] = 0.2,
     cluster: Annotated[
         str | None, typer.Option(help="An attribute: queries with the same value are split and resampled together.")
@@ -350,7 +348,7 @@ def tune(
     "held out" judges each query by the value that the other half of the queries chose: that is what new queries can
     expect. A value is better if the whole 95 % interval is over 0. It then applies while later parameters are tuned.
 
-    Example:  ragstack tune samples/judged --parameter trust.prior --values 0.1,0.35,0.7
+    Example:  ragstack tune samples/judged --parameter reranker.vector --values 0.3,1,3
 
     For a deployment:  ragstack tune samples/judged --write settings.json; ragstack up --settings settings.json
     """

@@ -17,19 +17,16 @@ from evaluation import metrics
 from evaluation.dataset import DataSet
 from evaluation.index import Index
 from evaluation.metrics import SEED, Clusters, Interval, Values
-from evaluation.searching import DEFAULT_BOOST, filter_of, vocabulary_of
+from evaluation.searching import DEFAULT_BOOST, filter_of
 from local_bedrock import search as retrieval
 from ragstack_common import embedding, filters
 from ragstack_common.filters import Filter
-from ragstack_common.ranking_parameters import RankingParameters, TrustParameters
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engines.bedrock import chunk_of
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, merge_by_weight, merge_slices
-from ragstack_common.search.models import INFERRED
-from ragstack_common.search.naming import Question
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, merge_slices
 from ragstack_common.search.rerank import LexicalReranker, Passage
 from ragstack_common.search.rerank.chunks import text_of
-from ragstack_common.search.trust import trust_of, trust_of_inferred
 
 UNFILTERED: Final = "none"
 RIGHT: Final = "right"
@@ -46,36 +43,20 @@ SLICE: Final = RESULTS * CANDIDATES_PER_DOCUMENT
 
 COSINE_SHARE: Final = "cosine_share"
 BOOST: Final = "filtered_score_boost"
-CANDIDATES: Final = "candidates"
-TRUST: Final = "trust."
-RERANKER: Final = "reranker."
+CANDIDATES: Final = 50
+VECTOR: Final = "reranker.vector"
 
 GRID: Final[Mapping[str, tuple[float, ...]]] = {
     COSINE_SHARE: (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
-    f"{TRUST}prior": (0, 0.1, 0.2, 0.35, 0.5, 0.7, 1),
-    f"{TRUST}newest_year": (0.35, 0.5, 0.65, 0.8, 0.9, 1),
-    f"{TRUST}earlier_year": (0, 0.05, 0.1, 0.2, 0.35, 0.5),
-    f"{TRUST}veto": (0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 1),
-    f"{TRUST}veto_hits": (4, 5, 6, 7, 8, 9, 10),
-    f"{TRUST}best_matches": (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
-    f"{TRUST}several_names": (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
-    f"{TRUST}one_name": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
-    f"{TRUST}rank_constant": (1, 2, 5, 10, 20, 40, 60),
     BOOST: (0.8, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5, 2.0, 3.0, 5.0),
-    f"{RERANKER}vector": (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
-    f"{RERANKER}phrase": (0, 0.1, 0.25, 0.5, 0.75, 1, 2),
-    f"{RERANKER}frequency": (0, 0.1, 0.2, 0.3, 0.5, 1, 2),
-    f"{RERANKER}proximity": (0, 0.1, 0.2, 0.3, 0.5, 1),
-    f"{RERANKER}metadata": (0, 0.1, 0.25, 0.5, 1),
-    CANDIDATES: (10, 20, 30, 40, 50, 60, 80, 100),
+    VECTOR: (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
 }
 """What is tried of each parameter where nothing else is asked for, in the order of the sweeps."""
 
-OF_INFERENCE: Final = (f"{TRUST}several_names", f"{TRUST}one_name")
-OF_FILTERS: Final = tuple(
-    name for name in GRID if name == BOOST or (name.startswith(TRUST) and name not in OF_INFERENCE)
-)
-OF_HITS: Final = tuple(name for name in GRID if name != COSINE_SHARE)
+OF_FILTERS: Final = (BOOST,)
+OF_HITS: Final = (BOOST, VECTOR)
+
+DEFAULTS: Final = {BOOST: DEFAULT_BOOST, VECTOR: RerankingWeights().vector}
 
 AskedFilters: TypeAlias = Mapping[str, Mapping[str, Filter]]
 """Filters by the id of a query and by kind."""
@@ -186,16 +167,14 @@ def values_of(parameter: str, chosen: Sequence[float], default: float) -> tuple[
 
 
 def filters_of(data: DataSet) -> AskedFilters:
-    """Return the filters of each query that has some, by kind: right, others, and inferred."""
+    """Return the filters of each query that has some, by kind: right, and others."""
     others = sorted({kind for query in data.queries for kind in query.filters} - {RIGHT}) or [WRONG]
-    vocabulary = vocabulary_of(data)
     found: dict[str, dict[str, Filter]] = {}
     for query in data.queries:
         given = {kind: filter_of(data, query, kind) for kind in (RIGHT, *others)}
         kinds = {kind: filters.parse(source) for kind, source in given.items() if source is not None}
-        inferred = vocabulary.infer(Question(query.text))
-        if kinds or inferred:
-            found[query.id] = kinds | ({} if inferred is None else {INFERRED: inferred.filters})
+        if kinds:
+            found[query.id] = kinds
     return found
 
 
@@ -215,43 +194,32 @@ class HitSweeps:
         self._asked = asked
         self._wrong_share = wrong_share
         self._texts = {query.id: query.text for query in data.queries}
-        vocabulary = vocabulary_of(data)
-        self._inferred = {query.id: vocabulary.infer(Question(query.text)) for query in data.queries}
         self._first = cache(self._read)
         self._best = cache(self._deduplicated)
 
-    def sweep(
-        self, parameter: str, values: Sequence[float], others: RankingParameters, advance: Callable[[], None]
-    ) -> Sweep:
+    def sweep(self, parameter: str, values: Sequence[float], advance: Callable[[], None]) -> Sweep:
         """Vary one parameter.
 
         Args:
             parameter: A name in :data:`OF_HITS`.
             values: What is tried; the default is among them.
-            others: The values of the other parameters.
             advance: Is called for each value.
         """
-        default = DEFAULT_BOOST if parameter == BOOST else others.value(parameter)
         lines: dict[str, dict[float, Values]] = {}
         for value in values:
-            changed = others if parameter == BOOST else others.changed(parameter, value)
             if parameter == BOOST:
                 found = self._with_filters(partial(self._boosted, value))
-            elif parameter in OF_FILTERS:
-                found = self._with_filters(partial(self._trusted, changed.trust))
-            elif parameter in OF_INFERENCE:
-                found = {"inferred filters": self._judged(partial(self._with_inferred, changed.trust))}
             else:
-                found = {RERANKED: self._judged(partial(self._reranked, changed))}
-                found["no reranker"] = self._judged(partial(self._found, changed.candidates))
+                found = {RERANKED: self._judged(partial(self._reranked, value))}
+                found["no reranker"] = self._judged(self._found)
             for name, figures in found.items():
                 lines.setdefault(name, {})[value] = figures
             advance()
-        return Sweep(parameter, default, tuple(values), lines, next(iter(lines)))
+        return Sweep(parameter, DEFAULTS[parameter], tuple(values), lines, next(iter(lines)))
 
     def _with_filters(self, ranked: Callable[[str, str], Sequence[str]]) -> dict[str, Values]:
         """Judge a ranking with each kind of filter, and the mixture of them, which decides."""
-        kinds = sorted({kind for found in self._asked.values() for kind in found} - {RIGHT, INFERRED})
+        kinds = sorted({kind for found in self._asked.values() for kind in found} - {RIGHT})
         figures = {kind: self._judged(partial(ranked, kind)) for kind in (RIGHT, *kinds)}
         right, *wrong = figures.values()
         share = self._wrong_share
@@ -263,37 +231,13 @@ class HitSweeps:
         slices = {name: self._first(query, name) for name in (kind, UNFILTERED) if (query, name) in self._hits}
         return self._documents(merge_slices(slices, {kind: boost}, "document"))
 
-    def _trusted(self, parameters: TrustParameters, kind: str, query: str) -> Sequence[str]:
-        preferred = self._asked.get(query, {}).get(kind)
-        if preferred is None:
-            return self._documents(self._best(query, SLICE))
-        matching, found = self._attributes(query, kind), self._attributes(query, UNFILTERED)
-        trust = trust_of(self._texts[query], preferred, matching, found, parameters)
-        return self._merged(query, kind, trust.value, parameters)
+    def _found(self, query: str) -> Sequence[str]:
+        return self._documents(self._best(query, CANDIDATES))
 
-    def _with_inferred(self, parameters: TrustParameters, query: str) -> Sequence[str]:
-        inferred = self._inferred[query]
-        if inferred is None:
-            return self._documents(self._best(query, SLICE))
-        matching, found = self._attributes(query, INFERRED), self._attributes(query, UNFILTERED)
-        trust = trust_of_inferred(inferred, matching, found, parameters)
-        return self._merged(query, INFERRED, trust.value, parameters)
-
-    def _attributes(self, query: str, kind: str) -> list[dict[str, Any]]:
-        return [chunk.metadata for chunk in self._first(query, kind)]
-
-    def _merged(self, query: str, kind: str, trust: float, parameters: TrustParameters) -> Sequence[str]:
-        slices = {name: self._first(query, name) for name in (kind, UNFILTERED)}
-        weights, constant = {kind: trust, UNFILTERED: 1 - trust}, parameters.rank_constant
-        return self._documents(merge_by_weight(slices, weights, "document", rank_constant=constant))
-
-    def _found(self, candidates: int, query: str) -> Sequence[str]:
-        return self._documents(self._best(query, candidates))
-
-    def _reranked(self, parameters: RankingParameters, query: str) -> Sequence[str]:
-        chunks = self._best(query, parameters.candidates)
+    def _reranked(self, weight: float, query: str) -> Sequence[str]:
+        chunks = self._best(query, CANDIDATES)
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
-        order = LexicalReranker(parameters.reranker).order(self._texts[query], passages)
+        order = LexicalReranker(RerankingWeights(vector=weight)).order(self._texts[query], passages)
         return self._documents(chunks[number] for number, _ in order)
 
     def _documents(self, chunks: Iterable[RetrievedChunk]) -> Sequence[str]:

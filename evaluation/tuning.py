@@ -15,16 +15,17 @@ from evaluation.index import Indexing, serving
 from evaluation.measuring import Progress
 from evaluation.metrics import PRIMARY
 from evaluation.report import Curve
-from evaluation.searching import DEFAULT_BOOST, LocalRankings
+from evaluation.searching import LocalRankings
 from evaluation.sweeps import (
     BOOST,
     COSINE_SHARE,
+    DEFAULTS,
     GRID,
     OF_FILTERS,
     OF_HITS,
-    OF_INFERENCE,
     RIGHT,
     SLICE,
+    VECTOR,
     AskedFilters,
     HitFile,
     HitSweeps,
@@ -36,11 +37,10 @@ from evaluation.sweeps import (
 )
 from ragstack_common.core import settings
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.ranking_parameters import DEFAULTS
-from ragstack_common.search.models import INFERRED
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_local.show import display
 
-RANKING_PARAMETERS: Final = "ranking_parameters"
+RERANKING_WEIGHTS: Final = "reranking_weights"
 
 ALL: Final = "all"
 HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "held out", "95 %", "verdict")
@@ -82,19 +82,12 @@ class Tuning:
         of_hits = [name for name in self.parameters if name in OF_HITS]
         if not of_hits:
             return
-        asked = filters_of(self.data) if {*OF_FILTERS, *OF_INFERENCE} & {*of_hits} else {}
+        asked = filters_of(self.data) if {*OF_FILTERS} & {*of_hits} else {}
         sweeps = HitSweeps(self.data, self._retrieved(progress, asked, share), asked, self.wrong_share)
-        parameters = DEFAULTS
-        tried = {
-            name: values_of(name, self.values, DEFAULT_BOOST if name == BOOST else DEFAULTS.value(name))
-            for name in of_hits
-        }
+        tried = {name: values_of(name, self.values, DEFAULTS[name]) for name in of_hits}
         with progress.bar(f"sweeps of {len(tried)} parameters", sum(map(len, tried.values()))) as advance:
             for name, values in tried.items():
-                verdict = self._verdict(sweeps.sweep(name, values, parameters, advance))
-                if name != BOOST and self.takes(verdict):
-                    parameters = parameters.changed(name, verdict.best)
-                yield verdict
+                yield self._verdict(sweeps.sweep(name, values, advance))
 
     def takes(self, verdict: Verdict) -> bool:
         """Whether the best value replaces the default."""
@@ -104,10 +97,9 @@ class Tuning:
         """Return the values that are taken, by the names of context values."""
         taken = {verdict.sweep.parameter: verdict.best for verdict in verdicts if self.takes(verdict)}
         found: dict[str, Any] = {name: taken.pop(name) for name in (COSINE_SHARE, BOOST) if name in taken}
-        parameters = DEFAULTS
-        for name, value in taken.items():
-            parameters = parameters.changed(name, value)
-        return found | ({RANKING_PARAMETERS: parameters.changes()} if taken else {})
+        if VECTOR in taken:
+            found[RERANKING_WEIGHTS] = {"vector": taken[VECTOR]}
+        return found
 
     def _verdict(self, sweep: Sweep) -> Verdict:
         return Verdict.of(sweep, None if self.cluster is None else np.array(self.data.clusters(self.cluster)))
@@ -163,7 +155,6 @@ def data_set_parameters(data: DataSet, search: str) -> list[str]:
     kinds = {kind for found in filters_of(data).values() for kind in found}
     unusable = {
         *(() if RIGHT in kinds else OF_FILTERS),
-        *(() if INFERRED in kinds else OF_INFERENCE),
         *(() if search == "HYBRID" else (COSINE_SHARE,)),
     }
     return [name for name in GRID if name not in unusable]
@@ -188,7 +179,7 @@ def _check(parameter: str, value: float) -> None:
     if parameter == COSINE_SHARE and not 0 <= value <= 1:
         raise ValueError("it must be 0 to 1")
     if parameter not in (BOOST, COSINE_SHARE):
-        DEFAULTS.changed(parameter, value)
+        RerankingWeights(vector=value)
 
 
 def print_table(data: DataSet, verdicts: Sequence[Verdict]) -> None:
@@ -214,7 +205,7 @@ def write_settings(file: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> d
     setup = f"{tuning.search}, {tuning.indexing.embedding}, {report.circumstances()['at'][:10]}"
     comment = f"ragstack tune {tuning.data.name}: {len(tuning.data.queries)} queries, {setup}"
     try:
-        settings.write_settings(file, dict.fromkeys((RANKING_PARAMETERS, COSINE_SHARE, BOOST)) | found, comment)
+        settings.write_settings(file, dict.fromkeys((RERANKING_WEIGHTS, COSINE_SHARE, BOOST)) | found, comment)
     except ValueError as error:
         raise EvaluationError(str(error)) from error
     return found

@@ -1,8 +1,10 @@
 """Write the tables of ``docs/CONFIGURATION.md`` from the models of the settings: ``python -m infra.configuration``."""
 
+import json
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +22,6 @@ from ragstack_common.config import (
     TraceSettings,
 )
 from ragstack_common.core.settings import Settings, allowed_values
-from ragstack_common.ranking_parameters import DEFAULTS, described_parameters
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 
@@ -32,8 +33,6 @@ TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "context value": (ContextValues,),
 }
 
-PARAMETERS: Final = "ranking parameter"
-
 _NUMBER: Final = re.compile("^a (?:whole )?number from ")
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -44,11 +43,8 @@ def updated(page: str) -> str:
 
 
 def _table(title: str) -> str:
-    if title == PARAMETERS:
-        fields = described_parameters()
-    else:
-        known = (entry for model in TABLES[title] for entry in model.variables().items())
-        fields = {name: field for name, field in known if name not in SET_BY_STACKS}
+    known = (entry for model in TABLES[title] for entry in model.variables().items())
+    fields = {name: field for name, field in known if name not in SET_BY_STACKS}
     rows = [f"| {title} | default | allowed | meaning |", "|---|---|---|---|"]
     rows += [
         f"| `{name}` | {_default(field)} | {_NUMBER.sub('', allowed_values(field))} | {field.description} |"
@@ -59,8 +55,10 @@ def _table(title: str) -> str:
 
 def _default(field: FieldInfo) -> str:
     default: Any = field.default
-    if default in (None, (), {}, "", DEFAULTS):
+    if default in (None, (), {}, ""):
         return "none"
+    if is_dataclass(default) and not isinstance(default, type):
+        return f"`{json.dumps(asdict(default))}`"
     if isinstance(default, bool):
         on, off = ("on", "off") if "on or off" in allowed_values(field) else ("true", "false")
         return f"`{on if default else off}`"

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from ragstack_common.core.settings import Allowed, Settings, json_object
-from ragstack_common.ranking_parameters import DEFAULTS, RankingParametersSetting
 from ragstack_common.relevance import Calibrations
+from ragstack_common.reranking_weights import RerankingWeights, RerankingWeightsSetting
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
@@ -332,8 +332,8 @@ class QuerySettings(SearchSettings):
     filtered_score_boost: float = Field(
         1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
     )
-    ranking_parameters: RankingParametersSetting = Field(
-        DEFAULTS, repr=False, description="the constants of the ranking, which `ragstack tune` calibrates"
+    reranking_weights: RerankingWeightsSetting = Field(
+        RerankingWeights(), description="weights of the lexical reranker's signals; `ragstack tune` measures `vector`"
     )
     relevance_calibration: RelevanceCalibration | None = Field(
         None,

@@ -91,7 +91,6 @@ class SearchOptions(TypedDict, total=False):
         filters: The same, under the name that backends use. If both are given, both must match.
         hybrid: Whether a keyword search over the whole collection ranks too.
         rerank: Whether the best chunks are reordered by phrase, frequency and proximity of the query's words.
-        expand: Whether the query is extended by its first results and searched again.
         neighbours: Number of chunks before and after each result that are merged into it.
     """
 
@@ -99,7 +98,6 @@ class SearchOptions(TypedDict, total=False):
     filters: Mapping[str, Any] | None
     hybrid: bool
     rerank: bool
-    expand: bool
     neighbours: int
 
 
@@ -226,14 +224,14 @@ class KnowledgeBase:
         filters = [part for part in given if part is not None]
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
         count = max(RERANKED_CANDIDATES, n_results) if rerank else n_results
-        hybrid, expand = options.get("hybrid", False), options.get("expand", False)
+        hybrid = options.get("hybrid", False)
         shown: Attributes = {
             "collection_name": self.collection_name,
             "large_retrieval_size": count,
             "rerank": rerank,
         }
         with retrieval_span("knowledge_base", request, lambda: shown) as span:
-            (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid, expand=expand)
+            (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid)
             if rerank:
                 chunks = _reranked(query, chunks)[:n_results]
             if neighbours and chunks:

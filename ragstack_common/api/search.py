@@ -67,7 +67,6 @@ def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettin
         enabled=settings.multislice_enabled,
         merge=settings.slice_merge,
         max_slices=settings.max_slices,
-        trust=settings.ranking_parameters.trust,
     )
 
 
@@ -99,7 +98,6 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "enabled": settings.multislice_enabled,
         "filtered_score_boost": settings.filtered_score_boost,
         "merge": settings.slice_merge,
-        "trust": settings.ranking_parameters.trust,
         "search_type": settings.search_type,
         "vocabulary": None if settings.snapshot_bucket is None else SnapshotVocabulary(settings.snapshot_bucket),
         "relevance_calibration": settings.relevance_calibration,
@@ -255,7 +253,7 @@ class QueryService:
     def _reranked(self) -> RetrievalBackend:
         from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
-        return RerankedBackend(self._engine, self._lexical, self.settings.ranking_parameters.candidates)
+        return RerankedBackend(self._engine, self._lexical)
 
     @cached_property
     def _found_corpora(self) -> FoundCorpora:
@@ -265,4 +263,4 @@ class QueryService:
     def _lexical(self) -> "LexicalReranker":
         from ragstack_common.search.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
 
-        return LexicalReranker(self.settings.ranking_parameters.reranker)
+        return LexicalReranker(self.settings.reranking_weights)

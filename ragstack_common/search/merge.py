@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 
 from ragstack_common.core.errors import InvalidQueryError
-from ragstack_common.ranking_parameters import DEFAULTS
 from ragstack_common.search.models import (
     DeduplicateBy,
     Ranking,
@@ -94,7 +93,7 @@ def merge_by_weight(
     weights: Mapping[str, float],
     deduplicate_by: DeduplicateBy = "chunk",
     *,
-    rank_constant: float = DEFAULTS.trust.rank_constant,
+    rank_constant: float,
 ) -> list[RetrievedChunk]:
     """Merge slices by their ranks, best first; the engine's scores only break ties.
 

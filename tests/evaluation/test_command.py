@@ -14,7 +14,7 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
-from evaluation.sweeps import GRID, OF_INFERENCE
+from evaluation.sweeps import GRID
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import RagStackError
@@ -276,7 +276,7 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
 
     found = json.loads((tmp_path / "tuned" / "tuning.json").read_text())
     names = [parameter["name"] for parameter in found["parameters"]]
-    assert names == [name for name in GRID if name not in OF_INFERENCE]  # no query names an attribute's value
+    assert names == [*GRID]
     for name in names:
         assert name in (tmp_path / "tuned" / f"{name}.svg").read_text()
     boosts = found["parameters"][names.index("filtered_score_boost")]["lines"]
@@ -290,8 +290,8 @@ def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
     home: Path, data: Path, tmp_path: Path, in_process: InProcess
 ) -> None:
     file = tmp_path / "settings.json"
-    file.write_text('{"search_k": 7, "cosine_share": 0.9, "ranking_parameters": {"candidates": 80}}')
-    names = ("reranker.vector", "reranker.phrase", "trust.rank_constant")
+    file.write_text('{"search_k": 7, "cosine_share": 0.9, "reranking_weights": {"vector": 3}}')
+    names = ("reranker.vector",)
     arguments = [*(part for name in names for part in ("--parameter", name)), "--output", tmp_path / "tuned"]
 
     in_process("tune", data, *arguments, "--write", file, data=home)
@@ -299,14 +299,13 @@ def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
     in_process("tune", data, *arguments, "--write", file, "--take-best", data=home)
 
     assert none_is_better == {"search_k": 7}
-    tuned = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["parameters"]
-    expected = {each["name"]: each["best"] for each in tuned if each["best"] != each["default"]}
-    assert expected
+    (tuned,) = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["parameters"]
+    assert tuned["best"] != tuned["default"]
     chosen = read_settings(file)
     read = QuerySettings.from_env(
         {"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): as_text(chosen[name]) for name in chosen}}
     )
-    assert {name: read.ranking_parameters.value(name) for name in expected} == expected
+    assert read.reranking_weights.vector == tuned["best"]
     assert read.search_k == 7
 
 
@@ -328,11 +327,10 @@ def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parameter", "colour"], "There is no parameter colour: choose all, cosine_share, trust.prior"),
-        (["--parameter", "trust.prior", "--values", "2"], "trust.prior: Input should be less than or equal to 1"),
+        (["--parameter", "colour"], "There is no parameter colour: choose all, cosine_share, filtered_score_boost"),
         (["--parameter", "reranker.vector", "--values", "-1"], "The reranking weight vector must be finite"),
         (["--values", "1,2"], "name one with --parameter"),
-        (["--parameter", "candidates", "--values", "1,many"], "--values must be numbers"),
+        (["--parameter", "reranker.vector", "--values", "1,many"], "--values must be numbers"),
         (["--parameter", "filtered_score_boost", "--values", "0"], "out of range for filtered_score_boost"),
         (["--parameter", "cosine_share", "--values", "0.5,1.5"], "out of range for cosine_share"),
         (["--parameter", "cosine_share", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),

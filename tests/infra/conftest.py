@@ -218,7 +218,7 @@ def local(synthesize: Callable[..., Assembly]) -> Assembly:
 def tuned(synthesize: Callable[..., Assembly], tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The stacks of a deployer who has an opinion on everything, and a file of settings."""
     file = tmp_path_factory.mktemp("settings") / "settings.json"
-    file.write_text('{"ranking_parameters": {"trust": {"prior": 0.5}, "candidates": 80}, "cosine_share": 0.5}')
+    file.write_text('{"reranking_weights": {"vector": 1}, "cosine_share": 0.5}')
     return synthesize(**TUNED, settings=str(file))
 
 

@@ -16,6 +16,7 @@ from ragstack_common.config import (
     QuerySettings,
     ReconcileSettings,
 )
+from ragstack_common.reranking_weights import RerankingWeights
 
 SERVICES = {"answers", "contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
@@ -373,7 +374,7 @@ def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
     documents = DocumentApiSettings.from_env(tuned.environment("documents"))
 
     assert (query.timeout_seconds, query.max_slices, query.filtered_score_boost) == (8.5, 2, 1.5)
-    assert query.ranking_parameters.changes() == {"trust": {"prior": 0.5}, "candidates": 80}
+    assert query.reranking_weights == RerankingWeights(vector=1)
     assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
     assert (ingestion.documents_per_call, ingestion.max_attempts, ingestion.first_delay_seconds) == (25, 4, 30)
     assert (ingestion.calls_per_second, ingestion.give_up_seconds) == (20, 7200)

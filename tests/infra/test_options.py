@@ -10,8 +10,8 @@ from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
 from infra.options import Auth, OptionError, Options
 from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
-from ragstack_common.ranking_parameters import RerankingWeights, TrustParameters
 from ragstack_common.relevance import Calibrations
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search import known_backends
 
 from .conftest import EXISTING, LOCAL
@@ -43,27 +43,25 @@ def test_the_local_target_needs_no_authentication_by_default() -> None:
 def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     calibration = {"embedding": "hashed", "search_type": "HYBRID", "intercept": -3.0, "weights": {"vector": 5.0}}
-    parameters = {"trust": {"prior": 0.5}, "reranker": {"vector": 2}}
-    values = {"//": "from a test", "ranking_parameters": parameters, "filtered_score_boost": 1.1, "search_k": 7}
+    values = {"//": "from a test", "reranking_weights": {"vector": 1}, "filtered_score_boost": 1.1, "search_k": 7}
     values["relevance_calibration"] = {"calibrations": [calibration]}
     file.write_text(json.dumps(values))
 
     options = Options.from_context({"settings": str(file), "filtered_score_boost": "2"})
 
-    assert options.query.ranking_parameters.trust == TrustParameters(prior=0.5)
-    assert options.query.ranking_parameters.reranker == RerankingWeights(vector=2)
+    assert options.query.reranking_weights == RerankingWeights(vector=1)
     assert options.query.relevance_calibration == Calibrations.read({"calibrations": [calibration]})
     assert (options.query.filtered_score_boost, options.query.search_k) == (2.0, 7)
 
 
 def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:
     file = tmp_path / "legal.txt"
-    file.write_text('MULTI_CORPUS_METADATA=legal_us, legal_uk\nSEARCH_K=15\nRANKING_PARAMETERS={"candidates": 60}\n')
+    file.write_text('MULTI_CORPUS_METADATA=legal_us, legal_uk\nSEARCH_K=15\nRERANKING_WEIGHTS={"phrase": 1}\n')
 
     options = Options.from_context({"settings": str(file)})
 
     assert options.query.corpora == ("legal_us", "legal_uk")
-    assert (options.query.search_k, options.query.ranking_parameters.candidates) == (15, 60)
+    assert (options.query.search_k, options.query.reranking_weights.phrase) == (15, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +71,11 @@ def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:
         ('{"serach_k": 7}', "context value 'serach_k' is unknown"),
         ('{"cosine_share": 2}', "cosine_share=2 is invalid: it must be a number from 0 to 1"),
         (
-            '{"ranking_parameters": {"trust": {"priorr": 1, "veto": 7}, "candidates": "many"}}',
-            "ranking_parameters is invalid: trust.veto: Input should be less than or equal to 1; there is no trust.pri",
-        ),
-        (
             '{"relevance_calibration": {"calibrations": []}}',
             "relevance_calibration is invalid: it is not a calibration",
         ),
-        ('{"ranking_parameters": {"reranker": {"vector": -1}}}', "The reranking weight vector must be finite and 0 or"),
-        ('{"ranking_parameters": {"reranker": {"vektor": 1}}}', "there is no reranker.vektor"),
+        ('{"reranking_weights": {"vector": -1}}', "The reranking weight vector must be finite and 0 or"),
+        ('{"reranking_weights": {"vektor": 1}}', "There is no reranking weight vektor: the weights are phrase,"),
     ],
 )
 def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, text: str, says: str) -> None:

@@ -103,7 +103,7 @@ def test_an_invalid_value_is_named_with_what_is_allowed(given: tuple[str, str], 
 DEEP = '{"a":' * 100_000
 
 
-@pytest.mark.parametrize("name", ["RETRIEVAL_ENGINE_CONFIG", "RANKING_PARAMETERS"])
+@pytest.mark.parametrize("name", ["RETRIEVAL_ENGINE_CONFIG", "RERANKING_WEIGHTS"])
 @pytest.mark.parametrize("value", [DEEP, DEEP + "1" + "}" * 100_000, '{"a": "\\u0000"}', '{"a": "\0"}'])
 def test_deep_json_and_nul_are_configuration_errors(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"(?s)^{name}.* is invalid: it must be a JSON object with"):

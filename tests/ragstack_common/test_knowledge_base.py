@@ -42,23 +42,9 @@ def sources(documents: list[dict[str, Any]]) -> list[str]:
     return [document["metadata"]["source"] for document in documents]
 
 
-@pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"expand": True}, {"neighbours": 2}])
+@pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"neighbours": 2}])
 def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
-
-
-@pytest.mark.parametrize("hybrid", [False, True])
-def test_an_expanded_query_finds_what_only_shares_words_with_the_first_results(tmp_path: Path, hybrid: bool) -> None:
-    animals = {f"quokka {number}": f"Quokka {number}, a marsupial of Rottnest." for number in range(5)}
-    others = {"bus": "The bus runs daily.", "related": "A marsupial carries its young.", "ferry": "The ferry is late."}
-    with KnowledgeBase("zoo", tmp_path, environment={}) as base:
-        base.collection.add(ids=[*animals, *others], documents=[*animals.values(), *others.values()])
-
-        plain = base.search("quokka", 6, hybrid=hybrid)
-        expanded = base.search("quokka", 6, hybrid=hybrid, expand=True)
-
-    assert [chunk.chunk_id for chunk in plain[5:]] != ["related"]
-    assert [chunk.chunk_id for chunk in expanded[5:]] == ["related"]
 
 
 def test_versions_are_sorted_as_numbers_whatever_their_type(base: KnowledgeBase) -> None:
@@ -137,7 +123,7 @@ def test_an_empty_collection_finds_nothing_and_prints_a_warning(
 ) -> None:
     with KnowledgeBase("empty", tmp_path, environment={}) as base:
         assert base.retrieve("anything") == []
-        assert base.retrieve("anything", hybrid=True, rerank=True, expand=True, neighbours=1) == []
+        assert base.retrieve("anything", hybrid=True, rerank=True, neighbours=1) == []
         assert base.get_versions() == []
         assert base.last_error is None
 
@@ -148,7 +134,7 @@ def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
     with KnowledgeBase("bare", tmp_path, environment={}) as base:
         base.collection.add(ids=["x"], embeddings=HashedEmbedding().embed(["odd"]))
 
-        (document,) = base.retrieve("odd", neighbours=1, rerank=True, hybrid=True, expand=True)
+        (document,) = base.retrieve("odd", neighbours=1, rerank=True, hybrid=True)
 
         assert (document["content"], document["metadata"]) == ("", {})
         assert base.get_versions() == []

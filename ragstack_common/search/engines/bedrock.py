@@ -25,7 +25,6 @@ from ragstack_common.core.clients import agent_client, retrieval_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
-from ragstack_common.ranking_parameters import TrustParameters
 from ragstack_common.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.search.base import PAGE_SIZE
@@ -84,13 +83,10 @@ class BedrockBackend(MultiSliceBackend):
         enabled: False makes one call, with the metadata filter.
         filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
         merge: As in ``MultiSliceBackend``.
-        trust: As in ``MultiSliceBackend``.
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
         vocabulary: As in ``MultiSliceBackend``.
-        implicit_filter: An ``implicitFilterConfiguration``: a model on AWS writes a filter from the query, and every
-            call finds only what matches it.
         relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
             are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
@@ -115,12 +111,10 @@ class BedrockBackend(MultiSliceBackend):
         enabled: bool = True,
         filtered_score_boost: float = 1.25,
         merge: Merge = "trust",
-        trust: TrustParameters | None = None,
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         vocabulary: VocabularySource | None = None,
         relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
-        implicit_filter: Mapping[str, Any] | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
         agent_client: "AgentsforBedrockClient | None" = None,
@@ -145,7 +139,6 @@ class BedrockBackend(MultiSliceBackend):
             search_type,
             timeout_seconds,
             calibrations,
-            implicit_filter,
             client,
             metrics,
         )
@@ -157,7 +150,6 @@ class BedrockBackend(MultiSliceBackend):
             merge,
             max_slices,
             vocabulary=vocabulary,
-            trust=trust,
         )
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
@@ -285,7 +277,6 @@ class _Retrieve(Engine):
         search_type: str | None,
         timeout_seconds: float,
         calibrations: Calibrations | None,
-        implicit_filter: Mapping[str, Any] | None,
         client: "AgentsforBedrockRuntimeClient | None",
         metrics: MetricSink,
     ) -> None:
@@ -296,7 +287,6 @@ class _Retrieve(Engine):
         self._calibrations = calibrations
         self._given_client = client
         self._metrics = metrics
-        self._implicit_filter = implicit_filter
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search, and measure the slice."""
@@ -368,8 +358,6 @@ class _Retrieve(Engine):
             search["filter"] = filters.to_bedrock(combined)
         if self._search_type is not None:
             search["overrideSearchType"] = self._search_type
-        if self._implicit_filter is not None:
-            search["implicitFilterConfiguration"] = dict(self._implicit_filter)
         return {
             "knowledgeBaseId": self._knowledge_base_id,
             "retrievalQuery": {"text": query},

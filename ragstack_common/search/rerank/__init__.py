@@ -1,6 +1,6 @@
 """Rerankers."""
 
-from ragstack_common.ranking_parameters import RerankingWeights
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank.lexical import (
     LexicalReranker,
     Passage,

@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias
 
 from ragstack_common.core.errors import ConfigurationError, needs_extra
-from ragstack_common.ranking_parameters import RerankingWeights
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
 from ragstack_common.search.rerank.lexical import LexicalReranker
 
@@ -47,7 +47,7 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
 
 
 def _lexical(*, weights: Mapping[str, float] | None = None) -> ChunkReranker:
-    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights(**weights)))
+    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights.of(weights)))
 
 
 def _maker(name: str) -> Callable[..., ChunkReranker]:

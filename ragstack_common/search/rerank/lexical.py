@@ -5,12 +5,11 @@ Pure Python on purpose: the query function imports it, and every import adds to 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.ranking_parameters import RerankingWeights
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank import words
 from ragstack_common.search.rerank.attributes import AttributeMatches
 
@@ -26,8 +25,6 @@ HALF_CHARACTERS: Final = 50
 MOST_PLACES: Final = 1_000
 """Maximum number of places of one word in one text; more change no signal by .001."""
 
-
-NAMES: Final = tuple(field.name for field in fields(RerankingWeights))
 
 _in_force = RerankingWeights()
 
@@ -47,13 +44,8 @@ def configure_reranker(**weights: float) -> RerankingWeights:
         ConfigurationError: A weight is unknown or out of range; nothing has changed.
     """
     global _in_force  # noqa: PLW0603 - one frozen value is swapped for another
-    unknown = sorted(set(weights) - set(NAMES))
-    if unknown:
-        raise ConfigurationError(
-            f"There is no reranking weight {', '.join(unknown)}: the weights are {', '.join(NAMES)}"
-        )
-    _in_force = configured = RerankingWeights(**weights)
-    return configured
+    _in_force = RerankingWeights.of(weights)
+    return _in_force
 
 
 def weights_in_force() -> RerankingWeights:

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 from ragstack_common.core.deadline import in_thread_if_long, seconds_left
 from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
-from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend, narrowed
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.search.inference import Inferred, Vocabulary, VocabularySource
@@ -31,7 +30,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.naming import Question
 from ragstack_common.search.parts import Parts, search_together
 from ragstack_common.search.tracing import describe_span
-from ragstack_common.search.trust import Trust, trust_of, trust_of_inferred
+from ragstack_common.search.trust import RANK_CONSTANT, Trust, trust_of, trust_of_inferred
 
 Merge: TypeAlias = Literal["trust", "boost"]
 """How the filtered and the unfiltered list become one."""
@@ -82,7 +81,6 @@ class MultiSliceBackend(PassingWrapper):
         max_slices: Searches of one request, 1 or more. With 1, the only one has the filter.
         vocabulary: The values that a query can name. Without it, while it returns None, and with a ``scope_filter``,
             those of the first hits count; the inferred slice is then searched after the others if there is time.
-        trust: The constants of ``merge="trust"``; by default those that suit many collections.
 
     Raises:
         ValueError: An argument is out of range.
@@ -100,7 +98,6 @@ class MultiSliceBackend(PassingWrapper):
         max_slices: int = DEFAULT_MAX_SLICES,
         *,
         vocabulary: VocabularySource | None = None,
-        trust: TrustParameters | None = None,
     ) -> None:
         super().__init__(backend)
         if merge not in get_args(Merge):
@@ -117,7 +114,6 @@ class MultiSliceBackend(PassingWrapper):
         self.merge = merge
         self.max_slices = max_slices
         self.vocabulary = vocabulary
-        self.trust = trust or DEFAULTS.trust
 
     def around(self, wrap: Callable[[RetrievalBackend], RetrievalBackend]) -> Self:
         """Return a copy with the other backend inside the slices."""
@@ -219,7 +215,7 @@ class MultiSliceBackend(PassingWrapper):
             weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
         if inferred is not None and INFERRED in attributes:
             unfiltered = attributes.get(UNFILTERED, [])
-            trust = trust_of_inferred(inferred, attributes[INFERRED], unfiltered, self.trust)
+            trust = trust_of_inferred(inferred, attributes[INFERRED], unfiltered)
             parts = parts.explained(INFERRED, trust.value, trust.reason)
             told = InferredFilter(inferred.filters, trust.value, trust.reason)
             within = next(iter(weights))
@@ -228,8 +224,7 @@ class MultiSliceBackend(PassingWrapper):
         if len(rankings) == 1 and request.metadata_filter is None:
             chunks = [*merge_slices(rankings, deduplicate_by=request.deduplicate_by)]
         else:
-            constant = self.trust.rank_constant
-            chunks = merge_by_weight(rankings, weights, request.deduplicate_by, rank_constant=constant)
+            chunks = merge_by_weight(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
         good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.least_score)
         best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
         return parts.outcome(best, request, inferred=told)
@@ -242,7 +237,7 @@ class MultiSliceBackend(PassingWrapper):
             return Trust(1.0 if FILTERED in attributes else 0.0, "The other slice failed")
         filters = parsed(request.metadata_filter)
         assert filters is not None
-        return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED], self.trust)
+        return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED])
 
 
 def _filtered_keys(request: SearchRequest) -> set[str]:

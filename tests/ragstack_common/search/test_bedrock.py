@@ -68,18 +68,6 @@ def test_a_service_that_sends_no_signals_is_calibrated_by_its_score_for_one_kind
     assert [chunk.relevance for chunk in hybrid.chunks] == [None, None]
 
 
-def test_a_filter_that_the_service_infers_with_a_model_is_configured_for_every_call(searches: AwsService) -> None:
-    searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5)))
-    company = {"key": "company", "type": "STRING", "description": "The company of the filing"}
-    implicit = {"modelArn": "anthropic.claude-3-5-sonnet-20240620-v1:0", "metadataAttributes": [company]}
-
-    search(searches, SearchRequest("Judy", metadata_filter={"a": 1}), implicit_filter=implicit)
-
-    sent = [search_of(parameters) for parameters in searches.asked("Retrieve")]
-    assert [each["implicitFilterConfiguration"] for each in sent] == [implicit, implicit]
-    assert searches.refusals == []
-
-
 def test_a_stream_has_the_relevance_of_each_chunk(searches: AwsService) -> None:
     searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5)))
     engine = backend(searches, relevance_calibration={"calibrations": [CALIBRATION]}, search_type="SEMANTIC")

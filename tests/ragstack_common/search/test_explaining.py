@@ -47,7 +47,7 @@ def test_contributions_add_up_to_the_score_after_every_step_and_the_engines_sign
     lists = {"filtered": filtered, "unfiltered": unfiltered}
     reranker = LexicalChunkReranker(LexicalReranker(RerankingWeights(*weights)))
 
-    trusted = merge_by_weight(lists, {"filtered": trust, "unfiltered": 1 - trust})
+    trusted = merge_by_weight(lists, {"filtered": trust, "unfiltered": 1 - trust}, rank_constant=10)
     boosted = [*merge_slices({"filtered": trusted}, {"filtered": boost})]
     federated = fuse(lists, {"filtered": 1.0, "unfiltered": 2.0})
     reranked = wait_for(reranker.rerank("annual leave in a hotel", boosted))

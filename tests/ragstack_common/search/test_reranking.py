@@ -48,7 +48,7 @@ def test_the_total_is_each_signal_times_its_weight_and_the_metadata_bonus_for_ea
 
     assert first.matched == ("speaker", "year")
     assert first.total == pytest.approx(
-        0.5 * first.phrase + 0.3 * first.frequency + 0.2 * first.proximity + 0.5 * 2 + 0.3 * 0.5
+        0.5 * first.phrase + 0.3 * first.frequency + 0.2 * first.proximity + 0.5 * 2 + 1.0 * 0.5
     )
 
 

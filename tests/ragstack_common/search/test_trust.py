@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.filters import parse
-from ragstack_common.ranking_parameters import DEFAULTS
-from ragstack_common.search.trust import LEAST, MOST, Trust, trust_of
+from ragstack_common.search.trust import BEST_MATCHES, LEAST, MOST, Trust, trust_of
 
 OTHERS = [
     {"company": "Boeing", "year": 2022},
@@ -61,9 +60,7 @@ def test_without_a_name_the_hits_decide() -> None:
     last = trust("Is the business cyclical?", unfiltered=[{"company": "Pfizer"}] * 9 + [BOEING])
     contradicting = trust("Is the business cyclical?", unfiltered=[{"company": "Pfizer"}] * 10)
 
-    assert (
-        MOST == agreeing.value > first.value == DEFAULTS.trust.best_matches > last.value > contradicting.value == LEAST
-    )
+    assert MOST == agreeing.value > first.value == BEST_MATCHES > last.value > contradicting.value == LEAST
     assert first.reason == "The question names no value, and 1 of the 10 best results match the filter"
 
 

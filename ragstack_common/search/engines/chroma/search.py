@@ -1,19 +1,14 @@
-"""Search of a collection by vectors, by words too (hybrid), and with query expansion."""
+"""Search of a collection by vectors, and by words too (hybrid)."""
 
-import math
 import re
 import sqlite3
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ragstack_common.core.errors import InvalidFilterError
-from ragstack_common.embedding.protocol import Vectors
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.chroma import Where, to_chroma
 from ragstack_common.search.engines.chroma.collection import ChromaCollection, Handle
@@ -36,18 +31,6 @@ CANDIDATES: Final = 1_000
 
 RANK_CONSTANT: Final = 10
 """Of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
-
-FEEDBACK_CHUNKS: Final = 5
-"""First results that query expansion takes for relevant."""
-
-FEEDBACK_TERMS: Final = 10
-FEEDBACK_TERM_WEIGHT: Final = 0.2
-"""Weight of an added word; a word of the query has 1. Source: RM3, Abdul-Jaleel et al. 2004."""
-
-FEEDBACK_VECTOR_WEIGHT: Final = 0.3
-"""Weight of the mean of the first results' vectors; the query's has 1. Source: Rocchio 1971."""
-
-SHORTEST_ADDED_TERM: Final = 3
 
 MAX_TERMS: Final = 256
 """Different words of a query that are searched; a query may have 20,000 characters."""
@@ -76,12 +59,10 @@ class CollectionSearch:
         filters: Filter | None = None,
         *,
         hybrid: bool = False,
-        expand: bool = False,
     ) -> list[list[RetrievedChunk]]:
         """Return up to *count* chunks for each query, best first, equal scores by id.
 
-        With *hybrid*, BM25 ranks too. With *expand*, the queries are extended by their first results and searched
-        again. A search by vectors alone is one call of Chroma for all queries.
+        With *hybrid*, BM25 ranks too. A search by vectors alone is one call of Chroma for all queries.
 
         Raises:
             InvalidFilterError: Chroma cannot express the filter, and the collection is over the scan limit.
@@ -96,31 +77,20 @@ class CollectionSearch:
                 return [[] for _ in queries]
             where, ids = self._restriction(handle, filters)
             vectors = handle.embedding.several(queries)
-            terms = [dict.fromkeys(terms_of(query), 1.0) for query in queries]
-
-            def best(count: int) -> list[list[RetrievedChunk]]:
-                candidates = max(count, CANDIDATES) if hybrid else count
-                nearest = self._collection.nearest(handle, vectors, candidates, where, ids)
-                if not hybrid:
-                    return [self._collection.chunks(handle, scores) for scores in nearest]
-                return [
-                    self._fused(handle, words, scores, count, filters)
-                    for words, scores in zip(terms, nearest, strict=True)
-                ]
-
-            for number, first in enumerate(best(FEEDBACK_CHUNKS) if expand else ()):
-                found = self._collection.vectors(handle, [str(chunk.chunk_id) for chunk in first])
-                vectors[number] = _moved(vectors[number], [*found.values()])
-                if hybrid:
-                    terms[number] |= self._keywords.added_terms(terms[number], [chunk.content for chunk in first])
-            return best(count)
+            nearest = self._collection.nearest(handle, vectors, max(count, CANDIDATES) if hybrid else count, where, ids)
+            if not hybrid:
+                return [self._collection.chunks(handle, scores) for scores in nearest]
+            return [
+                self._fused(handle, terms_of(query), scores, count, filters)
+                for query, scores in zip(queries, nearest, strict=True)
+            ]
 
         return self._collection.run(search)
 
     def _fused(
         self,
         handle: Handle,
-        terms: Mapping[str, float],
+        terms: Sequence[str],
         by_vector: Mapping[str, float],
         count: int,
         filters: Filter | None,
@@ -180,39 +150,16 @@ class KeywordIndex:
             self._refresh(handle)
             return [key for key, (_, metadata) in self._rows.items() if evaluate(filters, metadata)]
 
-    def search(self, handle: Handle, terms: Mapping[str, float], count: int, filters: Filter | None) -> list[str]:
-        """Return the ids of the matching chunks with the highest BM25, best first; ties by id.
-
-        *terms* are words and their weights. Words of equal weight are one BM25 query.
-        """
-        expressions = {
-            weight: " OR ".join(f'"{term}"' for term, own in terms.items() if own == weight)
-            for weight in set(terms.values())
-        }
-        parts = ["SELECT id, ? * rank AS score FROM words WHERE words MATCH ?"] * len(expressions)
-        ranking = f"SELECT id FROM ({' UNION ALL '.join(parts)}) GROUP BY id ORDER BY sum(score), id"  # noqa: S608 - only marks
+    def search(self, handle: Handle, terms: Sequence[str], count: int, filters: Filter | None) -> list[str]:
+        """Return the ids of the matching chunks with the highest BM25, best first; ties by id."""
         with self._lock:
             self._refresh(handle)
             if not terms:
                 return []
-            found = self._index.execute(ranking, [value for pair in expressions.items() for value in pair])
+            expression = " OR ".join(f'"{term}"' for term in terms)
+            found = self._index.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank, id", (expression,))
             passing = (key for (key,) in found if filters is None or evaluate(filters, self._rows[key][1]))
             return list(islice(passing, count))
-
-    def added_terms(self, terms: Mapping[str, float], texts: Sequence[str]) -> dict[str, float]:
-        """Return the words that are more frequent in *texts* than in the collection, with their weight."""
-        shares: Counter[str] = Counter()
-        for text in texts:
-            words = Counter(_words(text))
-            shares.update({word: number / words.total() for word, number in words.items()})
-        new = {word for word in shares if word not in STOP_WORDS and len(word) >= SHORTEST_ADDED_TERM} - terms.keys()
-        likely = sorted(new, key=lambda word: (-shares[word], word))[: 4 * FEEDBACK_TERMS]
-        with self._lock:
-            counting = "SELECT count(*) FROM words WHERE words MATCH ?"
-            chunks = {word: self._index.execute(counting, (f'"{word}"',)).fetchone()[0] for word in likely}
-            rarity = {word: math.log(max(1, len(self._rows)) / max(1, chunks[word])) for word in likely}
-        best = sorted(likely, key=lambda word: (-shares[word] * rarity[word], word))
-        return dict.fromkeys(best[:FEEDBACK_TERMS], FEEDBACK_TERM_WEIGHT)
 
     def _refresh(self, handle: Handle) -> None:
         seen = (handle.store, handle.collection.id)
@@ -247,13 +194,3 @@ def terms_of(text: str) -> list[str]:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
-
-
-def _moved(vector: Vectors, found: Sequence[Vectors]) -> Vectors:
-    """Move a query's vector towards those of its results, with its length unchanged."""
-    length = float(np.linalg.norm(vector))
-    directions = [row / norm for row in found if (norm := float(np.linalg.norm(row))) > 0]
-    if length == 0 or not directions:
-        return vector
-    moved = vector / length + FEEDBACK_VECTOR_WEIGHT * np.mean(directions, axis=0)
-    return np.asarray(moved * (length / max(float(np.linalg.norm(moved)), 1e-9)), dtype=np.float32)

@@ -68,7 +68,7 @@ def test_chunks_keep_how_they_were_found() -> None:
 
 
 def test_the_minimal_score_is_compared_with_the_score_of_the_reranker() -> None:
-    inner = Shelf(chunk("nothing of it", 0.9), chunk("annual leave", 0.1))
+    inner = Shelf(chunk("nothing of it", 0.9), chunk("annual leave", 0.6))
 
     chunks = search(RerankedBackend(inner), min_score=0.5).chunks
 
