@@ -13,7 +13,7 @@ from evaluation.answers import FAILED, JUDGED, MEASURES, Asked, Kind, Ratio
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.index import Index
 from evaluation.judge import Judge
-from evaluation.language_models import provided
+from evaluation.language_models import chosen_model
 from evaluation.measuring import Progress, Servers
 from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
 from ragstack_common.answers.answer import Answer, Source
@@ -146,7 +146,8 @@ class AnswerPlan:
         questions = self._questions
         with Servers(self.data, self.cache, progress) as servers:
             for setup in self.setups:
-                with progress.bar(setup.label, len(questions)) as advance, _judging(self.judge) as judge:
+                judge = _judging(self.judge)
+                with progress.bar(setup.label, len(questions)) as advance:
                     asked = self._asked(setup, servers.index(setup), questions, judge, advance)
                     if judge is not None and setup is self.setups[0]:
                         judge.check(self.data.queries)
@@ -268,17 +269,13 @@ def _service(setup: AnswerSetup, index: Index, data: DataSet) -> Iterator[tuple[
         "ANSWER_CONTEXT_TOKENS": str(setup.context_tokens),
         "ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS),
     }
-    with (
-        provided(setup.answer_model, answering) as (answers, provider),
-        closing(QueryService(settings, without)) as searches,
-    ):
+    answers, provider = chosen_model(setup.answer_model, answering)
+    with closing(QueryService(settings, without)) as searches:
         yield AskService(answers, searches, provider), without
 
 
-@contextmanager
-def _judging(model: str | None) -> Iterator[Judge | None]:
+def _judging(model: str | None) -> Judge | None:
     if model is None:
-        yield None
-        return
-    with provided(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)}) as (_, provider):
-        yield Judge(model, provider)
+        return None
+    _, provider = chosen_model(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)})
+    return Judge(model, provider)

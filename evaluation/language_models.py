@@ -1,43 +1,33 @@
 """Language models that answer or judge, on Amazon Bedrock or an OpenAI-compatible server."""
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping
 from typing import Final
 
-from evaluation.index import NO_SERVICE, client_of, running
 from ragstack_common.answers.factory import provider_from
 from ragstack_common.answers.models import ModelProvider
+from ragstack_common.answers.openai import OpenAIProvider
 from ragstack_common.config import AnswerSettings
-from ragstack_local.target.connection import local_environment
 
-LLM_URL: Final = "RAGSTACK_LLM_URL"
-LLM_MODEL: Final = "RAGSTACK_LLM_MODEL"
-"""Variables of the local Bedrock: the OpenAI-compatible server, and its model."""
-
-FORWARDED: Final = "local.model"
-"""A model id that Converse accepts, unlike names such as qwen3:8b."""
+RETRIES: Final = 2
+"""After transient errors: one of them must not end a measurement of hours."""
 
 
-@contextmanager
-def provided(model: str | None, settings: Mapping[str, str]) -> Iterator[tuple[AnswerSettings, ModelProvider]]:
-    """Yield a provider with its settings.
+def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[AnswerSettings, ModelProvider]:
+    """Return a provider with its settings.
 
     Args:
-        model: A model of the server at RAGSTACK_LLM_URL, reached through a local Bedrock of its own; without such a
-            server, a model of Amazon Bedrock. None quotes the passages.
+        model: A model of the server at RAGSTACK_LLM_URL; without such a server, a model of Amazon Bedrock. None quotes
+            the passages.
         settings: Further variables of :class:`AnswerSettings`.
 
     Raises:
-        StackError: The local Bedrock does not start.
+        GenerationError: RAGSTACK_LLM_URL is not a URL.
     """
-    if model is None or not os.environ.get(LLM_URL):
+    url = os.environ.get("RAGSTACK_LLM_URL")
+    if model is None or not url:
         read = AnswerSettings.from_env({**settings, **({} if model is None else {"ANSWER_MODEL": model})})
-        yield read, provider_from(read)
-        return
-    read = AnswerSettings.from_env({**settings, "ANSWER_MODEL": FORWARDED})
-    environment = local_environment(NO_SERVICE, **{LLM_MODEL: model})
-    with TemporaryDirectory(prefix="ragstack-model-") as folder, running(Path(folder), [], environment) as (_, url):
-        yield read, provider_from(read, client_of(url, "bedrock-runtime"))
+        return read, provider_from(read)
+    read = AnswerSettings.from_env(settings)
+    key = os.environ.get("RAGSTACK_LLM_API_KEY")
+    return read, OpenAIProvider(url, model, key, temperature=read.answer_temperature, retries=RETRIES)

@@ -126,7 +126,7 @@ def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
     yield (
         f"Local Bedrock on {url}, data in {options.data_dir},"
         f" embedding {service.embedding.description} ({service.embedding.dimension} dimensions),"
-        f" {service.answering.generator.description}"
+        f" {service.answering.description}"
     )
     if options.quotas is not None:
         yield f"Quotas are on: {options.quotas}"

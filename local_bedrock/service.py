@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 from botocore.model import OperationModel
 
-from local_bedrock.answers.answering import Answering
+from local_bedrock.answering import Answering
 from local_bedrock.http import validation, wire
 from local_bedrock.http.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from local_bedrock.ingestion.synchronisation import Synchronisation
@@ -128,7 +128,7 @@ class Service:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.embedding = embedding_processes.load(options.embedding, options.data_dir)
-        self.answering = Answering.of(options, clock)
+        self.answering = Answering.from_options(options, clock)
         self._router = wire.router()
         self._database = Database(options.data_dir, replaces_index=options.replace_index)
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.answers.answering import Answering
+from local_bedrock.answering import Answering
 from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion

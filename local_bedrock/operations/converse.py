@@ -2,20 +2,20 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from local_bedrock.answers import prompts
-from local_bedrock.answers.answers import End, Given, Task, Text, Turn
-from local_bedrock.answers.contexts import GivenPassage, given_passages
-from local_bedrock.http.errors import InvalidRequest, ModelError, ModelStreamError, Throttled
+from local_bedrock.answering import numbered_passage
+from local_bedrock.http.errors import InvalidRequest, ModelError, ModelStreamError
 from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
-from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
+from local_bedrock.operations.generate import inference_settings, refuse_optimized, require_text_model
 from local_bedrock.reading import formats
+from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.reading.formats import UnreadableDocument
-from ragstack_common.core.errors import GenerationError, ModelThrottledError
+from local_bedrock.search.reranking import score
+from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText, Passage
 
 _UNSUPPORTED: Final = (
     "toolConfig",
@@ -33,14 +33,14 @@ def converse(context: Context, request: Request) -> Answer:
     text, end = "", None
     for piece in _answer(context, request):
         match piece:
-            case Text(said):
+            case ModelText(said):
                 text += said
-            case End():
+            case ModelEnd():
                 end = piece
     assert end is not None
     answer = {
         "output": {"message": {"role": "assistant", "content": [{"text": text}]}},
-        "stopReason": end.reason,
+        "stopReason": end.stop_reason,
         **_measured(end, context.clock() - started),
     }
     return HeadedAnswer(answer, context.answering.headers())
@@ -60,11 +60,11 @@ def _events(context: Context, request: Request) -> Iterator[Answer]:
     try:
         while True:
             match piece:
-                case Text(said):
+                case ModelText(said):
                     yield {"contentBlockDelta": {"delta": {"text": said}, "contentBlockIndex": 0}}
-                case End():
+                case ModelEnd():
                     yield {"contentBlockStop": {"contentBlockIndex": 0}}
-                    yield {"messageStop": {"stopReason": piece.reason}}
+                    yield {"messageStop": {"stopReason": piece.stop_reason}}
                     yield {"metadata": _measured(piece, context.clock() - started)}
                     return
             piece = next(pieces)
@@ -72,22 +72,16 @@ def _events(context: Context, request: Request) -> Iterator[Answer]:
         raise ModelStreamError(str(error)) from error
 
 
-def _answer(context: Context, request: Request) -> Iterator[Given]:
+def _answer(context: Context, request: Request) -> Iterator[ModelPiece]:
     require_text_model(request["modelId"])
     refuse_unsupported(request, *_UNSUPPORTED)
     refuse_optimized(request)
     if request.get("serviceTier", {}).get("type", "default") != "default":
         raise InvalidRequest("The local Bedrock supports the serviceTier default only")
-    asked = conversation_task(context, request)
-    try:
-        yield from context.answering.generator.generate(asked, settings(request.get("inferenceConfig", {})))
-    except ModelThrottledError as error:
-        raise Throttled(str(error)) from error
-    except GenerationError as error:
-        raise ModelError(str(error)) from error
+    return context.answering.pieces(_model_request(context, request), ModelError)
 
 
-def _measured(end: End, seconds: float) -> dict[str, Any]:
+def _measured(end: ModelEnd, seconds: float) -> dict[str, Any]:
     usage = {
         "inputTokens": end.input_tokens,
         "outputTokens": end.output_tokens,
@@ -96,21 +90,15 @@ def _measured(end: End, seconds: float) -> dict[str, Any]:
     return {"usage": usage, "metrics": {"latencyMs": max(0, round(seconds * 1000))}}
 
 
-MOST_DOCUMENTS: Final = 5
-LARGEST_DOCUMENT: Final = 4_500_000
-"""Bytes. Source for both: bedrock-runtime, documentation of Message and DocumentBlock."""
+MAX_DOCUMENTS: Final = 5
+MAX_DOCUMENT_BYTES: Final = 4_500_000
+"""Source of both: bedrock-runtime, documentation of Message and DocumentBlock."""
 
-LONGEST_QUESTION: Final = 400
-"""Characters. In a longer message, the question is expected at the end, and the rest is the passage to answer from."""
-
-_BLOCKS: Final = re.compile(r"\n\s*\n|\n(?=(?:Question|Q|User|Human)\s*:)")
-_LABEL: Final = re.compile(r"^\s*(?:Question|Q|User|Human)\s*:\s*")
-_SENTENCE_END: Final = re.compile(r"[.!?]\s+(?=\S)")
 _DOCUMENT_NAME: Final = re.compile(r"(?!.*\s\s)[A-Za-z0-9\s()\[\]-]+")
 
 
-def conversation_task(context: Context, request: Request) -> Task:
-    """Convert a request to a task for a generator.
+def _model_request(context: Context, request: Request) -> ModelRequest:
+    """Convert a request.
 
     Raises:
         InvalidRequest: The conversation is invalid, or has content that the local Bedrock doesn't support.
@@ -118,32 +106,18 @@ def conversation_task(context: Context, request: Request) -> Task:
     messages = request.get("messages", [])
     _check_order(messages)
     system = [_system_text(index, block) for index, block in enumerate(request.get("system", []))]
-    turns = [Turn("system", "\n\n".join(filter(None, system)))] if any(system) else []
-    read: list[_Read] = []
-    for number, message in enumerate(messages):
-        read.append(_message(context, number, message))
-        turns.append(Turn(message["role"], read[-1].whole()))
-    question, rest = _question(read[-1].text)
-    earlier = [one.text for one, message in zip(read[:-1], messages, strict=False) if message["role"] == "user"]
-    passages = [
-        GivenPassage(excerpt)
-        for one in read
-        for document in one.documents
-        for excerpt in prompts.best_excerpts(document, question, context.embedding)
+    read = [_message(context, number, message) for number, message in enumerate(messages)]
+    settings = inference_settings(request.get("inferenceConfig", {}))
+    if context.answering.provider.quotes:
+        by_user = [each for each, message in zip(read, messages, strict=True) if message["role"] != "assistant"]
+        documents = [document for each in by_user for document in each.documents]
+        question, passages = _quotable(context, [*system, *(each.text for each in by_user)], documents)
+        return ModelRequest([ModelMessage.user(question)], passages=passages, **settings)
+    turns = [
+        ModelMessage(message["role"], "\n\n".join([*each.documents, each.text]))
+        for each, message in zip(read, messages, strict=True)
     ]
-    passages += [
-        replace(given, text=excerpt)
-        for given in given_passages([rest, *system, *earlier])
-        for excerpt in prompts.cut_excerpts(given.text)
-    ]
-    numbers = [given.number for given in passages if given.number is not None]
-    return Task(
-        question,
-        tuple(given.text for given in passages),
-        tuple(turns),
-        contexts=tuple(given.heading for given in passages),
-        numbers=tuple(numbers) if len(numbers) == len(passages) else (),
-    )
+    return ModelRequest(turns, "\n\n".join(filter(None, system)), **settings)
 
 
 @dataclass(frozen=True)
@@ -152,9 +126,6 @@ class _Read:
 
     text: str
     documents: Sequence[str]
-
-    def whole(self) -> str:
-        return "\n\n".join([*self.documents, self.text])
 
 
 def _check_order(messages: Sequence[Request]) -> None:
@@ -184,8 +155,8 @@ def _message(context: Context, number: int, message: Request) -> _Read:
             )
     if documents and not texts:
         raise InvalidRequest(f"A message with documents also needs a text: add a text block to {place}")
-    if len(documents) > MOST_DOCUMENTS:
-        raise InvalidRequest(f"{place} has {len(documents)} documents; the maximum is {MOST_DOCUMENTS}")
+    if len(documents) > MAX_DOCUMENTS:
+        raise InvalidRequest(f"{place} has {len(documents)} documents; the maximum is {MAX_DOCUMENTS}")
     return _Read("\n\n".join(texts), documents)
 
 
@@ -226,35 +197,107 @@ def _parsed(context: Context, at: str, document: Request) -> str:
     try:
         if "s3Location" in source:
             uri = source["s3Location"]["uri"]
-            data = context.objects.read(uri, LARGEST_DOCUMENT).data
+            data = context.objects.read(uri, MAX_DOCUMENT_BYTES).data
             file_format = document.get("format") or formats.of_name(uri)
         else:
             data, file_format = source["bytes"], document.get("format")
         if file_format is None:
             raise InvalidRequest(f"The document at {at} needs a format")
-        if len(data) > LARGEST_DOCUMENT:
-            raise InvalidRequest(f"The document at {at} has {len(data):,} bytes; the maximum is {LARGEST_DOCUMENT:,}")
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise InvalidRequest(f"The document at {at} has {len(data):,} bytes; the maximum is {MAX_DOCUMENT_BYTES:,}")
         return context.answering.parser.parse(data, file_format).text
     except UnreadableDocument as error:
         raise InvalidRequest(f"The document at {at} cannot be read: {error}") from error
 
 
-def _question(text: str) -> tuple[str, str]:
-    """Split a message into its question and the rest; the question is the last short block with a question mark."""
-    if len(text) <= LONGEST_QUESTION and "\n\n" not in text.strip():
-        return text, ""
-    blocks = [block for block in _BLOCKS.split(text) if block.strip()]
-    asking = [index for index, block in enumerate(blocks) if "?" in block and len(block) <= LONGEST_QUESTION]
-    chosen = asking[-1] if asking else len(blocks) - 1
-    question, rest = _last_sentences(_LABEL.sub("", blocks[chosen]))
-    return question, "\n\n".join([*blocks[:chosen], *([rest] if rest else []), *blocks[chosen + 1 :]])
+NO_MODEL: Final = (
+    "The local Bedrock has no model that could answer this conversation: start it with --llm-url URL, or set"
+    " RAGSTACK_LLM_URL, for an OpenAI-compatible server, such as http://localhost:11434/v1. Without a model it quotes"
+    " document blocks, and passages in tags such as <document>...</document>; this conversation has none"
+)
+MAX_EXCERPTS: Final = 20
+MAX_QUESTION_CHARACTERS: Final = 400
+"""Of the text outside of tags in the last message, which ends with the question."""
+
+_TAG: Final = r"<(/?)((?:{}|conversation|history)(?:-\w+)?)((?:\s[^<>]*)?)>"
+_TAGS: Final = [
+    re.compile(_TAG.format(names), re.IGNORECASE)
+    for names in (
+        "passage|document|doc|excerpt|chunk|(?:search_)?result",
+        "(?:passage|document|search_result|context)s?",
+    )
+]
+"""Tags of single passages, and tags around all of them, which are read if there are none of single passages."""
+
+_NUMBER: Final = re.compile(r"""\s(?:number|index|id)\s*=\s*["']?(\d{1,4})\b""", re.IGNORECASE)
+_BODIES: Final = ("document_content", "page_content", "content", "text")
+"""Names of the element with the text, in passages that have others too, such as their source."""
 
 
-def _last_sentences(text: str) -> tuple[str, str]:
-    """Split off the last sentences, as many as fit into a question, and return them and the text before."""
-    start = len(text) - LONGEST_QUESTION
-    if start <= 0:
-        return text, ""
-    end_of_sentence = _SENTENCE_END.search(text, start)
-    start = end_of_sentence.end() if end_of_sentence else start
-    return text[start:], text[:start]
+def _quotable(context: Context, texts: Sequence[str], documents: Sequence[str]) -> tuple[str, list[Passage]]:
+    """Return the question, and the best excerpts of the passages, for a provider that quotes.
+
+    Passages are found by structure only, so that instructions are never quoted.
+
+    Args:
+        context: The context.
+        texts: The system prompt, and what the user wrote; the last one has the question.
+        documents: The documents of the messages.
+
+    Raises:
+        InvalidRequest: There is no passage.
+    """
+    tagged = [passage for text in texts for passage in _tagged(text)]
+    found = [(None, None, text) for text in documents] + ([each for each in tagged if each[0]] or tagged)
+    if not found:
+        raise InvalidRequest(NO_MODEL)
+    question = _untagged(texts[-1]).strip()[-MAX_QUESTION_CHARACTERS:]
+    excerpts = [
+        numbered_passage(number or place, chunk.text, heading)
+        for place, (number, heading, text) in enumerate(found, start=1)
+        for chunk in FixedSize(overlap_percentage=0).cut(text).chunks
+    ]
+    scores = score(question, [excerpt.chunk.content for excerpt in excerpts], context.embedding)
+    order = sorted(range(len(excerpts)), key=lambda index: (-scores[index], index))
+    return question, [excerpts[index] for index in order[:MAX_EXCERPTS]]
+
+
+def _tagged(text: str) -> list[tuple[int | None, str | None, str]]:
+    """Return the passages in tags: number by which the prompt cites it, heading, and text."""
+    for tags in _TAGS:
+        elements = [pair for pair in _elements(text, tags) if not pair[0][2].lower().startswith(("conv", "hist"))]
+        if elements:
+            return [_passage(opening, text[opening.end() : closing.start()]) for opening, closing in elements]
+    return []
+
+
+def _passage(tag: re.Match[str], text: str) -> tuple[int | None, str | None, str]:
+    number, heading = _NUMBER.search(tag[3]), None
+    if text.lstrip().startswith("<"):
+        bodies = (text.partition(f"<{name}>")[2].partition(f"</{name}>")[0] for name in _BODIES)
+        text = next(filter(None, bodies), text)
+    elif "-" in tag[2]:  # the prompt of ragstack_common.answers, whose passages begin with a heading
+        heading, _, text = text.strip().partition("\n\n")
+    return number and int(number[1]), heading, text
+
+
+def _untagged(text: str) -> str:
+    for tags in reversed(_TAGS):
+        elements = _elements(text, tags)
+        starts, ends = [0, *(close.end() for _, close in elements)], [*(tag.start() for tag, _ in elements), len(text)]
+        text = "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+    return text
+
+
+def _elements(text: str, tags: re.Pattern[str]) -> list[tuple[re.Match[str], re.Match[str]]]:
+    """Return the tags of the outermost elements. A tag that is never closed is ignored: instructions mention tags."""
+    found = list(tags.finditer(text))
+    closed = {tag[2] for tag in found if tag[1]}
+    elements, opening = [], None
+    for tag in found:
+        if not tag[1] and tag[2] in closed and (opening is None or opening[2] == tag[2]):
+            opening = tag
+        elif tag[1] and opening is not None and opening[2] == tag[2]:
+            elements.append((opening, tag))
+            opening = None
+    return elements

@@ -1,18 +1,23 @@
 """RetrieveAndGenerate and RetrieveAndGenerateStream."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final
 
-from local_bedrock.answers import prompts
-from local_bedrock.answers.answers import End, Given, Part, Settings, Task, Text, Turn, with_parts, without_numbers
-from local_bedrock.answers.extractive import NO_ANSWER
-from local_bedrock.http.errors import DependencyFailed, InvalidRequest, Throttled
+from local_bedrock.answering import numbered_passage
+from local_bedrock.http.errors import DependencyFailed, InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results
-from ragstack_common.core.errors import GenerationError, ModelThrottledError
+from ragstack_common.answers import models
+from ragstack_common.answers.markers import MARKERS, MarkerReader, numbers_in
+from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelText
+
+UNABLE: Final = "Sorry, I am unable to assist you with this request."
+"""Amazon Bedrock's answer if the search results contain none."""
 
 _ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
 _NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|sonic")
@@ -33,70 +38,121 @@ def require_text_model(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """A parsed request.
 
     Attributes:
-        references: The results, in the order of the task's passages.
+        references: The results, in the order of the passages.
+        is_numbered: Whether numbers in brackets are citations: the model was told to write them, or the answer quotes.
     """
 
     session_id: str
-    task: Task
-    settings: Settings
+    request: ModelRequest
     references: Sequence[Answer]
+    is_numbered: bool
 
 
 def retrieve_and_generate(context: Context, request: Request) -> Answer:
     """Answer a question from search results, with citations."""
-    asked = _asked(context, request)
+    question = _question(context, request)
     citations, text = [], ""
-    for piece in _answer(context, asked):
-        match piece:
-            case Text(said):
-                text += said
-            case Part():
-                citations.append(_citation(piece, asked.references))
-    answer = {"sessionId": asked.session_id, "output": {"text": text}, "citations": citations}
+    for piece in _answer(context, question):
+        if isinstance(piece, str):
+            text += piece
+        else:
+            citations.append(_citation(piece, question.references))
+    answer = {"sessionId": question.session_id, "output": {"text": text}, "citations": citations}
     return HeadedAnswer(answer, context.answering.headers())
 
 
 def retrieve_and_generate_stream(context: Context, request: Request) -> Answer:
     """Stream the answer of :func:`retrieve_and_generate`."""
-    asked = _asked(context, request)
-    answer = {"sessionId": asked.session_id, "stream": _events(context, asked)}
+    question = _question(context, request)
+    answer = {"sessionId": question.session_id, "stream": _events(context, question)}
     return HeadedAnswer(answer, context.answering.headers())
 
 
-def _events(context: Context, asked: _Asked) -> Iterator[Answer]:
-    for piece in _answer(context, asked):
-        match piece:
-            case Text(said):
-                yield {"output": {"text": said}}
-            case Part():
-                citation = _citation(piece, asked.references)
-                # Older clients read the nested member.
-                yield {"citation": {**citation, "citation": citation}}
+def _events(context: Context, question: _Question) -> Iterator[Answer]:
+    for piece in _answer(context, question):
+        if isinstance(piece, str):
+            yield {"output": {"text": piece}}
+        else:
+            citation = _citation(piece, question.references)
+            # Older clients read the nested member.
+            yield {"citation": {**citation, "citation": citation}}
 
 
-def _answer(context: Context, asked: _Asked) -> Iterator[Text | Part | End]:
-    given: Iterator[Given]
-    if asked.references:
-        given = context.answering.generator.generate(asked.task, asked.settings)
-        if asked.task.numbered:
-            given = without_numbers(given, len(asked.references))
-    else:
-        given = iter((Text(NO_ANSWER), End("end_turn", 0, 0)))
+@dataclass(frozen=True)
+class Part:
+    """A part of an answer with its sources.
+
+    Attributes:
+        start: Offset of its first character in the answer.
+        end: Offset of its last character, inclusive as in Amazon Bedrock.
+        passages: Positions of its sources; may be empty.
+    """
+
+    start: int
+    end: int
+    text: str
+    passages: tuple[int, ...]
+
+
+def _answer(context: Context, question: _Question) -> Iterator[str | Part]:
+    texts: Iterable[str] = [UNABLE]
+    if question.references:
+        pieces = context.answering.pieces(question.request, DependencyFailed)
+        texts = (piece.text for piece in pieces if isinstance(piece, ModelText))
+        texts = (UNABLE if text == models.NO_ANSWER else text for text in texts)
+    cited = without_markers(texts, len(question.references)) if question.is_numbered else texts
     written = ""
-    try:
-        for piece in with_parts(given):
-            written += piece.text if isinstance(piece, Text) else ""
+    for piece in with_parts(cited):
+        written += piece if isinstance(piece, str) else ""
+        yield piece
+    answer = ModelMessage.assistant(written)
+    context.answering.sessions.remember(question.session_id, question.request.messages[-1], answer)
+
+
+_MARKED: Final = re.compile(rf"[ \t]*({MARKERS}(?:\s*{MARKERS})*)([.!?。]*)")
+_PERHAPS_MARKED: Final = re.compile(rf"[ \t]*(?:{MARKERS}(?:\s|{MARKERS})*[.!?。]*)?\Z")
+
+
+def without_markers(texts: Iterable[str], passages: int) -> Iterator[str | tuple[int, ...]]:
+    """Replace each citation marker, such as [1], by the positions of its passages; unknown numbers are dropped.
+
+    A punctuation mark after a number belongs to the sentence before: "It is [1]." becomes "It is." and the position 0.
+
+    Args:
+        texts: The answer with numbers, in pieces of any size.
+        passages: The number of passages.
+    """
+    reader, text = MarkerReader(range(1, passages + 1)), ""
+    for piece in chain(texts, [None]):
+        text += reader.feed(piece or "", last=piece is None)
+        undecided = None if piece is None else _PERHAPS_MARKED.search(text)
+        end = undecided.start() if undecided else len(text)
+        start = 0
+        for match in _MARKED.finditer(text, 0, end):
+            if sentence := text[start : match.start()] + match[2]:
+                yield sentence
+            yield tuple(number - 1 for number in numbers_in(match[1]))
+            start = match.end()
+        if start < end:
+            yield text[start:end]
+        text = text[end:]
+
+
+def with_parts(pieces: Iterable[str | tuple[int, ...]]) -> Iterator[str | Part]:
+    """Pass text through, and add each part as soon as its sources are known; the parts cover all text."""
+    answer, start = "", 0
+    for piece in chain(pieces, [()]):
+        if isinstance(piece, str):
+            answer += piece
             yield piece
-    except ModelThrottledError as error:
-        raise Throttled(str(error)) from error
-    except GenerationError as error:
-        raise DependencyFailed(str(error)) from error
-    question, answer = Turn("user", asked.task.question), Turn("assistant", written)
-    context.answering.sessions.remember(asked.session_id, question, answer)
+        elif text := answer[start:].strip():
+            first = answer.index(text, start)
+            yield Part(first, first + len(text) - 1, text, piece)
+            start = len(answer)
 
 
 def _citation(part: Part, references: Sequence[Answer]) -> Answer:
@@ -107,20 +163,64 @@ def _citation(part: Part, references: Sequence[Answer]) -> Answer:
     }
 
 
-def _asked(context: Context, request: Request) -> _Asked:
+def _question(context: Context, request: Request) -> _Question:
     refuse_unsupported(request, "sessionConfiguration", "userContext")
-    question = request["input"]["text"]
-    if not question.strip():
+    text = request["input"]["text"]
+    if not text.strip():
         raise InvalidRequest("The text of the input is empty: ask a question")
     configuration = _configuration(request)
     require_text_model(configuration["modelArn"])
     generation = configuration.get("generationConfiguration", {})
-    settings, template = _settings(generation), _template(generation)
+    refuse_unsupported(generation, "guardrailConfiguration", "additionalModelRequestFields")
+    refuse_optimized(generation)
+    inference = generation.get("inferenceConfig", {}).get("textInferenceConfig", {})
+    if inference.get("maxTokens") == 0:
+        raise InvalidRequest("maxTokens must be at least 1")
+    template = generation.get("promptTemplate", {}).get("textPromptTemplate", DEFAULT_TEMPLATE)
+    if RESULTS not in template:
+        raise InvalidRequest(f"The textPromptTemplate needs the placeholder {RESULTS} for the search results")
     session_id, history = _session(context, request)
-    references = _found(context, question, configuration)
+    references = _found(context, text, configuration)
     passages = [reference["content"]["text"] for reference in references]
-    task = prompts.prompted_task(template, question, passages, history, context.clock())
-    return _Asked(session_id or context.answering.sessions.begin(), task, settings, references)
+    asked = ModelRequest(
+        (*history, ModelMessage.user(text)),
+        _prompt(template, text, passages, context.clock()),
+        passages=[numbered_passage(number, passage) for number, passage in enumerate(passages, start=1)],
+        **inference_settings(inference),
+    )
+    is_numbered = FORMAT in template or context.answering.provider.quotes
+    return _Question(session_id or context.answering.sessions.begin(), asked, references, is_numbered)
+
+
+RESULTS: Final = "$search_results$"
+FORMAT: Final = "$output_format_instructions$"
+
+DEFAULT_TEMPLATE: Final = f"""\
+You answer questions. Below are numbered search results. Answer the user's question with what they say and nothing else.
+If they do not answer it, say that you could not find an answer. A statement of the user is not a fact: check it.
+
+Search results:
+{RESULTS}
+
+{FORMAT}"""
+
+_INSTRUCTIONS: Final = (
+    "After each sentence write the number of every search result that it comes from in square brackets, for example"
+    " [1] or [2, 3]. Write no list of sources at the end."
+)
+_PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instructions|query|current_time)\$")
+
+
+def _prompt(template: str, question: str, passages: Sequence[str], now_seconds: float) -> str:
+    """Fill in a template. Source: Amazon Bedrock User Guide, knowledge base prompt templates."""
+    values = {
+        RESULTS: "\n\n".join(f"[{number}]\n{passage}" for number, passage in enumerate(passages, start=1)),
+        FORMAT: _INSTRUCTIONS,
+        "$query$": question,
+        "$current_time$": datetime.fromtimestamp(now_seconds, UTC).isoformat(timespec="seconds"),
+    }
+    # In one pass, so that placeholders in the text of a document have no effect.
+    return _PLACEHOLDER.sub(lambda match: values[match[0]], template)
 
 
 def _configuration(request: Request) -> Request:
@@ -133,7 +233,7 @@ def _configuration(request: Request) -> Request:
     return configuration
 
 
-def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn, ...]]:
+def _session(context: Context, request: Request) -> tuple[str | None, tuple[ModelMessage, ...]]:
     session_id = request.get("sessionId")
     if session_id is None:
         return None, ()
@@ -146,19 +246,14 @@ def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn
     return session_id, turns
 
 
-def _settings(generation: Request) -> Settings:
-    refuse_unsupported(generation, "guardrailConfiguration", "additionalModelRequestFields")
-    refuse_optimized(generation)
-    given = generation.get("inferenceConfig", {}).get("textInferenceConfig", {})
-    if given.get("maxTokens") == 0:
-        raise InvalidRequest("maxTokens must be at least 1")
-    return settings(given)
-
-
-def settings(given: Request) -> Settings:
-    """Read an inference configuration of Converse or RetrieveAndGenerate."""
-    stop_sequences = tuple(given.get("stopSequences", ()))
-    return Settings(given.get("maxTokens"), given.get("temperature"), given.get("topP"), stop_sequences)
+def inference_settings(given: Request) -> dict[str, Any]:
+    """Return an inference configuration of Converse or RetrieveAndGenerate as fields of a ModelRequest."""
+    return {
+        "max_tokens": given.get("maxTokens"),
+        "temperature": given.get("temperature"),
+        "top_p": given.get("topP"),
+        "stop_sequences": tuple(given.get("stopSequences", ())),
+    }
 
 
 def refuse_optimized(configuration: Request) -> None:
@@ -169,13 +264,6 @@ def refuse_optimized(configuration: Request) -> None:
     """
     if configuration.get("performanceConfig", {}).get("latency") == "optimized":
         raise InvalidRequest("The local Bedrock does not support optimized latency: omit performanceConfig")
-
-
-def _template(generation: Request) -> str | None:
-    template: str | None = generation.get("promptTemplate", {}).get("textPromptTemplate")
-    if template is not None and prompts.RESULTS not in template:
-        raise InvalidRequest(f"The textPromptTemplate needs the placeholder {prompts.RESULTS} for the search results")
-    return template
 
 
 def _found(context: Context, question: str, configuration: Request) -> list[Answer]:

@@ -27,6 +27,7 @@ from ragstack_common.answers.models import (
     ModelResponse,
     ModelText,
     StopReason,
+    collected,
     estimated_tokens,
 )
 from ragstack_common.config import GENERATOR_HEADER, QUOTING_GENERATOR
@@ -79,7 +80,7 @@ class BedrockProvider:
     Args:
         model: A model id, or the id or ARN of an inference profile.
         fallback_model: Answers if the model is throttled or unavailable before its first piece of text.
-        temperature: None leaves it to the model; some models accept none.
+        temperature: For requests without one. None leaves it to the model; some models accept none.
         guardrail: ``ID:VERSION`` of a guardrail.
         timeout_seconds: Deadline of an answer.
         client: A boto3 client of bedrock-runtime.
@@ -111,12 +112,7 @@ class BedrockProvider:
         Raises:
             GenerationError: No answer could be generated.
         """
-        return wait_for(self._whole(request))
-
-    async def _whole(self, request: ModelRequest) -> ModelResponse:
-        *pieces, end = [piece async for piece in self.stream(request)]
-        assert isinstance(end, ModelEnd)
-        return ModelResponse("".join(piece.text for piece in pieces if isinstance(piece, ModelText)), end)
+        return wait_for(collected(self.stream(request)))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """Yield an answer piece by piece. Closing the iterator closes the connection to Bedrock.
@@ -213,7 +209,12 @@ class BedrockProvider:
         yield ModelEnd(_STOP_REASONS[reason], *tokens, model, estimated=usage is None or quoting, quotes=quoting)
 
     def _parameters(self, model: str, request: ModelRequest) -> dict[str, Any]:
-        inference = {"maxTokens": request.max_tokens, "temperature": self._temperature}
+        inference = {
+            "maxTokens": request.max_tokens,
+            "temperature": self._temperature if request.temperature is None else request.temperature,
+            "topP": request.top_p,
+            "stopSequences": list(request.stop_sequences) or None,
+        }
         parameters: dict[str, Any] = {
             "modelId": model,
             "messages": [

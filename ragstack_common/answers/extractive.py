@@ -13,6 +13,7 @@ from ragstack_common.answers.models import (
     ModelRequest,
     ModelResponse,
     ModelText,
+    StopReason,
     estimated_tokens,
 )
 from ragstack_common.answers.quoting import Quotation, best_quotations
@@ -55,17 +56,13 @@ class ExtractiveProvider:
         contexts = [passage.chunk.context or "" for passage in request.passages]
         quotations = best_quotations(question, passages, contexts)
         text = quoted_answer(quotations, [passage.number for passage in request.passages])
-        left = text if request.max_tokens is None else text[: request.max_tokens * CHARACTERS_IN_TOKEN]
+        reason: StopReason = "end_turn"
+        if stops := [at for sequence in request.stop_sequences if (at := text.find(sequence)) >= 0]:
+            text, reason = text[: min(stops)], "stop_sequence"
+        if request.max_tokens is not None and len(text) > request.max_tokens * CHARACTERS_IN_TOKEN:
+            text, reason = text[: request.max_tokens * CHARACTERS_IN_TOKEN], "max_tokens"
         read = sum(estimated_tokens(passage.chunk.content) for passage in request.passages) + estimated_tokens(question)
-        end = ModelEnd(
-            "max_tokens" if len(left) < len(text) else "end_turn",
-            read,
-            estimated_tokens(left),
-            self.model,
-            estimated=True,
-            quotes=True,
-        )
-        return left, end
+        return text, ModelEnd(reason, read, estimated_tokens(text), self.model, estimated=True, quotes=True)
 
 
 def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:

@@ -33,7 +33,7 @@ StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "guardrail_inter
 class ModelMessage:
     """One message of a conversation."""
 
-    role: Role
+    role: Role | Literal["system"]
     content: str
 
     @classmethod
@@ -64,12 +64,18 @@ class ModelRequest:
         system_prompt: Instructions, with the passages and the history.
         max_tokens: Maximum length of the answer; None leaves the choice to the model.
         passages: The passages in the prompt, for providers that quote instead of calling a model.
+        temperature: None leaves the choice to the provider.
+        top_p: None leaves the choice to the model.
+        stop_sequences: The answer ends before the first of them.
     """
 
     messages: Sequence[ModelMessage]
     system_prompt: str = ""
     max_tokens: int | None = None
     passages: Sequence[Passage] = ()
+    temperature: float | None = None
+    top_p: float | None = None
+    stop_sequences: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class ModelProvider(Protocol):
     """Writes answers. Any thread may use it, on any event loop.
 
     Attributes:
-        name: bedrock, extractive, or another one of your own.
+        name: bedrock, openai, extractive, or another one of your own.
         model: The model id; for the extractive provider, its name.
         quotes: Whether answers consist of quotations, without a model.
     """
@@ -143,6 +149,13 @@ class ModelProvider(Protocol):
             GenerationError: While iterating.
         """
         ...
+
+
+async def collected(pieces: AsyncIterator[ModelPiece]) -> ModelResponse:
+    """Return a streamed answer as a whole."""
+    *texts, end = [piece async for piece in pieces]
+    assert isinstance(end, ModelEnd)
+    return ModelResponse("".join(piece.text for piece in texts if isinstance(piece, ModelText)), end)
 
 
 class Allowance:

@@ -137,7 +137,8 @@ def test_a_question_is_answered_with_its_source(zoo: Zoo) -> None:
 
 
 def test_a_conversation_gets_an_answer(zoo: Zoo) -> None:
-    text = f"{ANIMALS['octopus'][0]}\n\n{ANIMALS['snail'][0]}\n\nWhich animal has three hearts?"
+    passages = f"<document>{ANIMALS['octopus'][0]}</document><document>{ANIMALS['snail'][0]}</document>"
+    text = f"{passages}\n\nWhich animal has three hearts?"
 
     answer = aws(
         zoo.url,

@@ -135,7 +135,7 @@ def test_reranking_puts_the_answer_first(langchain: Client) -> None:
 
 
 def test_the_chat_model_answers_from_what_it_was_given(langchain: Client) -> None:
-    passages = "\n\n".join(text for text, _attributes in ANIMALS.values())
+    passages = "".join(f"<document>{text}</document>" for text, _attributes in ANIMALS.values())
 
     answer = langchain.ask("chat", model=TEXT_MODEL, system=passages, question="Which animal has three hearts?")
 

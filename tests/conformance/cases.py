@@ -54,7 +54,7 @@ def _question(world: World) -> dict[str, Any]:
 
 
 def _conversation(_world: World) -> dict[str, Any]:
-    text = f"{TEXTS['cheetah']}\n\n{TEXTS['snail']}\n\n{_QUESTION}"
+    text = f"<document>{TEXTS['cheetah']}</document><document>{TEXTS['snail']}</document>{_QUESTION}"
     return {
         "modelId": TEXT_MODEL,
         "messages": [{"role": "user", "content": [{"text": text}]}],

@@ -11,8 +11,8 @@ import typer
 from ragstack_common.core.errors import RagStackError
 from ragstack_local.cli import app
 from tests.evaluation.support import QUERIES, write_data_set
-from tests.local_bedrock.llm_server import language_model
 from tests.ragstack_local.support import ragstack
+from tests.support.language_model import language_model
 
 REFERENCES: Mapping[str, Mapping[str, Any]] = {
     "q1": {"answer": ["the grey heron"]},

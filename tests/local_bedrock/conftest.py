@@ -10,6 +10,7 @@ import pytest
 
 from local_bedrock.server import running
 from tests.local_bedrock.support import REGION, Bedrock, Source, client
+from tests.support.language_model import LanguageModel, language_model
 
 _numbers = itertools.count()
 
@@ -48,6 +49,19 @@ def bucket(s3: Any) -> str:
 @pytest.fixture(scope="session")
 def bedrock(tmp_path_factory: pytest.TempPathFactory, s3_url: str) -> Iterator[Bedrock]:
     with running(tmp_path_factory.mktemp("bedrock"), s3_endpoint=s3_url) as url:
+        yield Bedrock.at(url)
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[LanguageModel]:
+    with language_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def forwarding(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[Bedrock]:
+    """A local Bedrock whose answers come from *model*."""
+    with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
         yield Bedrock.at(url)
 
 

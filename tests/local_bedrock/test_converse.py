@@ -1,18 +1,16 @@
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import EventStreamError
 
-from local_bedrock.server import running
-from tests.local_bedrock.llm_server import LanguageModel, language_model
+from ragstack_common.answers.models import NO_ANSWER
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
+from tests.support.language_model import LanguageModel
 
 LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
 QUESTION = "How many days of annual leave does an employee have?"
-ANSWER = "Every employee has 27 days of annual leave."
-NO_ANSWER = "Sorry, I am unable to assist you with this request."
+ANSWER = '"Every employee has 27 days of annual leave."'
 
 
 @pytest.fixture(scope="module")
@@ -21,15 +19,9 @@ def runtime(bedrock: Bedrock) -> Any:
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[LanguageModel]:
-    with language_model() as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def forwarding(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[Any]:
-    with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
-        yield client("bedrock-runtime", url)
+def answering(forwarding: Bedrock) -> Any:
+    """A client of a local Bedrock with a model."""
+    return client("bedrock-runtime", forwarding.url)
 
 
 def user(*content: Any) -> dict[str, Any]:
@@ -44,126 +36,108 @@ def document(data: bytes, file_format: str = "md", name: str = "leave") -> dict[
     return {"document": {"format": file_format, "name": name, "source": {"bytes": data}}}
 
 
+PROMPT = user(f"<document>{LEAVE}</document>{QUESTION}")
+
+
 def said(runtime: Any, *messages: Any, **more: Any) -> str:
     answer = runtime.converse(modelId=TEXT_MODEL, messages=list(messages), **more)
     return str(answer["output"]["message"]["content"][0]["text"])
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        f"{LEAVE}\n\n{QUESTION}",
-        f"Use this context:\n{LEAVE}\n\nQuestion: {QUESTION}\nAnswer:",
-        f"{QUESTION}\n\nContext:\n\n{LEAVE}",
-    ],
-)
-def test_a_question_is_answered_from_the_text_around_it(runtime: Any, prompt: str) -> None:
-    assert said(runtime, user(prompt)) == ANSWER
-
-
 def test_a_question_is_answered_from_a_document(runtime: Any) -> None:
-    assert said(runtime, user(document(LEAVE.encode()), QUESTION)) == ANSWER
+    assert said(runtime, user(document(LEAVE.encode()), QUESTION)) == f"{ANSWER} [1]"
 
 
 def test_a_document_in_s3_is_read(runtime: Any, s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="leave.md", Body=LEAVE.encode())
     source = {"s3Location": {"uri": f"s3://{bucket}/leave.md"}}
+    block = {"document": {"format": "md", "name": "leave", "source": source}}
 
-    assert said(runtime, user({"document": {"format": "md", "name": "leave", "source": source}}, QUESTION)) == ANSWER
-
-
-def test_what_was_said_before_is_read(runtime: Any) -> None:
-    assert said(runtime, user(LEAVE), assistant("Noted."), user(QUESTION)) == ANSWER
+    assert said(runtime, user(block, QUESTION)) == f"{ANSWER} [1]"
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        LEAVE,
-        f"You answer questions about leave and days. Use the following context to answer.\n\n{LEAVE}",
-        f"Answer from: {LEAVE}",
-        f"Use these documents.\n\nContext: {LEAVE}\nQuestion: How many days?\nAnswer:",
-        f"Context information is below.\n---------\n{LEAVE}\n---------\nAnswer with the number of days of leave.",
-        f"<documents>\n<document><source>leave.md</source><content>{LEAVE}</content></document>\n</documents>",
-        f"Never say how many days of annual leave an employee has.\n<context>{LEAVE}</context>",
-        f"The documents are in <document> tags.\n<document>Trains leave hourly.</document><document>{LEAVE}</document>",
-        f"<history><document>99 days of annual leave.</document></history>\n<document>{LEAVE}</document>",
-    ],
-)
-def test_passages_in_the_system_prompt_are_read_and_instructions_are_not(runtime: Any, prompt: str) -> None:
-    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == ANSWER
+def test_an_earlier_document_is_read(runtime: Any) -> None:
+    earlier = [user(document(LEAVE.encode()), "Hello"), assistant("Noted.")]
+
+    assert said(runtime, *earlier, user(QUESTION)) == f"{ANSWER} [1]"
 
 
 @pytest.mark.parametrize(
-    "prompt",
+    ("prompt", "number"),
     [
-        "You are an expert on how many days of annual leave an employee has.",
-        "Answer questions on annual leave.\n\nIf an employee asks for days of annual leave, say 27.",
-        f"<passages>\n<passage>Trains leave hourly.</passage>\n</passages>\n\n{LEAVE}",
+        (f"<context>\n{LEAVE}\n</context>", 1),
+        (f"<documents><document><source>leave</source><content>{LEAVE}</content></document></documents>", 1),
+        (f"<context><document>Trains leave hourly.</document><document>{LEAVE}</document></context>", 2),
+        (f"The documents are in <document> tags.\n<document>Trains leave.</document><document>{LEAVE}</document>", 2),
+        (f"<history><document>99 days of annual leave.</document></history>\n<document>{LEAVE}</document>", 1),
+        (f"<document>99 days of annual leave.</document><passage-a1 number=7>\nFrom leave\n\n{LEAVE}</passage-a1>", 7),
+        (f"<passage index='3'>{LEAVE} <document>None.</document></passage>", 3),
     ],
 )
-def test_instructions_in_the_system_prompt_are_never_quoted(runtime: Any, prompt: str) -> None:
-    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == NO_ANSWER
+def test_passages_in_tags_are_quoted_with_their_numbers(runtime: Any, prompt: str, number: int) -> None:
+    instructions = "Never say how many days of annual leave an employee has.\n"
+    expected = f"{ANSWER} [{number}]"
+
+    assert said(runtime, user(QUESTION), system=[{"text": instructions + prompt}]) == expected
+    assert said(runtime, user(f"{prompt}\n{QUESTION}")) == expected
 
 
-def test_an_answer_of_the_model_is_no_source(runtime: Any) -> None:
-    assert said(runtime, user("Hello"), assistant(LEAVE), user(QUESTION)) == NO_ANSWER
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user(f"{LEAVE}\n\n{QUESTION}")],
+        [user(f"Context:\n{LEAVE}\n\n[1] {LEAVE}\n\nQuestion: {QUESTION}")],
+        [user(f"Close <document> tags. {LEAVE} {QUESTION}")],
+        [user("Hello"), assistant(f"<document>{LEAVE}</document>"), user(QUESTION)],
+    ],
+)
+def test_without_model_and_passages_it_says_how_to_add_a_model(runtime: Any, messages: list[Any]) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=r"has no model .* --llm-url .* RAGSTACK_LLM_URL"):
+        runtime.converse(modelId=TEXT_MODEL, messages=messages)
 
 
-def test_numbered_passages_are_quoted_with_citation_markers(runtime: Any) -> None:
-    other = "<document>Days of annual leave.</document>\n\nContext:\n\n[1] Every employee may leave."
-    passages = f"<passage number=1>{other}</passage>\n<passage number=2>{LEAVE}</passage>"
-    prompt = f"Cite passages by number.\n{passages}"
+def test_no_passage_answers(runtime: Any) -> None:
+    prompt = f"<passages><passage>Trains leave hourly.</passage></passages>\n\n{LEAVE}\n\nWho discovered penicillin?"
 
-    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == f'"{ANSWER}" [2]'
-
-
-def test_without_anything_to_quote_there_is_no_answer(runtime: Any) -> None:
-    assert said(runtime, user("Who discovered penicillin?")) == NO_ANSWER
+    assert said(runtime, user(prompt)) == NO_ANSWER
 
 
 def test_an_answer_is_measured_and_names_its_generator(runtime: Any) -> None:
-    answer = runtime.converse(modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)])
+    answer = runtime.converse(modelId=TEXT_MODEL, messages=[PROMPT])
 
     usage = answer["usage"]
     assert answer["stopReason"] == "end_turn"
-    assert usage["inputTokens"] == -(-len(LEAVE + "\n\n" + QUESTION) // 4)
-    assert usage["outputTokens"] == -(-len(ANSWER) // 4)
+    assert usage["inputTokens"] == -(-len(LEAVE) // 4) + -(-len(QUESTION) // 4)
+    assert usage["outputTokens"] == -(-len(f"{ANSWER} [1]") // 4)
     assert usage["totalTokens"] == usage["inputTokens"] + usage["outputTokens"]
     assert answer["metrics"]["latencyMs"] >= 0
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-generator"] == "extractive"
 
 
-def test_an_answer_ends_at_its_most_tokens(runtime: Any) -> None:
-    answer = runtime.converse(
-        modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)], inferenceConfig={"maxTokens": 3}
-    )
+@pytest.mark.parametrize(
+    ("inference", "reason", "text"),
+    [
+        ({"maxTokens": 3}, "max_tokens", ANSWER[:12]),
+        ({"stopSequences": ["never", " of annual", "days of"]}, "stop_sequence", '"Every employee has 27 '),
+    ],
+)
+def test_an_answer_ends_where_the_settings_say(runtime: Any, inference: dict[str, Any], reason: str, text: str) -> None:
+    answer = runtime.converse(modelId=TEXT_MODEL, messages=[PROMPT], inferenceConfig=inference)
 
-    assert answer["stopReason"] == "max_tokens"
-    assert answer["output"]["message"]["content"] == [{"text": ANSWER[:12]}]
-
-
-def test_an_answer_ends_before_a_stop_sequence(runtime: Any) -> None:
-    answer = runtime.converse(
-        modelId=TEXT_MODEL,
-        messages=[user(LEAVE + "\n\n" + QUESTION)],
-        inferenceConfig={"stopSequences": ["never", " of annual", "days of"]},
-    )
-
-    assert answer["stopReason"] == "stop_sequence"
-    assert answer["output"]["message"]["content"] == [{"text": "Every employee has 27 "}]
+    assert answer["stopReason"] == reason
+    assert answer["output"]["message"]["content"] == [{"text": text}]
 
 
 def test_a_stream_has_the_events_in_the_order_of_aws(runtime: Any) -> None:
-    answer = runtime.converse_stream(modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)])
+    answer = runtime.converse_stream(modelId=TEXT_MODEL, messages=[PROMPT])
     events = list(answer["stream"])
 
     names = [next(iter(event)) for event in events]
     assert names == ["messageStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"]
     assert events[0]["messageStart"] == {"role": "assistant"}
-    assert events[1]["contentBlockDelta"] == {"delta": {"text": ANSWER}, "contentBlockIndex": 0}
+    assert events[1]["contentBlockDelta"] == {"delta": {"text": f"{ANSWER} [1]"}, "contentBlockIndex": 0}
     assert events[3]["messageStop"] == {"stopReason": "end_turn"}
-    assert events[4]["metadata"]["usage"]["outputTokens"] == 11
+    assert events[4]["metadata"]["usage"]["outputTokens"] == 13
 
 
 @pytest.mark.parametrize("operation", ["converse", "converse_stream"])
@@ -186,9 +160,7 @@ def test_a_stream_has_the_events_in_the_order_of_aws(runtime: Any) -> None:
         ([user(document(b"x", name="a.md"), "a")], "The name of the document"),
     ],
 )
-def test_a_conversation_without_the_right_form_is_refused(
-    runtime: Any, messages: list[Any], message: str, operation: str
-) -> None:
+def test_an_invalid_conversation_is_rejected(runtime: Any, messages: list[Any], message: str, operation: str) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match=message):
         getattr(runtime, operation)(modelId=TEXT_MODEL, messages=messages)
 
@@ -204,15 +176,15 @@ def test_a_conversation_without_the_right_form_is_refused(
         {"serviceTier": {"type": "flex"}},
     ],
 )
-def test_unsupported_features_are_refused_by_name(runtime: Any, more: dict[str, Any]) -> None:
+def test_unsupported_features_are_rejected_by_name(runtime: Any, more: dict[str, Any]) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match=next(iter(more))):
         runtime.converse(modelId=TEXT_MODEL, messages=[user("a")], **more)
 
 
-def test_a_conversation_goes_to_the_model(forwarding: Any, model: LanguageModel) -> None:
+def test_a_conversation_goes_to_the_model(answering: Any, model: LanguageModel) -> None:
     model.says(pieces=("Herons", " eat fish."))
 
-    answer = forwarding.converse(
+    answer = answering.converse(
         modelId=TEXT_MODEL,
         messages=[user("Hello"), assistant("Hi."), user(document(b"Herons.", "txt"), "What do they eat?")],
         system=[{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
@@ -231,23 +203,11 @@ def test_a_conversation_goes_to_the_model(forwarding: Any, model: LanguageModel)
     assert (asked["max_tokens"], asked["stop"], asked["temperature"], asked["top_p"]) == (9, ["END"], 0.25, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("finish_reason", "stop_reason"),
-    [("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "content_filtered")],
-)
-def test_the_stop_reason_is_that_of_the_model(
-    forwarding: Any, model: LanguageModel, finish_reason: str, stop_reason: str
-) -> None:
-    model.says(finish_reason=finish_reason)
-
-    assert forwarding.converse(modelId=TEXT_MODEL, messages=[user("a")])["stopReason"] == stop_reason
-
-
-def test_the_stream_of_a_model_is_passed_on_at_once(forwarding: Any, model: LanguageModel) -> None:
+def test_a_stream_is_passed_on_at_once(answering: Any, model: LanguageModel) -> None:
     held = threading.Event()
     model.says(pieces=("Herons", " eat fish."), held=held)
 
-    stream = iter(forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"])
+    stream = iter(answering.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"])
     first, second = next(stream), next(stream)
     held.set()
     rest = list(stream)
@@ -258,29 +218,19 @@ def test_the_stream_of_a_model_is_passed_on_at_once(forwarding: Any, model: Lang
 
 
 @pytest.mark.parametrize("operation", ["converse", "converse_stream"])
-def test_a_model_that_fails_is_a_model_error(forwarding: Any, model: LanguageModel, operation: str) -> None:
+def test_a_failing_model_is_a_model_error(answering: Any, model: LanguageModel, operation: str) -> None:
     model.says(failure=(503, "loading"))
 
-    with pytest.raises(forwarding.exceptions.ModelErrorException, match=r"answered 503: .*loading") as caught:
-        getattr(forwarding, operation)(modelId=TEXT_MODEL, messages=[user("a")])
+    with pytest.raises(answering.exceptions.ModelErrorException, match=r"answered 503: .*loading") as caught:
+        getattr(answering, operation)(modelId=TEXT_MODEL, messages=[user("a")])
 
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 424
 
 
-def test_a_model_that_fails_within_a_stream_is_a_stream_error(forwarding: Any, model: LanguageModel) -> None:
+def test_a_failure_within_a_stream_is_an_event(answering: Any, model: LanguageModel) -> None:
     model.says(failure_after="out of memory")
 
-    stream = forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"]
+    stream = answering.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"]
 
     with pytest.raises(EventStreamError, match=r"modelStreamErrorException.*out of memory"):
         list(stream)
-
-
-def test_a_server_without_models_says_what_to_do(forwarding: Any, model: LanguageModel, tmp_path: Any) -> None:
-    model.says(models=())
-
-    with (
-        running(tmp_path, llm_url=model.url) as url,
-        pytest.raises(forwarding.exceptions.ClientError, match="lists no model: load a model"),
-    ):
-        client("bedrock-runtime", url).converse(modelId=TEXT_MODEL, messages=[user("a")])

@@ -154,7 +154,9 @@ def test_a_truncated_answer_breaks_off_though_its_headers_promise_more(each_prot
 def test_a_stream_breaks_off_in_the_middle(each_protocol: Faulty) -> None:
     bedrock = each_protocol.by({"operation": "ConverseStream", "kind": "truncate", "after_bytes": 200, "count": 1})
     runtime = client("bedrock-runtime", bedrock.url)
-    question = [{"role": "user", "content": [{"text": "The heron waits in the marsh. Where does the heron wait?"}]}]
+    question = [
+        {"role": "user", "content": [{"text": "<document>The heron waits in the marsh.</document>Where does it wait?"}]}
+    ]
 
     broken = runtime.converse_stream(modelId=TEXT_MODEL, messages=question)["stream"]
     with pytest.raises((ProtocolError, ResponseStreamingError)):

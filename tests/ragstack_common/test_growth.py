@@ -2,15 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 import pytest
 from pydantic import ValidationError
 
-from local_bedrock.answers import answers, contexts
-from local_bedrock.operations import converse
+from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
 from local_bedrock.store import words
 from ragstack_common import error_responses
@@ -79,11 +78,8 @@ def passages(text: str) -> list[Passage]:
 
 
 def without_numbers(text: str) -> None:
-    def given() -> Iterator[answers.Given]:
-        yield from (answers.Text(text[start : start + 50]) for start in range(0, len(text), 50))
-        yield answers.End("end_turn", 1, 1)
-
-    for _ in answers.with_parts(answers.without_numbers(given(), 3)):
+    pieces = (text[start : start + 50] for start in range(0, len(text), 50))
+    for _ in generate.with_parts(generate.without_markers(pieces, 3)):
         pass
 
 
@@ -102,9 +98,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "local answer": without_numbers,
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
-    "question": lambda text: (questions.Question.of(text), converse._question(f"{text}\n\nx")),
+    "question": questions.Question.of,
     "fits": lambda text: questions.Question.of("How long?").fits(text),
-    "local prompt": lambda text: contexts.given_passages([text]),
+    "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
     "local words": lambda text: (words.stems_searched(text), words.query_stems(text)),
     "chunks": lambda text: chunking.FixedSize().cut(text),
     "sections": sections.outline,

@@ -75,7 +75,9 @@ def test_a_whole_answer_is_that_of_the_stream(models: AwsService) -> None:
 def test_the_model_gets_the_conversation_and_the_settings(models: AwsService) -> None:
     messages = [ModelMessage.user("Hello"), ModelMessage.assistant("Hi."), ModelMessage.user("When?")]
 
-    provider(models, temperature=0.0, guardrail="abc123:1").generate(ModelRequest(messages, "Be brief.", 50))
+    provider(models, temperature=0.0, guardrail="abc123:1").generate(
+        ModelRequest(messages, "Be brief.", 50, top_p=0.5, stop_sequences=("END",))
+    )
 
     assert models.asked("ConverseStream") == [
         {
@@ -86,7 +88,7 @@ def test_the_model_gets_the_conversation_and_the_settings(models: AwsService) ->
                 {"role": "user", "content": [{"text": "When?"}]},
             ],
             "system": [{"text": "Be brief."}],
-            "inferenceConfig": {"maxTokens": 50, "temperature": 0.0},
+            "inferenceConfig": {"maxTokens": 50, "temperature": 0.0, "topP": 0.5, "stopSequences": ["END"]},
             "guardrailConfig": {
                 "guardrailIdentifier": "abc123",
                 "guardrailVersion": "1",

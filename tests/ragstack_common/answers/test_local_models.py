@@ -11,10 +11,8 @@ import pytest
 from local_bedrock.server import running
 from ragstack_common.answers.bedrock import BedrockProvider
 from ragstack_common.answers.models import (
-    MOST_CHARACTERS_IN_TOKEN,
     NO_ANSWER,
     ModelMessage,
-    ModelRequest,
     ModelText,
     Passage,
 )
@@ -22,8 +20,8 @@ from ragstack_common.answers.prompt import model_request
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread, inner_deadline
 from ragstack_common.search import RetrievedChunk
-from tests.local_bedrock.llm_server import WAITING_SECONDS, LanguageModel, language_model
 from tests.local_bedrock.support import TEXT_MODEL, client
+from tests.support.language_model import LanguageModel, language_model
 from tests.support.waiting import eventually
 
 LEAVE = "Every employee has 27 days of annual leave."
@@ -124,35 +122,3 @@ def test_a_language_model_with_too_many_requests_is_throttled(
 
     with pytest.raises(errors.ModelThrottledError, match="takes no more requests now"):
         provider.generate(REQUEST)
-
-
-def test_a_cut_off_answer_without_usage_is_known_as_such(provider: BedrockProvider, model: LanguageModel) -> None:
-    model.says(finish_reason="length", usage=None)
-
-    end = provider.generate(REQUEST).end
-
-    assert (end.stop_reason, end.output_tokens) == ("max_tokens", 4)
-
-
-def test_a_language_model_that_dies_in_the_middle_is_an_error(provider: BedrockProvider, model: LanguageModel) -> None:
-    model.says(finish_reason=None)
-
-    with pytest.raises(errors.GenerationError, match="stopped in the middle"):
-        provider.generate(REQUEST)
-
-
-def test_an_endless_language_model_is_stopped(provider: BedrockProvider, model: LanguageModel) -> None:
-    model.abandoned.clear()
-    model.says(pieces=("Word. ",) * 100_000, usage=None)
-
-    answer = provider.generate(ModelRequest([ModelMessage.user("How many?")], max_tokens=50))
-
-    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MOST_CHARACTERS_IN_TOKEN + 1)
-    assert model.abandoned.wait(WAITING_SECONDS)
-
-
-def test_a_line_of_any_length_is_not_read(provider: BedrockProvider, model: LanguageModel) -> None:
-    model.says(raw=b"data: " + b"x" * 3_000_000)
-
-    with pytest.raises(errors.GenerationError, match="a line of over 1,048,576 bytes: check that --llm-url"):
-        provider.generate(ModelRequest([ModelMessage.user("How many?")]))

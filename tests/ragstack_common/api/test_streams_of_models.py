@@ -19,10 +19,10 @@ from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import AnswerSettings, QuerySettings
-from tests.local_bedrock.llm_server import LanguageModel, language_model
 from tests.ragstack_common.api.test_asgi import events, request_of
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
+from tests.support.language_model import LanguageModel, language_model
 from tests.support.waiting import eventually
 
 CANCEL = chunk("a", 0.9, content="Press Cancel.", source="s3://documents/a.md", relevance=0.9)

@@ -1,0 +1,250 @@
+"""Answers by a model on an OpenAI-compatible server, such as Ollama, vLLM or llama.cpp."""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from functools import cached_property
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from ragstack_common.answers.models import (
+    Allowance,
+    ModelEnd,
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    ModelText,
+    StopReason,
+    collected,
+    estimated_tokens,
+)
+from ragstack_common.core.deadline import seconds_left, wait_for
+from ragstack_common.core.errors import GenerationError, GenerationTimeoutError, ModelThrottledError
+
+CONNECT_TIMEOUT_SECONDS: Final = 5.0
+READ_TIMEOUT_SECONDS: Final = 300.0
+"""Between two pieces; the first takes long if the server must load its model."""
+
+MAX_ANSWER_TOKENS: Final = 64_000
+"""The maximum for a request without one, so that an endless answer ends."""
+
+MAX_LINE_BYTES: Final = 2**20
+"""A line has a piece of the answer, or all of it."""
+
+_REASONS: Final[dict[str, StopReason]] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "content_filter": "content_filtered",
+}
+
+
+class OpenAIProvider:
+    """Sends conversations to a server, and streams its answers. Cancelling a stream closes its connection.
+
+    Args:
+        url: Base URL of the server with its version: ``http://localhost:11434/v1``.
+        model: None for the first model that the server lists.
+        api_key: The API key, if the server needs one.
+        temperature: Of requests without one; None leaves it to the model.
+        retries: After a transient error before the first piece.
+
+    Attributes:
+        url: Without user name and password.
+
+    Raises:
+        GenerationError: The URL is not valid.
+    """
+
+    name = "openai"
+    quotes = False
+
+    def __init__(
+        self,
+        url: str,
+        model: str | None = None,
+        api_key: str | None = None,
+        *,
+        temperature: float | None = None,
+        retries: int = 0,
+    ) -> None:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            usable = False
+        if not usable:
+            raise GenerationError(f"--llm-url {url} is not a URL: write, for example, http://localhost:11434/v1")
+        self.url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        self._whole_url, self._api_key = url, api_key
+        self._model, self._temperature, self._retries = model, temperature, retries
+
+    @property
+    def model(self) -> str:
+        """The server's name of the model; until it is known, a description."""
+        return self._model or f"the first model of {self.url}"
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        """Return a whole answer.
+
+        Raises:
+            GenerationError: As :meth:`stream`.
+        """
+        return wait_for(collected(self.stream(request)))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """Yield an answer piece by piece.
+
+        Raises:
+            GenerationTimeoutError: The deadline around it has passed.
+            GenerationError: The server can't be reached, returns an error, or stops in the middle of an answer.
+        """
+        seconds = seconds_left(math.inf)
+        ends_at = None if seconds == math.inf else asyncio.get_running_loop().time() + seconds
+        async with aclosing(self._pieces(request)) as pieces:
+            while True:
+                try:
+                    with self._explained():
+                        async with asyncio.timeout_at(ends_at):
+                            piece = await anext(pieces)
+                except TimeoutError as error:
+                    raise GenerationTimeoutError(
+                        f"The server at {self.url} did not finish its answer before the deadline: raise the deadline,"
+                        " or choose a faster model"
+                    ) from error
+                yield piece
+                if isinstance(piece, ModelEnd):
+                    return
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        reason: StopReason | None = None
+        usage, written = None, []
+        allowance = Allowance(request.max_tokens or MAX_ANSWER_TOKENS)
+        async with self._client() as client, await self._answer(client, request) as chunks:
+            async for chunk in chunks:
+                usage = chunk.usage or usage
+                if not chunk.choices:
+                    continue
+                choice = chunk.choices[0]
+                # Some servers send no delta together with the finish reason.
+                if choice.delta is not None and choice.delta.content:
+                    written.append(allowance.take(choice.delta.content))
+                    yield ModelText(written[-1])
+                if allowance.is_used_up:
+                    usage, reason = None, "max_tokens"
+                    break
+                reason = _REASONS.get(choice.finish_reason, "end_turn") if choice.finish_reason else reason
+        if reason is None:
+            raise GenerationError(f"The server at {self.url} stopped in the middle of an answer: check its log")
+        sent = request.system_prompt + "".join(message.content for message in request.messages)
+        yield ModelEnd(
+            reason,
+            (usage and usage.prompt_tokens) or estimated_tokens(sent),
+            (usage and usage.completion_tokens) or estimated_tokens("".join(written)),
+            self.model,
+            estimated=usage is None,
+        )
+
+    async def _answer(self, client: openai.AsyncOpenAI, request: ModelRequest) -> Any:
+        system = [{"role": "system", "content": request.system_prompt}] if request.system_prompt else []
+        messages: Any = [*system, *(vars(message) for message in request.messages)]
+        optional: dict[str, Any] = {
+            "max_tokens": request.max_tokens,
+            "temperature": self._temperature if request.temperature is None else request.temperature,
+            "top_p": request.top_p,
+            "stop": list(request.stop_sequences) or None,
+        }
+        if self._model is None:
+            async for model in client.models.list():
+                self._model = model.id
+                break
+            else:
+                raise GenerationError(f"The server at {self.url} lists no model: load a model, or set --llm-model")
+        return await client.chat.completions.create(
+            model=self._model,
+            messages=messages,
+            stream=True,
+            stream_options={"include_usage": True},
+            **{name: value for name, value in optional.items() if value is not None},
+        )
+
+    def _client(self) -> openai.AsyncOpenAI:
+        """Return a client of one request: a connection belongs to the event loop that opened it."""
+        return openai.AsyncOpenAI(
+            base_url=self._whole_url,
+            # For servers without keys, which must not get the environment's OPENAI_API_KEY.
+            api_key=self._api_key or "none",
+            max_retries=self._retries,
+            timeout=openai.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            http_client=openai.DefaultAsyncHttpxClient(
+                verify=self._certificates,
+                # A redirect would send the documents to a host that nobody chose.
+                follow_redirects=False,
+                event_hooks={"response": [self._limit_lines]},
+            ),
+        )
+
+    @cached_property
+    def _certificates(self) -> Any:
+        return httpx2.create_ssl_context()  # takes 60 ms
+
+    async def _limit_lines(self, response: httpx2.Response) -> None:
+        """Read no line of any length: the package takes quadratic time for it, and as much memory."""
+        received, url = cast("httpx2.AsyncByteStream", response.stream), self.url
+
+        # A stream of its own: a response that refers to itself would be left to the garbage collector, which closes
+        # its generators in any thread.
+        class LimitedLines(httpx2.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                length = 0
+                async for part in received:
+                    length = (length if b"\n" not in part else 0) + len(part) - part.rfind(b"\n") - 1
+                    if length > MAX_LINE_BYTES:
+                        raise GenerationError(
+                            f"The server at {url} sent a line of over {MAX_LINE_BYTES:,} bytes: check that --llm-url"
+                            " is the address of a language model"
+                        )
+                    yield part
+
+            async def aclose(self) -> None:
+                await received.aclose()
+
+        response.stream = LimitedLines()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Convert the errors of the package to messages that say what to do."""
+        try:
+            yield
+        except openai.RateLimitError as error:
+            raise ModelThrottledError(f"The server at {self.url} {self._problem(error)}") from error
+        except openai.OpenAIError as error:
+            raise GenerationError(f"The server at {self.url} {self._problem(error)}") from error
+        except (ValueError, AttributeError, TypeError) as error:
+            # The package doesn't validate responses, and fails later.
+            raise GenerationError(
+                f"The server at {self.url} is not OpenAI-compatible: check that --llm-url ends in /v1"
+            ) from error
+
+    def _problem(self, error: Exception) -> str:
+        detail = " ".join(str(error).split())[:300]
+        match error:
+            case openai.APITimeoutError():
+                return f"did not answer within {READ_TIMEOUT_SECONDS:g} seconds: check its log"
+            case openai.APIConnectionError():
+                return "cannot be reached: start it, or restart the stack with another --llm-url"
+            case openai.AuthenticationError() | openai.PermissionDeniedError():
+                return f"rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+            case openai.NotFoundError():
+                return (
+                    f"has no model {self._model} or no such path ({detail}): check --llm-model, and that --llm-url"
+                    " ends in /v1"
+                )
+            case openai.APIStatusError() if error.response.is_redirect:
+                return "redirects to another address, which is not followed: set --llm-url to the address that answers"
+            case openai.APIStatusError():
+                return f"answered {error.status_code}: {detail}"
+        return f"failed: {detail}"
