@@ -114,7 +114,7 @@ class IngestionStack(Stack):
             knowledge_base=knowledge_base,
             changes=storage.changes.events,
             status=status_queue(self, dead_letters, options),
-            jobs=jobs_queue(self, dead_letters),
+            jobs=jobs_queue(self),
             dead_letters=dead_letters,
             bus=events.EventBus.from_event_bus_name(self, "Bus", options.event_bus_name),
         )
@@ -125,6 +125,7 @@ class IngestionStack(Stack):
             "status": self.path.status.queue,
             "jobs": self.path.jobs.queue,
             "dead letters": dead_letters.queue,
+            "dead jobs": self.path.jobs.dead_letters.queue,
         }
         graphs = ingestion_graphs(queues, functions, options)
         add_dashboard(self, "IngestionDashboard", name=f"{options.prefix}-ingestion-{self.region}", graphs=graphs)

@@ -248,8 +248,6 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, DELETE], JOBS)
-    # A discarded message may end a full synchronisation, which then opens its gate.
-    path.registry.grant(function, [DELETE], [GATE])
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)

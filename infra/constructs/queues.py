@@ -23,6 +23,9 @@ RETENTION_DAYS: Final = 14
 """The longest that SQS offers. A message that the redrive policy moves keeps its age: for it, the days before count.
 The functions themselves send most dead letters, as new messages."""
 
+DEAD_JOBS_DAYS: Final = 1
+"""Longer than all deliveries of a message about a job take."""
+
 LEAST_INVOCATIONS_AT_ONCE: Final = 2
 """Source: Lambda API reference, ScalingConfig."""
 
@@ -43,13 +46,21 @@ SECONDS_PER_HOUR: Final = 3600
 
 
 class DeadLetters(Construct):
-    """Messages that cannot succeed, with the cause; a single one triggers the alarm.
+    """Messages that cannot succeed; a single one triggers the alarm.
 
     Attributes:
         queue: The queue.
     """
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, retention_days: int, what_to_do: str) -> None:
+        """Create the queue and its alarm.
+
+        Args:
+            scope: The parent.
+            construct_id: The id in the parent.
+            retention_days: When a message is dropped, counted from when it was first sent.
+            what_to_do: What the alarm says.
+        """
         super().__init__(scope, construct_id)
         # As the default child it has the logical id of this construct, which other stacks import.
         self.queue = sqs.Queue(
@@ -58,17 +69,14 @@ class DeadLetters(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             removal_policy=RemovalPolicy.DESTROY,
-            retention_period=Duration.days(RETENTION_DAYS),
+            retention_period=Duration.days(retention_days),
         )
         raise_alarm(
             self,
             "Alarm",
             at_least=1,
             metric=self.queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1)),
-            what_to_do=(
-                "Something could not be ingested: `ragstack failures` lists what and why. Remove the cause, then"
-                " `ragstack replay` sends it again; `ragstack discard` deletes what is no longer wanted"
-            ),
+            what_to_do=what_to_do,
         )
 
 
@@ -80,6 +88,7 @@ class WorkQueue(Construct):
 
     Attributes:
         queue: The queue.
+        dead_letters: Where a message goes after its last delivery.
     """
 
     def __init__(
@@ -105,6 +114,7 @@ class WorkQueue(Construct):
             what_to_do: What the alarm says.
         """
         super().__init__(scope, construct_id)
+        self.dead_letters = dead_letters
         # As the default child it has the logical id of this construct, which other stacks import.
         self.queue = sqs.Queue(
             self,
@@ -156,13 +166,21 @@ class DocumentQueue(Construct):
 
     Attributes:
         events: The queue that the ingestion function reads.
-        dead_letters: The dead-letter queue of all queues.
+        dead_letters: The dead-letter queue of all messages about documents.
         bucket_policy: Lets S3 send; a bucket that notifies the queue must be created after it.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, max_receives: int) -> None:
         super().__init__(scope, construct_id)
-        self.dead_letters = DeadLetters(self, "DeadLetters")
+        self.dead_letters = DeadLetters(
+            self,
+            "DeadLetters",
+            retention_days=RETENTION_DAYS,
+            what_to_do=(
+                "Something could not be ingested: `ragstack failures` lists what and why. Remove the cause, then"
+                " `ragstack replay` sends it again; `ragstack discard` deletes what is no longer wanted"
+            ),
+        )
         self.events = WorkQueue(
             self,
             "Events",
@@ -202,8 +220,21 @@ def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) 
     )
 
 
-def jobs_queue(scope: Construct, dead_letters: DeadLetters) -> WorkQueue:
-    """Create the queue of reconciliations and synchronisations."""
+def jobs_queue(scope: Construct) -> WorkQueue:
+    """Create the queue of reconciliations and synchronisations.
+
+    A dead message about a job raises an alarm and is dropped after a day. Its job has read FAILED long before, and
+    another can start.
+    """
+    dead_letters = DeadLetters(
+        scope,
+        "DeadJobs",
+        retention_days=DEAD_JOBS_DAYS,
+        what_to_do=(
+            "A reconciliation, a synchronisation or a snapshot of the catalogue could not be run: the log of the"
+            " function reconcile says why. Remove the cause, then `ragstack reconcile` starts another"
+        ),
+    )
     return WorkQueue(
         scope,
         "JobsQueue",

@@ -4,28 +4,17 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.core.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
+from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.error_responses import failing_as
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import read_looks
-from ragstack_common.reconciliation.messages import JobMessage, read_job_message
-from ragstack_common.registry.jobs import Job
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mypy_boto3_sqs import SQSClient
-
-Action = Literal["replay", "discard", "reconcile"]
-
-NOT_STARTED: Final = "NOT_STARTED"
-"""The status of a job that was requested, if none of its kind ran since."""
-
-FORGOTTEN: Final = "FORGOTTEN"
-"""The status of a job that the registry does not know."""
 
 MESSAGES_PER_CALL: Final = 10
 """Source: Amazon SQS API reference, ReceiveMessage."""
@@ -52,8 +41,7 @@ class FailedMessage:
         sent_at: When it was put into the queue, in seconds since 1970.
         cause: Why it is here; None for a message that the queue itself moved.
         uris: The documents that it is about.
-        job: What it requests of a job; None if it is about documents.
-        fault: Why it is unreadable; None if it is about documents or a job.
+        fault: Why it is unreadable; None if it is about documents.
     """
 
     message_id: str
@@ -62,79 +50,7 @@ class FailedMessage:
     sent_at: float
     cause: str | None = None
     uris: tuple[str, ...] = ()
-    job: JobMessage | None = None
     fault: str | None = None
-
-
-@dataclass(frozen=True)
-class JobInQueue:
-    """What a dead letter requests of a job, next to what the registry knows.
-
-    Attributes:
-        message: The request.
-        job: The job that it names, or the one that did what it was to start; None if the registry has none.
-    """
-
-    message: JobMessage
-    job: Job | None
-
-    @property
-    def starts(self) -> bool:
-        """Whether it requests a new job, and does not continue one."""
-        return self.message.kind is not None
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The members that a listing and a replay show; None for what nothing says."""
-        job, message = self.job, self.message
-        return {
-            "job_id": job.id if job else message.job_id or None,
-            "kind": job.kind if job else message.kind,
-            "by": job.by if job else message.by or None,
-            "status": self.status,
-        }
-
-    @property
-    def status(self) -> str:
-        """The job's status, NOT_STARTED or FORGOTTEN."""
-        if self.job is not None:
-            return self.job.status
-        return NOT_STARTED if self.starts else FORGOTTEN
-
-    @property
-    def to_send(self) -> JobMessage | None:
-        """What to send to the jobs queue; None if there is nothing to continue."""
-        if self.starts:
-            return self.message if self.job is None else None
-        # At the job's current step, with all attempts.
-        return JobMessage(job_id=self.job.id, step=self.job.step) if self.job and self.job.is_running else None
-
-    @property
-    def name(self) -> str:
-        """For people; begins a sentence."""
-        shown = self.description
-        kind = f" ({shown['kind']})" if shown["kind"] else ""
-        return f"Job {shown['job_id']}{kind}" if shown["job_id"] else f"A job{kind} that {self.message.by} asked for"
-
-    def ends_with_message(self, now: float) -> bool:
-        """Whether neither a function nor a newer message continues the job."""
-        job = self.job
-        if self.starts or job is None or not job.is_running:
-            return False
-        return self.message.step >= job.step and job.lease_until <= now
-
-    @property
-    def advice(self) -> tuple[str, list[Action]]:
-        """What to do next, and the operator actions in it."""
-        if self.status == NOT_STARTED:
-            return "No such job ran since: replay starts it", ["replay"]
-        if self.status == FORGOTTEN:
-            return "The registry does not know the job: start another and discard the message", ["reconcile", "discard"]
-        if self.to_send is not None:
-            return "The job has not ended and may wait for this message: replay", ["replay"]
-        if self.starts or self.status == "COMPLETE":
-            return "Nothing is left to do: discard the message", ["discard"]
-        return "The job does not continue: start another and discard the message", ["reconcile", "discard"]
 
 
 @dataclass
@@ -228,22 +144,23 @@ def _reaching_the_queue() -> "AbstractContextManager[None]":
 
 def _failed_message(message: dict[str, Any]) -> FailedMessage:
     body = message["Body"]
+    uris: tuple[str, ...] = ()
+    fault: str | None = "The message names no document"
+    try:
+        uris = tuple(read_looks(body))
+        fault = None if uris else fault
+    except InvalidDocumentError as error:
+        fault = str(error)
     cause = message.get("MessageAttributes", {}).get("Cause", {}).get("StringValue")
-    read = partial(
-        FailedMessage,
+    return FailedMessage(
         message_id=message["MessageId"],
         body=body,
         receipt_handle=message["ReceiptHandle"],
         sent_at=int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000,
         cause=cause or _reason_of_failure(body),
+        uris=uris,
+        fault=fault,
     )
-    with suppress(InvalidRequestError):
-        return read(job=read_job_message(body))
-    try:
-        uris = tuple(read_looks(body))
-    except InvalidDocumentError as error:
-        return read(fault=str(error))
-    return read(uris=uris, fault=None if uris else "The message names no document")
 
 
 def _reason_of_failure(body: str) -> str | None:

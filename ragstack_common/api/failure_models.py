@@ -4,48 +4,24 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.dead_letters import Action
 from ragstack_common.api.documents import Time
-from ragstack_common.reconciliation.messages import RequestKind
-from ragstack_common.registry.jobs import JobKind
 
 MAX_NAMES: Final = 1000
-"""Documents, jobs or messages that one request may name."""
+"""Documents or messages that one request may name."""
 
 
-class Failure(BaseModel):
-    """What failed documents and jobs have in common."""
-
-    reasons: list[str] = Field(description="Why it failed: the registry's reason, then the causes of the dead letters")
-    since: Time
-    message_ids: list[str] = Field(description="The dead letters about it")
-    advice: str = Field(description="What to do next")
-    actions: list[Action] = Field(description="The operator actions that the advice names")
-
-
-class FailedDocument(Failure):
+class FailedDocument(BaseModel):
     """A document that failed, or that a dead letter is about."""
 
     id: str
     uri: str
     status: str = Field(description="The document's status now; UNKNOWN if the registry does not know it")
+    reasons: list[str] = Field(description="Why it failed: the registry's reason, then the causes of the dead letters")
     attempts: int = Field(description="Submissions to the knowledge base since the last change")
-
-
-class RequestedJob(BaseModel):
-    """A job that a dead letter names or requests."""
-
-    job_id: str | None = Field(description="Null for a job that was requested and never started")
-    kind: RequestKind | None
-    status: str = Field(
-        description="The job's status now; FORGOTTEN if the registry does not know it, NOT_STARTED if no job of the"
-        " kind ran since it was requested"
-    )
-    by: str | None = Field(description="Who asked for the job")
-
-
-class FailedJob(Failure, RequestedJob):
-    """A job that a dead letter is about."""
+    since: Time
+    message_ids: list[str] = Field(description="The dead letters about it")
+    advice: str = Field(description="What to do next")
+    can_replay: bool = Field(description="Whether the advice is to replay it")
 
 
 class Message(BaseModel):
@@ -65,21 +41,19 @@ class FailureList(BaseModel):
     """
 
     documents: list[FailedDocument]
-    jobs: list[FailedJob]
-    unreadable: list[Message] = Field(description="Messages that name neither a document nor a job")
+    unreadable: list[Message] = Field(description="Messages that name no document")
     complete: bool = Field(description="False if the dead-letter queue has more messages than one request reads")
     next_token: str | None = Field(description="Requests the next page; null on the last page")
 
 
 class ReplayRequest(BaseModel):
-    """What to replay. Without documents and jobs: every dead letter. Unknown names are rejected."""
+    """What to replay. Without documents: every dead letter. Unknown names are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     documents: list[Annotated[str, Field(pattern="^s3://.+/.", max_length=2048)]] = Field(
         default=[], max_length=MAX_NAMES, description="Only these documents, by URI"
     )
-    jobs: list[str] = Field(default=[], max_length=MAX_NAMES, description="Only these jobs, by id")
     failed: bool = Field(default=False, description="Also every FAILED document without a dead letter")
     next_token: str | None = Field(default=None, max_length=4096, description="Continues an earlier replay")
 
@@ -95,18 +69,10 @@ class ReplayedDocument(BaseModel):
     )
 
 
-class ReplayedJob(RequestedJob):
-    """A job of a dead letter that was deleted."""
-
-    reason: str | None
-    sent: bool = Field(description="False if the job has ended or is unknown, so that there was nothing to send")
-
-
 class ReplayAnswer(BaseModel):
     """What was sent again, and which dead letters remain."""
 
     documents: list[ReplayedDocument]
-    jobs: list[ReplayedJob]
     deleted: int = Field(description="Dead letters that were deleted because their content was sent")
     unreadable: int = Field(description="Dead letters that remain because they are unreadable")
     shared: int = Field(description="Dead letters that remain because they also name documents that were not chosen")
@@ -119,19 +85,11 @@ class DiscardRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     message_ids: list[str] = Field(default=[], max_length=MAX_NAMES)
-    unreadable: bool = Field(default=False, description="Also every message that names neither a document nor a job")
+    unreadable: bool = Field(default=False, description="Also every message that names no document")
     dry_run: bool = Field(default=False, description="Only return the messages; delete nothing")
-
-
-class EndedJob(BaseModel):
-    """A job that ended FAILED with its message."""
-
-    job_id: str
-    kind: JobKind
 
 
 class DiscardAnswer(BaseModel):
     """The messages that were deleted, or with dry_run would be."""
 
     messages: list[Message]
-    ended_jobs: list[EndedJob] = Field(description="Jobs that no other message continues; they ended FAILED")

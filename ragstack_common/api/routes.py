@@ -32,7 +32,6 @@ from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status
@@ -76,20 +75,16 @@ class DocumentService:
         table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(table, client, metrics=metrics)
-        jobs = JobStore(table, client, metrics=metrics)
         return cls(
             uploads=Uploads(settings, bucket),
             documents=Documents(registry, bucket),
-            jobs=Jobs(jobs, settings.jobs_queue_url, sqs),
+            jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=Catalogue(client, table),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
-                jobs=jobs,
-                gate=Gate(client, table),
                 dead_letters=DeadLetterQueue(settings.dead_letter_queue_url, sqs),
                 ingestion_queue=Queue(settings.ingestion_queue_url, sqs),
-                jobs_queue=Queue(settings.jobs_queue_url, sqs),
             ),
         )
 
@@ -185,5 +180,5 @@ def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentSer
 
     @app.post("/api/failures/discard", summary="Delete dead letters", tags=[OPERATORS])
     def discard_failures(request: DiscardRequest) -> DiscardAnswer:
-        """Delete dead letters without replaying them. A job that only waits for its message ends FAILED."""
+        """Delete dead letters without replaying them."""
         return service().failures.discard(request)

@@ -3,9 +3,9 @@
 The message for the next step is sent before the job records that this step is done. So a function that dies between
 any two of its actions leaves a message that continues the job, and a message about a finished step is ignored.
 
-A job is FAILED after three attempts. A message that ends in the dead-letter queue is one that no function survived, or
-for which the registry did not answer. Its job reads as FAILED after two hours without a sign of life, or as soon as
-its dead letter is discarded; if the message is sent again before, the job continues.
+A job is FAILED after three attempts. A message that no function survived, or for which the registry did not answer,
+ends in the jobs' own dead-letter queue, which raises an alarm and drops it after a day. Its job reads as FAILED after
+two hours without a sign of life, and another can start.
 """
 
 import time
@@ -118,7 +118,7 @@ class ReconcileService:
 
         Returns:
             The ids of the messages that must be delivered again: the registry or the queue did not answer, or a
-            message has no valid form, so that the queue sends it to the dead-letter queue.
+            message has no valid form, so that the queue gives it up, which raises an alarm.
 
         Raises:
             Exception: A bug. The function fails, which raises an alarm; the message is delivered again, and the job's
@@ -136,7 +136,7 @@ class ReconcileService:
                     self._continue(request, request.failures + message.receives - 1, seconds_left)
             except InvalidRequestError as error:
                 LOGGER.error("message %s cannot be processed: %s", message.message_id, error)
-                # It never will be: have it reach the dead-letter queue now, not after hours.
+                # It never will be: let the queue give it up now, not after hours.
                 self.queue.give_back(message, 0)
                 again.append(message.message_id)
             except CALL_ERRORS as error:

@@ -51,8 +51,8 @@ SILENT_SECONDS: Final = 2 * 3600.0
 MAX_PAGE: Final = 100
 
 ABANDONED: Final = (
-    f"No sign of life for {SILENT_SECONDS / 3600:g} hours: its function was stopped each time, or its message is in"
-    " the dead-letter queue. Start another job"
+    f"No sign of life for {SILENT_SECONDS / 3600:g} hours: its function was stopped each time, or its message was"
+    " given up. Start another job"
 )
 """The reason of a job without a sign of life."""
 

@@ -1,4 +1,4 @@
-"""Jobs of the API: following them, and the error if one did not complete."""
+"""A job of the API: following it, and the error if it did not complete."""
 
 import time
 from collections.abc import Callable, Collection, Mapping

@@ -1,5 +1,6 @@
 """``ragstack failures``, ``ragstack replay`` and ``ragstack discard``: clients of the API's operator routes."""
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry.jobs import is_job_id
 from ragstack_local.api.api_client import ApiClient
-from ragstack_local.api.jobs import check_complete, follow_jobs, is_running
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
@@ -35,7 +34,7 @@ _NOT_READ: Final = DocumentStatus("WAITING", "Its message has not been read yet"
 
 @with_target
 def failures(target: Target, as_json: AsJson = False) -> None:
-    """List failed documents, and the documents and jobs in the dead-letter queue.
+    """List failed documents, and the documents in the dead-letter queue.
 
     Each is listed once; the reason and what to do next follow the documents that they are about. The dead letters stay
     in their queue.
@@ -52,16 +51,8 @@ def failures(target: Target, as_json: AsJson = False) -> None:
         for document in alike:
             style = "green" if document["status"] in _SETTLED else "red"
             console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
-            _print_letters(document, f", {counted(document['attempts'], 'attempt')}")
-        _print_cause(alike, "uri")
-    for job in found["jobs"]:
-        name = f"job {job['job_id']}" if job["job_id"] else "a job that was never started"
-        kind = f" ({job['kind']})" if job["kind"] else ""
-        asked = f", asked for by {job['by']}" if job["by"] else ""
-        style = "green" if job["status"] == "COMPLETE" else "red"
-        console.print(Text.assemble((job["status"], style), " ", (name, "bold"), kind, asked), soft_wrap=True)
-        _print_letters(job)
-        _print_cause([job], "job_id")
+            _print_letters(document)
+        _print_cause(alike)
     for message in found["unreadable"]:
         heading = Text.assemble(("UNREADABLE", "magenta"), " message ", (message["message_id"], "bold"))
         console.print(heading, soft_wrap=True)
@@ -71,16 +62,15 @@ def failures(target: Target, as_json: AsJson = False) -> None:
         print_below(f"If it is not needed: ragstack discard {message['message_id']}", "yellow")
     if not found["complete"]:
         console.print("The dead-letter queue has more messages than these.", style="yellow")
-    if not (found["documents"] or found["jobs"] or found["unreadable"]):
+    if not (found["documents"] or found["unreadable"]):
         console.print("Nothing failed, and there is no dead letter.")
 
 
 @with_target
 def replay(
     target: Target,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="URI_OR_JOB", help="Only these documents and jobs, as listed by `ragstack failures`."),
+    uris: Annotated[
+        list[str] | None, typer.Argument(metavar="URI", help="Only these documents, as listed by `ragstack failures`.")
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Every dead letter, and every failed document without one.")
@@ -89,11 +79,10 @@ def replay(
     timeout: Timeout = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Send failed documents and jobs again, after their cause is removed.
+    """Send failed documents again, after their cause is removed.
 
-    Without a name, the documents and jobs of every dead letter.
-    A dead letter is deleted after its content was sent: an interruption never loses one.
-    The message of a job that has ended is deleted without being sent, and the output says how to start another.
+    Without a URI, the documents of every dead letter.
+    A dead letter is deleted after its documents were sent: an interruption never loses one.
     Unreadable messages stay: `ragstack discard --unreadable` deletes them.
 
     Example:  ragstack replay
@@ -104,32 +93,38 @@ def replay(
 
     For a program:  ragstack replay --json
     """
-    if names and everything:
-        raise typer.BadParameter("give URIs and jobs, or --all, not both", param_hint="--all")
-    job_ids = [name for name in names or () if is_job_id(name)]
-    uris = [name for name in names or () if not is_job_id(name)]
+    if uris and everything:
+        raise typer.BadParameter("give URIs, or --all, not both", param_hint="--all")
     api = target.api()
     statuses: dict[str, DocumentStatus] = {}
-    jobs: dict[str, Mapping[str, Any]] = {}
     try:
         with display.progress(as_json=as_json) as bars:
-            replayed = _send(api, {"documents": uris, "jobs": job_ids, "failed": everything})
+            replayed = _send(api, {"documents": uris or [], "failed": everything})
             statuses.update(dict.fromkeys((document["uri"] for document in replayed["documents"]), _NOT_READ))
             if wait:
-                deadline = time.monotonic() + timeout
                 _follow_documents(api, replayed["documents"], bars, statuses, timeout)
-                _follow_jobs(api, replayed["jobs"], bars, jobs, deadline - time.monotonic())
     except KeyboardInterrupt:
         display.console_for(as_json=as_json).print(display.interrupted(statuses))
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        display.print_json(_replay_as_json(replayed, statuses, jobs))
+        rows = [
+            {"uri": uri, "status": str(status), "reason": status.reason, "sent": True}
+            for uri, status in statuses.items()
+        ]
+        letters = {name: replayed[name] for name in ("deleted", "unreadable", "shared")}
+        display.print_json({"documents": rows, "letters": letters})
     else:
         _print_replayed(replayed)
         if wait:
-            _print_outcome(statuses, jobs)
-    if wait:
-        _check(statuses, jobs, timeout)
+            display.print_unsearchable({uri: status for uri, status in statuses.items() if status != DELETED})
+            if statuses:
+                console.print(display.summary(statuses))
+    if not wait:
+        return
+    if any(status not in ENDED for status in statuses.values()):
+        raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
+    if any(status not in _SETTLED for status in statuses.values()):
+        raise typer.Exit(NOTHING_FOUND)
 
 
 @with_target
@@ -148,7 +143,6 @@ def discard(
     """Delete dead letters without replaying them.
 
     Each message is printed before it is deleted, with what stays wrong.
-    A job that only waits for its message ends FAILED with it, so that another can start.
 
     Example:  ragstack discard 6f1d3c2e-95a4-4f0e-8c6f-0d1c9c6f6f10
 
@@ -179,8 +173,6 @@ def discard(
     done = api.request("POST", f"{FAILURES}/discard", "messages", shown)
     out = display.console_for(as_json=as_json)
     out.print(f"Discarded: {counted(len(done['messages']), 'dead letter')}")
-    for job in done["ended_jobs"]:
-        out.print(f"Job {job['job_id']} ({job['kind']}) is FAILED: `{_start_another(job['kind'])}` starts another")
 
 
 def _list_failures(api: ApiClient) -> dict[str, Any]:
@@ -199,42 +191,29 @@ def _by_cause(documents: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, 
     """Group documents that failed for the same reasons and need the same action; the largest group comes first."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for document in documents:
-        cause = (*document["reasons"], document["advice"], *document["actions"])
+        cause = (*document["reasons"], document["advice"], document["can_replay"])
         groups.setdefault(cause, []).append(document)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _print_cause(failures: Sequence[Mapping[str, Any]], name: str) -> None:
+def _print_cause(failures: Sequence[Mapping[str, Any]]) -> None:
     """Print the reasons and what to do, once for all failures with the same cause."""
     if len(failures) > 1:
         print_below(f"{len(failures)} documents failed for the same reason:")
     for reason in failures[0]["reasons"]:
         print_below(reason)
-    print_below(_advice(failures, name), "yellow")
+    first = failures[0]
+    command = f". Run: ragstack replay {shlex.join(each['uri'] for each in failures)}" if first["can_replay"] else ""
+    print_below(f"{first['advice']}{command}", "yellow")
 
 
-def _print_letters(failure: Mapping[str, Any], more: str = "") -> None:
+def _print_letters(failure: Mapping[str, Any]) -> None:
     ids = failure["message_ids"]
     messages = f"; message {', '.join(ids)}" if ids else ""
     age = display.duration(time.time() - datetime.fromisoformat(failure["since"]).timestamp())
-    print_below(f"{counted(len(ids), 'dead letter')}{more}, {age} ago{messages}", "dim")
-
-
-def _advice(failures: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Add the commands to the API's advice."""
-    first = failures[0]
-    replayed = [each[name] for each in failures if each[name]]
-    commands = {
-        "replay": " ".join(["ragstack replay", *(f"'{each}'" if name == "uri" else each for each in replayed)]),
-        "reconcile": _start_another(first.get("kind")),
-        "discard": " ".join(["ragstack discard", *(letter for each in failures for letter in each["message_ids"])]),
-    }
-    needed = [commands[action] for action in first["actions"]]
-    return f"{first['advice']}. Run: {', then '.join(needed)}" if needed else str(first["advice"])
-
-
-def _start_another(kind: str | None) -> str:
-    return f"ragstack reconcile{' --full' if kind == 'full' else ''}"
+    print_below(
+        f"{counted(len(ids), 'dead letter')}, {counted(failure['attempts'], 'attempt')}, {age} ago{messages}", "dim"
+    )
 
 
 def _send(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,7 +223,6 @@ def _send(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
         pages.append(api.request("POST", f"{FAILURES}/replay", "deleted", {**request, "next_token": token}))
     return {
         "documents": list({document["uri"]: document for page in pages for document in page["documents"]}.values()),
-        "jobs": [job for page in pages for job in page["jobs"]],
         "deleted": sum(page["deleted"] for page in pages),
         # What stays is counted again by each request that reads the queue.
         "unreadable": max(page["unreadable"] for page in pages),
@@ -277,36 +255,6 @@ def _follow_documents(
         follow(ask, replayed, show, timeout)
 
 
-def _follow_jobs(
-    api: ApiClient,
-    replayed: Sequence[Mapping[str, Any]],
-    bars: Progress,
-    jobs: dict[str, Mapping[str, Any]],
-    timeout: float,
-) -> None:
-    # A job that is only started now has no id yet.
-    sent = [job["job_id"] for job in replayed if job["sent"] and job["job_id"]]
-    if not sent:
-        return
-    bar = bars.add_task("Jobs      ", total=len(sent), detail="")
-
-    def show(found: Mapping[str, Mapping[str, Any]]) -> None:
-        jobs.update(found)
-        bars.update(bar, completed=sum(not is_running(job) for job in found.values()))
-
-    follow_jobs(api, sent, show, timeout)
-
-
-def _check(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]], timeout: float) -> None:
-    """End with the exit code of what was followed."""
-    for job in jobs.values():
-        check_complete(job, timeout)
-    if any(status not in ENDED for status in statuses.values()):
-        raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
-    if any(status not in _SETTLED for status in statuses.values()):
-        raise typer.Exit(NOTHING_FOUND)
-
-
 def _status_since(api: ApiClient, replayed: Mapping[str, Any]) -> DocumentStatus:
     """Return the status of a document; not a final one that it had before the replay."""
     query = urlencode({"uri": replayed["uri"]})
@@ -322,53 +270,14 @@ def _status_since(api: ApiClient, replayed: Mapping[str, Any]) -> DocumentStatus
     return DocumentStatus(document["status"], document["reason"])
 
 
-def _replay_as_json(
-    replayed: Mapping[str, Any], statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "documents": [
-            {"uri": uri, "status": str(status), "reason": status.reason, "sent": True}
-            for uri, status in statuses.items()
-        ],
-        "jobs": [
-            {
-                **{name: job[name] for name in ("job_id", "kind", "sent")},
-                **{name: jobs.get(job["job_id"], job)[name] for name in ("status", "reason")},
-            }
-            for job in replayed["jobs"]
-        ],
-        "letters": {name: replayed[name] for name in ("deleted", "unreadable", "shared")},
-    }
-
-
 def _print_replayed(replayed: Mapping[str, Any]) -> None:
-    """Show what was sent again, and what was not and why."""
-    sent = [counted(len(replayed["documents"]), "document")]
-    if jobs := [job for job in replayed["jobs"] if job["sent"]]:
-        sent.append(counted(len(jobs), "job"))
-    console.print(f"Sent again: {', '.join(sent)}; deleted: {counted(replayed['deleted'], 'dead letter')}")
-    notes = [
-        f"Job {job['job_id']} is {job['status']}, so it was not sent{': ' + job['reason'] if job['reason'] else ''}"
-        + ("" if job["status"] in ("COMPLETE", "RUNNING") else f". `{_start_another(job['kind'])}` starts another")
-        for job in replayed["jobs"]
-        if not job["sent"]
-    ]
+    """Show what was sent again, and which dead letters remain."""
+    sent, deleted = counted(len(replayed["documents"]), "document"), counted(replayed["deleted"], "dead letter")
+    console.print(f"Sent again: {sent}; deleted: {deleted}")
     for name, why, command in (
         ("unreadable", "they are unreadable", "`ragstack discard --unreadable` deletes them"),
         ("shared", "they name other documents too", "`ragstack replay` replays them all"),
     ):
         if count := replayed[name]:
-            notes.append(f"Kept because {why}: {counted(count, 'dead letter')}; {command}")
-    for note in notes:
-        console.print(note, style="yellow", soft_wrap=True)
-
-
-def _print_outcome(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]) -> None:
-    display.print_unsearchable({uri: status for uri, status in statuses.items() if status != DELETED})
-    if statuses:
-        console.print(display.summary(statuses))
-    for job in jobs.values():
-        style = {"COMPLETE": "green", "FAILED": "red"}.get(job["status"], "yellow")
-        reason = f": {job['reason']}" if job["reason"] else ""
-        text = Text.assemble((job["status"], style), f" job {job['id']} ({job['kind']}){reason}")
-        console.print(text, soft_wrap=True)
+            text = f"Kept because {why}: {counted(count, 'dead letter')}; {command}"
+            console.print(text, style="yellow", soft_wrap=True)

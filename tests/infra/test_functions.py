@@ -66,7 +66,7 @@ WRITTEN = {
 }
 """Partitions of the registry, where a function may not write all of them."""
 
-ALL_QUEUES = ("ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue")
+ALL_QUEUES = ("ChangesDeadLetters", "DeadJobs", "ChangesEvents", "JobsQueue", "StatusQueue")
 
 
 def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(with_headers: Any) -> None:

@@ -95,7 +95,7 @@ def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(co
         (("up", "--port", "65536"), "Invalid value for '--port'"),
         (("status", "--loudly"), "--loudly"),
         (("ingest", "x", "--watch", "--json"), "there is no result to print"),
-        (("replay", "s3://b/a", "--all"), "give URIs and jobs, or --all, not both"),
+        (("replay", "s3://b/a", "--all"), "give URIs, or --all, not both"),
         (("discard",), "name messages, or give --unreadable"),
         (("ingest", "x", "--metadata", "topic="), "'topic=' is not a NAME=VALUE pair"),
         (("delete", "--corpus", ""), "Invalid value for '--corpus': it is blank"),

@@ -1,6 +1,7 @@
 """The commands that list, replay and discard what failed show what the API answers."""
 
 import json
+import shlex
 from dataclasses import replace
 from threading import Timer
 
@@ -12,7 +13,7 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.errors import ApiError, StackError
 from tests.ragstack_common.api.conftest import Aws
-from tests.ragstack_common.api.test_failures import about, bury, create, remaining, sent, sent_jobs, uri
+from tests.ragstack_common.api.test_failures import bury, remaining, sent, uri
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 
@@ -31,22 +32,17 @@ def index_soon(aws: Aws, record: DocumentRecord) -> Timer:
 def test_each_failure_is_listed_once_with_the_command_to_run(aws: Aws, run: Run) -> None:
     aws.record("bad.md", Status.FAILED, reason="Throttled (after 5 attempts)", attempts=1)
     bury(aws, look([uri("bad.md")]), LINES)
-    job = create(aws, "full")
-    (message_id,) = bury(aws, about(job))
 
     shown = run("failures").stdout
     as_json = json.loads(run("failures", "--json").stdout)
 
     assert shown.count(f"FAILED {uri('bad.md')}\n") == 1
     assert "1 dead letter, 1 attempt" in shown
-    assert f"The cause may be temporary: replay. Run: ragstack replay '{uri('bad.md')}'\n" in shown
-    assert f"QUEUED job {job.id} (full), asked for by api\n" in shown
-    assert f"Run: ragstack replay {job.id}\n" in shown
+    assert f"The cause may be temporary: replay. Run: ragstack replay {uri('bad.md')}\n" in shown
     assert "UNREADABLE message" in shown
     assert '{"hello": "[bold]x", "world": 1}' in shown
-    (document,), (listed,) = as_json["documents"], as_json["jobs"]
+    (document,) = as_json["documents"]
     assert (document["uri"], document["status"], len(document["message_ids"])) == (uri("bad.md"), "FAILED", 1)
-    assert (listed["job_id"], listed["kind"], listed["message_ids"]) == (job.id, "full", [message_id])
     assert [message["body"] for message in as_json["unreadable"]] == [LINES]
 
 
@@ -100,25 +96,9 @@ def test_a_failure_from_before_the_replay_is_not_its_outcome(aws: Aws, run: Run)
     assert f"WAITING {uri('bad.md')}: Its message has not been read yet" in done.stdout
 
 
-def test_a_job_is_followed_and_the_error_says_that_it_did_not_complete(aws: Aws, run: Run) -> None:
-    ended, queued = create(aws, "full", status="FAILED", reason="[bold]out of time"), create(aws)
-    bury(aws, about(ended), about(queued))
-
-    done = run("replay", "--timeout", "1")
-
-    assert isinstance(done.exception, StackError)
-    assert f"The job {queued.id} is still QUEUED after 1 s" in str(done.exception)
-    assert "Sent again: 0 documents, 1 job; deleted: 2 dead letters\n" in done.stdout
-    assert (
-        f"Job {ended.id} is FAILED, so it was not sent: [bold]out of time. `ragstack reconcile --full` starts another\n"
-    ) in done.stdout
-    assert [message["job"] for message in sent_jobs(aws)] == [queued.id]
-
-
-def test_a_replay_as_json_has_every_document_and_job(aws: Aws, run: Run) -> None:
+def test_a_replay_as_json_has_every_document(aws: Aws, run: Run) -> None:
     aws.record("bad.md", Status.FAILED, reason="x")
-    ended, queued = create(aws, "full", status="FAILED", reason="Out of time"), create(aws)
-    bury(aws, look([uri("bad.md")]), "not JSON", about(ended), about(queued))
+    bury(aws, look([uri("bad.md")]), "not JSON")
 
     done = run("replay", "--no-wait", "--json")
 
@@ -127,11 +107,15 @@ def test_a_replay_as_json_has_every_document_and_job(aws: Aws, run: Run) -> None
     assert answer["documents"] == [
         {"uri": uri("bad.md"), "status": "WAITING", "reason": "Its message has not been read yet", "sent": True}
     ]
-    assert {job.pop("job_id"): job for job in answer["jobs"]} == {
-        ended.id: {"kind": "full", "status": "FAILED", "reason": "Out of time", "sent": False},
-        queued.id: {"kind": "reconcile", "status": "QUEUED", "reason": None, "sent": True},
-    }
-    assert answer["letters"] == {"deleted": 3, "unreadable": 1, "shared": 0}
+    assert answer["letters"] == {"deleted": 1, "unreadable": 1, "shared": 0}
+
+
+def test_the_command_to_run_survives_a_quote_in_a_key(aws: Aws, run: Run) -> None:
+    aws.record("it's.md", Status.FAILED, reason="Throttled (after 5 attempts)")
+
+    (command,) = [line.partition("Run: ")[2] for line in run("failures").stdout.splitlines() if "Run: " in line]
+
+    assert shlex.split(command) == ["ragstack", "replay", uri("it's.md")]
 
 
 def test_a_long_replay_is_sent_in_several_requests(aws: Aws, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,18 +155,16 @@ def test_discard_prints_the_whole_message_asks_and_deletes(aws: Aws, run: Run) -
 
 
 def test_discard_as_json_prints_the_messages_alone(aws: Aws, run: Run) -> None:
-    job = create(aws, "full", status="RUNNING")
-    message_id, other = bury(aws, about(job), LINES, cause="a cause")
+    message_id, other = bury(aws, look([uri("strange.md")]), LINES, cause="a cause")
 
     done = run("discard", message_id, "--unreadable", "--yes", "--json")
 
     found = {message["message_id"]: message for message in json.loads(done.stdout)["discarded"]}
     assert done.exit_code == 0, done.output
-    assert (found[message_id]["body"], found[other]["body"]) == (about(job), LINES)
+    assert (found[message_id]["body"], found[other]["body"]) == (look([uri("strange.md")]), LINES)
     assert [len(found[name]["notes"]) for name in (message_id, other)] == [1, 0]
     assert found[other]["cause"] == "a cause"
     assert "Discarded: 2 dead letters" in done.stderr
-    assert f"Job {job.id} (full) is FAILED: `ragstack reconcile --full` starts another" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
