@@ -32,12 +32,8 @@ EXTRA_LAYERS: Final = frozenset({MILVUS_ENGINE})
 EMBEDDINGS_WITH_NUMPY: Final = frozenset({"hashed", "bedrock"})
 """They need no other package."""
 
-S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
-"""Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
-
 REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     BEDROCK_ENGINE: ("knowledge_base_id",),
-    "s3_vectors": ("vector_bucket_name", "index_name"),
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
 }
@@ -231,10 +227,6 @@ def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, 
             ("bedrock:Retrieve",),
             stack.format_arn(service="bedrock", resource="knowledge-base", resource_name=name),
         )
-    if part.get("type") == "s3_vectors":
-        index = f"{part.get('vector_bucket_name')}/index/{part.get('index_name')}"
-        arn = stack.format_arn(region=part.get("region"), service="s3vectors", resource="bucket", resource_name=index)
-        yield S3_VECTORS_ACTIONS, arn
     for name, model in _reranker(part):
         if name == BEDROCK_RERANKER:
             # Rerank has no resources that a policy could name. Source: Bedrock user guide, rerank-prereq.

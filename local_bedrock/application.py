@@ -22,7 +22,7 @@ from local_bedrock.http.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, Plan, When
 from local_bedrock.options import Options
-from local_bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
+from local_bedrock.service import OPERATIONS, Call, Service
 
 ADMIN_PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
@@ -49,7 +49,7 @@ class Application:
     def __init__(self, service: Service, options: Options) -> None:
         self._service = service
         self._options = options
-        self._faults = FaultInjection(options.faults, sorted({*OPERATIONS, *S3_VECTORS}))
+        self._faults = FaultInjection(options.faults, sorted(OPERATIONS))
         self._calls: Counter[str] = Counter()
         self._errors: defaultdict[str, Counter[str]] = defaultdict(Counter)
         # Separate threads, so that a slow model doesn't delay searches.

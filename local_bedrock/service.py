@@ -22,8 +22,6 @@ from local_bedrock.operations import (
     invoke_model,
     resources,
     retrieval,
-    vector_buckets,
-    vectors,
 )
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
@@ -67,23 +65,6 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "InvokeModel": invoke_model.invoke_model,
 }
 """Operations of bedrock-agent, bedrock-agent-runtime and bedrock-runtime."""
-
-S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
-    "CreateVectorBucket": vector_buckets.create_bucket,
-    "GetVectorBucket": vector_buckets.get_bucket,
-    "ListVectorBuckets": vector_buckets.list_buckets,
-    "DeleteVectorBucket": vector_buckets.delete_bucket,
-    "CreateIndex": vector_buckets.create_index,
-    "GetIndex": vector_buckets.get_index,
-    "ListIndexes": vector_buckets.list_indexes,
-    "DeleteIndex": vector_buckets.delete_index,
-    "PutVectors": vectors.put_vectors,
-    "GetVectors": vectors.get_vectors,
-    "ListVectors": vectors.list_vectors,
-    "DeleteVectors": vectors.delete_vectors,
-    "QueryVectors": vectors.query_vectors,
-}
-"""Operations of S3 Vectors."""
 
 DAMAGED: Final = (
     "The index is damaged. Restart: `ragstack up` rebuilds it from the bucket; `ragstack bedrock --replace-index`"
@@ -182,8 +163,7 @@ class Service:
         """Answer a request; every error becomes a response."""
         operation, request = call.operation, call.request
         try:
-            act = _operation(operation)
-            _check_size(operation, request)
+            act = _implementation(operation.name)
             self._admission.count(operation)
             members = wire.read_input(operation, call.labels, request)
             validation.check(operation.input_shape, members)
@@ -215,19 +195,7 @@ class Service:
                     )
 
 
-def operations_of(service: str) -> dict[str, Callable[[Context, Request], Answer]]:
-    """Return the supported operations of a service, by name."""
-    return S3_VECTORS if service == "s3vectors" else OPERATIONS
-
-
-def _operation(operation: OperationModel) -> Callable[[Context, Request], Answer]:
-    known = operations_of(operation.service_model.service_name)
-    if operation.name not in known:
-        raise NotSupported(f"The local Bedrock does not have the operation {operation.name}")
-    return known[operation.name]
-
-
-def _check_size(operation: OperationModel, request: wire.Request) -> None:
-    largest = vectors.LARGEST_REQUEST_BYTES
-    if operation.service_model.service_name == "s3vectors" and len(request.body) > largest:
-        raise InvalidRequest(f"The request has {len(request.body)} bytes; the maximum is {largest} (20 MiB)")
+def _implementation(operation: str) -> Callable[[Context, Request], Answer]:
+    if operation not in OPERATIONS:
+        raise NotSupported(f"The local Bedrock does not have the operation {operation}")
+    return OPERATIONS[operation]

@@ -85,7 +85,6 @@ COLLECTION_OPTION: Final[Mapping[str, str]] = {
     BEDROCK_ENGINE: "knowledge_base_id",
     CHROMA_ENGINE: "collection_name",
     MILVUS_ENGINE: "collection_name",
-    "s3_vectors": "index_name",
 }
 """The option by which each engine names what the retriever tool calls a collection."""
 

@@ -23,7 +23,7 @@ import apsw
 import numpy as np
 
 from local_bedrock.http.guard import make_private
-from local_bedrock.store import condition, schema, vectors
+from local_bedrock.store import condition, schema
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.former_words import move_words
 from local_bedrock.store.postings import MOST_ROWS, segments_of
@@ -45,7 +45,7 @@ RELEASED_SHARE: Final = 0.5
 RETRY_SECONDS: Final = 1.0
 """How often background work looks for room on a full disk."""
 
-JSON_COLUMNS: Final = ("encryption", "failures", "non_filterable", "request", "statistics")
+JSON_COLUMNS: Final = ("failures", "request", "statistics")
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True)
 class View:
-    """A consistent snapshot of the tables, and of the vectors of one knowledge base or vector index."""
+    """A consistent snapshot of the tables, and of the vectors of one knowledge base."""
 
     connection: apsw.Connection
     vectors: VectorSnapshot
@@ -160,7 +160,7 @@ class Database:
         """Hold a snapshot that later commits don't change.
 
         Args:
-            vectors_of: The knowledge base id, or the name of the vector index, whose vectors are searched.
+            vectors_of: The id of the knowledge base whose vectors are searched.
         """
         connection = self._readers.get()
         try:
@@ -273,8 +273,6 @@ class Database:
                 segments = segments_of(words)
                 self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segments)
                 self._vectors.tidy()
-        for name, ids, found in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
-            self._vectors.extend(name, ids, ids, found)
 
     def _checkpoint(self) -> None:
         if self._log_pages > CHECKPOINT_PAGES:
@@ -297,8 +295,7 @@ def insert(change: Change, table: str, values: Mapping[str, Any], *, replace: bo
 
 @cache
 def _columns(kind: Any) -> tuple[str, ...]:
-    """Return the columns of a dataclass: its fields, except those with the metadata ``stored=False``."""
-    return tuple(each.name for each in fields(kind) if each.metadata.get("stored", True))
+    return tuple(each.name for each in fields(kind))
 
 
 def select(connection: apsw.Connection, kind: Callable[..., Row], rest: str, *parameters: Any) -> list[Row]:

@@ -157,47 +157,6 @@ CREATE TABLE attribute (
 );
 CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
 CREATE INDEX attribute_by_document ON attribute (document_id);
-
--- S3 Vectors.
-CREATE TABLE vector_bucket (
-    name TEXT PRIMARY KEY,
-    default_mode TEXT NOT NULL,          -- of new indexes
-    encryption TEXT NOT NULL,            -- JSON
-    policy TEXT,
-    created_at REAL NOT NULL
-);
-
-CREATE TABLE vector_index (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    bucket TEXT NOT NULL REFERENCES vector_bucket(name),
-    name TEXT NOT NULL,
-    dimension INTEGER NOT NULL,
-    metric TEXT NOT NULL,                -- cosine or euclidean
-    mode TEXT NOT NULL,                  -- CLASSIC or ENHANCED
-    non_filterable TEXT NOT NULL,        -- JSON list of metadata keys
-    encryption TEXT NOT NULL,            -- JSON
-    created_at REAL NOT NULL,
-    UNIQUE (bucket, name)
-);
-
--- Each has its own full-text table.
-CREATE TABLE vector_text_search (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
-    metadata_key TEXT NOT NULL,
-    language TEXT,
-    UNIQUE (index_id, metadata_key)
-);
-
-CREATE TABLE stored_vector (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
-    key TEXT NOT NULL,
-    value BLOB NOT NULL,                 -- float32, little endian
-    metadata TEXT NOT NULL,              -- JSON
-    filterable TEXT NOT NULL,            -- JSON, the part that filters see
-    UNIQUE (index_id, key)
-);
 """
 
 _TAGS_IN_ONE_TABLE: Final = """
@@ -229,17 +188,3 @@ UPGRADES: Final = {
     8: _SPEED,
 }
 """Statements that upgrade a file of each earlier version to the present one."""
-
-
-def vector_text_index(text_search_id: int) -> str:
-    """Return the name of the full-text table of one metadata key of one vector index."""
-    return f"vector_text_{text_search_id:d}"
-
-
-def create_vector_text_index(text_search_id: int, language: str | None) -> str:
-    """Return the statement that creates it; only English words are stemmed."""
-    stemmer = "porter " if language == "en" else ""
-    return (
-        f"CREATE VIRTUAL TABLE {vector_text_index(text_search_id)} USING fts5("
-        f"body, content='', contentless_delete=1, tokenize='{stemmer}unicode61 remove_diacritics 2')"
-    )

@@ -1,4 +1,4 @@
-"""Tags of knowledge bases, vector buckets and vector indexes, by ARN."""
+"""Tags of knowledge bases, by ARN."""
 
 from collections.abc import Iterable, Mapping
 

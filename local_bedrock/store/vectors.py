@@ -6,14 +6,12 @@ takes 12 ms on two cores, and the same search inside SQLite (sqlite-vec, vec0) t
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Final
 
-import apsw
 import numpy as np
 import numpy.typing as npt
 
@@ -157,11 +155,11 @@ class _Block:
 
 @dataclass(frozen=True)
 class VectorSnapshot:
-    """An immutable snapshot of the vectors of one knowledge base or vector index.
+    """An immutable snapshot of the vectors of one knowledge base.
 
     Attributes:
         blocks: The rows.
-        segments: The words of the same rows; nothing for a vector index.
+        segments: The words of the same rows.
     """
 
     blocks: tuple[_Block, ...] = ()
@@ -206,17 +204,6 @@ class VectorSnapshot:
         """Return the rows of these chunks, ascending; None for all that were not deleted."""
         rows = self._alive_rows
         return rows if allowed is None else rows[np.isin(self.chunks[rows], allowed)]
-
-    def search(self, query: Vectors, limit: int, *, allowed: Ids | None = None) -> tuple[Ids, Scores]:
-        """Return the nearest chunks and their cosines, best first, ties by chunk id.
-
-        Args:
-            query: Of unit length.
-            limit: Maximum number of results.
-            allowed: Restricts the search to these chunks; None for all.
-        """
-        rows, cosines = self.best(query, self.rows(allowed), limit)
-        return self.chunks[rows], cosines
 
     def best(
         self,
@@ -263,7 +250,7 @@ class VectorSnapshot:
 
 
 class VectorIndex:
-    """The vectors of every knowledge base and vector index; one writer at a time, any number of readers."""
+    """The vectors of every knowledge base; one writer at a time, any number of readers."""
 
     def __init__(self) -> None:
         self._snapshots: dict[str, VectorSnapshot] = {}
@@ -324,73 +311,3 @@ class VectorIndex:
     def drop(self, knowledge_base_id: str) -> None:
         """Remove all vectors of a knowledge base."""
         self._snapshots.pop(knowledge_base_id, None)
-
-
-COSINE: Final = "cosine"
-ROWS_COMPARED_AT_ONCE: Final = 256
-
-Distances = npt.NDArray[np.float64]
-
-
-def name_of_index(index_id: int) -> str:
-    """Return the name of a vector index among the vectors in memory; no knowledge base id looks like it."""
-    return f"s3vectors/{index_id}"
-
-
-def prepared(vectors: Vectors, metric: str) -> Vectors:
-    """Return vectors as they are searched: of unit length for cosine, unchanged for other metrics."""
-    if metric != COSINE:
-        return vectors
-    exact = vectors.astype(np.float64)
-    # Divide by the largest number first: the squares of very small numbers are 0.
-    exact /= np.maximum(np.abs(exact).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    return np.asarray(exact / np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def stored_vectors(connection: apsw.Connection, at_once: int) -> Iterator[tuple[str, Ids, Vectors]]:
-    """Yield every stored vector in batches: the name of the index, ids, and rows prepared for the search."""
-    indexes: list[Any] = connection.execute("SELECT id, metric FROM vector_index").fetchall()
-    for index_id, metric in indexes:
-        rows = connection.execute("SELECT id, value FROM stored_vector WHERE index_id = ? ORDER BY id", (index_id,))
-        while batch := list(islice(rows, at_once)):
-            ids, values = zip(*batch, strict=True)
-            vectors = np.frombuffer(b"".join(values), dtype="<f4").reshape(len(batch), -1).astype(np.float32)
-            yield name_of_index(index_id), np.array(ids, dtype=np.int64), prepared(vectors, metric)
-
-
-def nearest(
-    snapshot: VectorSnapshot, metric: str, query: Vectors, limit: int, allowed: Ids | None
-) -> tuple[Ids, Distances]:
-    """Return the nearest vectors and their distances, nearest first, ties by id.
-
-    Args:
-        snapshot: The vectors.
-        metric: ``cosine`` (1 - cosine, 0 to 2) or ``euclidean``.
-        query: As received, of shape ``(dimension,)``.
-        limit: Maximum number of results.
-        allowed: Restricts the search to these ids; None for all.
-    """
-    if metric == COSINE:
-        unit = prepared(query[np.newaxis], metric)[0]
-        ids, cosines = snapshot.search(unit, limit, allowed=allowed)
-        return ids, np.clip(1.0 - cosines.astype(np.float64), 0.0, 2.0)
-    return _nearest_in_space(snapshot, query.astype(np.float64), limit, allowed)
-
-
-def _nearest_in_space(
-    snapshot: VectorSnapshot, query: npt.NDArray[np.float64], limit: int, allowed: Ids | None
-) -> tuple[Ids, Distances]:
-    all_ids: list[Ids] = [np.empty(0, dtype=np.int64)]
-    all_distances: list[Distances] = [np.empty(0)]
-    for block in snapshot.blocks:
-        rows = block.living
-        if allowed is not None:
-            rows = rows[np.isin(block.chunks[rows], allowed)]
-        for start in range(0, len(rows), ROWS_COMPARED_AT_ONCE):
-            part = rows[start : start + ROWS_COMPARED_AT_ONCE]
-            all_ids.append(block.chunks[part])
-            all_distances.append(np.linalg.norm(block.vectors[part] - query, axis=1))
-    ids, distances = np.concatenate(all_ids), np.concatenate(all_distances)
-    order = np.lexsort((ids, distances))[:limit]
-    return ids[order], distances[order]

@@ -10,7 +10,7 @@ import apsw
 from ragstack_common.text.stopwords import STOP_WORDS
 
 TOKENIZER: Final = ("porter", ["unicode61", "remove_diacritics", "2"])
-"""SQLite's, as in the full-text tables of S3 Vectors."""
+"""SQLite's."""
 
 TERMS_SEARCHED: Final = 256
 """Words of a query that BM25 uses; the text may have 20,000 characters."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3vectors import S3VectorsClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
@@ -46,16 +45,6 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
     timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
     # The engine checks what it sends, and the service the rest.
     client: AgentsforBedrockRuntimeClient = _client("bedrock-agent-runtime", parameter_validation=False, **timeouts)
-    return client
-
-
-@cache
-def s3_vectors_client(
-    timeout_seconds: float, region: str | None = None, endpoint_url: str | None = None
-) -> "S3VectorsClient":
-    """Create the client of S3 Vectors, whose timeouts follow the deadline of a search or of a batch of documents."""
-    timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
-    client: S3VectorsClient = _client("s3vectors", region=region, endpoint_url=endpoint_url, **timeouts)
     return client
 
 
@@ -113,9 +102,7 @@ def secrets_client() -> "SecretsManagerClient":
     return client
 
 
-def _client(
-    service: str, *, attempts: int = ATTEMPTS, region: str | None = None, endpoint_url: str | None = None, **config: Any
-) -> Any:
+def _client(service: str, *, attempts: int = ATTEMPTS, **config: Any) -> Any:
     settings = {
         "connect_timeout": CONNECT_SECONDS,
         "read_timeout": READ_SECONDS,
@@ -128,9 +115,8 @@ def _client(
     with _MAKING:
         return _session().create_client(
             service,
-            endpoint_url=endpoint_url,
             # Lambda sets AWS_REGION; botocore itself reads AWS_DEFAULT_REGION.
-            region_name=region or os.environ.get("AWS_REGION"),
+            region_name=os.environ.get("AWS_REGION"),
             config=Config(**{**settings, **config}),
         )
 

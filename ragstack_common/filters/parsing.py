@@ -30,7 +30,7 @@ MAX_VALUES: Final = 1_000
 """Values in one list: enough to exclude every document that one search can return."""
 
 MAX_CLAUSES: Final = 1_000
-"""Stores take far fewer: Bedrock 25, S3 Vectors 100."""
+"""Stores take fewer: Bedrock 25."""
 
 MAX_CHARACTERS: Final = 1_100_000
 """Of the filter as text: a thousand S3 keys of the maximum length. Parsing takes up to 0.5 s."""

@@ -1,6 +1,6 @@
 """One interface to every system that answers queries with chunks.
 
-Engines are stores (``bedrock``, ``chroma``, ``milvus``, ``s3_vectors``); wrappers are backends around backends
+Engines are stores (``bedrock``, ``chroma``, ``milvus``); wrappers are backends around backends
 (``cached``, ``reranked``, ``balanced``, ``federated``, ``multislice``, ``metered``) and compose in any order. Each is
 imported when :func:`create_retrieval_backend` is asked for it.
 """

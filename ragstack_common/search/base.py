@@ -304,7 +304,7 @@ def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool 
     if request.with_embeddings and not has_embeddings:
         raise InvalidRequestError(
             f"The backend {name} does not return embeddings: leave out with_embeddings, or search the index with "
-            "the engine chroma, milvus or s3_vectors"
+            "the engine chroma or milvus"
         )
     if request.metadata_filter is not None:
         raise InvalidRequestError(

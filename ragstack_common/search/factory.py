@@ -19,7 +19,6 @@ _BUILT_IN: Final = {
     "bedrock": "ragstack_common.search.engines.bedrock:BedrockBackend",
     "chroma": "ragstack_common.search.engines.chroma.backend:ChromaBackend",
     "milvus": "ragstack_common.search.engines.milvus.backend:MilvusBackend",
-    "s3_vectors": "ragstack_common.search.engines.s3_vectors:S3VectorsBackend",
     "vector_store": "ragstack_common.search.vector_store:VectorStoreBackend",
     "cached": "ragstack_common.search.wrappers.cached:CachedRetrievalBackend",
     "reranked": "ragstack_common.search.wrappers.reranked:RerankedBackend",

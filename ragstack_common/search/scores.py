@@ -2,7 +2,7 @@
 
 
 def from_cosine_distance(distance: float) -> float:
-    """Return the cosine, or 0 if it is negative. Source: Chroma and S3 Vectors, whose cosine distance is 1 - cosine."""
+    """Return the cosine, or 0 if it is negative. Source: Chroma, whose cosine distance is 1 - cosine."""
     return min(1.0, max(0.0, 1.0 - distance))
 
 

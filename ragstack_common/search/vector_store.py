@@ -6,7 +6,6 @@
     chroma://HOST:PORT#COLLECTION             chroma+https://HOST:PORT/DATABASE#COLLECTION
     milvus:///absolute/file.db#COLLECTION     milvus:relative/file.db#COLLECTION
     milvus://USER:PASSWORD@HOST:PORT/DATABASE#COLLECTION, also milvus+https://
-    s3vectors://BUCKET/INDEX
     bedrock://KNOWLEDGE_BASE_ID               bedrock://KNOWLEDGE_BASE_ID/DATA_SOURCE_ID
 
 Further options of the engine are a query before the ``#``, such as ``?embedding=hashed&timeout_seconds=10``; values are
@@ -76,7 +75,7 @@ def engine_config(connection_string: str) -> dict[str, Any]:
     except (KeyError, ValueError, AttributeError, TypeError):
         raise ConfigurationError(
             "The connection string is not one of chroma:///FOLDER#COLLECTION, chroma://HOST:PORT#COLLECTION, "
-            "milvus:///FILE.db#COLLECTION, milvus://HOST:PORT#COLLECTION, s3vectors://BUCKET/INDEX and "
+            "milvus:///FILE.db#COLLECTION, milvus://HOST:PORT#COLLECTION and "
             "bedrock://KNOWLEDGE_BASE_ID"
         ) from None
     options = {name: _value(text) for name, text in parse_qsl(url.query, keep_blank_values=True)}
@@ -111,11 +110,6 @@ def _milvus(url: SplitResult) -> dict[str, Any]:
     return {TYPE_KEY: "milvus", **place, "collection_name": _collection(url)}
 
 
-def _s3_vectors(url: SplitResult) -> dict[str, Any]:
-    _check_no_collection(url)
-    return {TYPE_KEY: "s3_vectors", "vector_bucket_name": _required(url.netloc), "index_name": _required(_part(url))}
-
-
 def _bedrock(url: SplitResult) -> dict[str, Any]:
     _check_no_collection(url)
     if not url.netloc.isalnum():
@@ -126,7 +120,6 @@ def _bedrock(url: SplitResult) -> dict[str, Any]:
 _ENGINES: Final[Mapping[str, Callable[[SplitResult], dict[str, Any]]]] = {
     **dict.fromkeys(("chroma", f"chroma{TLS}"), _chroma),
     **dict.fromkeys(("milvus", f"milvus{TLS}"), _milvus),
-    "s3vectors": _s3_vectors,
     "bedrock": _bedrock,
 }
 

@@ -18,7 +18,7 @@ MAX_NAME_CHARACTERS: Final = 255
 """Source: Milvus, limits of collection and partition names."""
 
 NAME_PATTERN: Final = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
-"""Covers the names of Milvus, Chroma and S3 Vectors, and Bedrock's ids, but no path and no address."""
+"""Covers the names of Milvus and Chroma, and Bedrock's ids, but no path and no address."""
 
 _NAME: Final = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
 _NAME_FORM: Final = f"must be 1 to {MAX_NAME_CHARACTERS} letters, digits, '_', '-' or '.', not starting with '-' or '.'"

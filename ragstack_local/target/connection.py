@@ -24,8 +24,7 @@ OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
 
 BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
-    f"AWS_ENDPOINT_URL_{service}"
-    for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")
+    f"AWS_ENDPOINT_URL_{service}" for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
 )
 """Where AWS SDKs look for the endpoints of the services that the local Bedrock serves."""
 

@@ -6,9 +6,9 @@ from functools import cache
 import botocore.session
 from botocore.model import OperationModel, StructureShape
 
-from local_bedrock.service import operations_of
+from local_bedrock.service import OPERATIONS
 
-SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
+SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime")
 
 
 @cache
@@ -28,7 +28,7 @@ def implemented() -> dict[str, OperationModel]:
     """Those that the local Bedrock has, by name; the first one if several have the same name and route."""
     found: dict[str, OperationModel] = {}
     for operation in operations().values():
-        if operation.name in operations_of(operation.service_model.service_name):
+        if operation.name in OPERATIONS:
             found.setdefault(operation.name, operation)
     return found
 

@@ -10,7 +10,7 @@ from tests.contract.case import Case
 from tests.contract.cases import all_cases
 from tests.contract.documents import DOCUMENTS
 
-ENGINES = ("bedrock", "chroma", "milvus", "s3_vectors")
+ENGINES = ("bedrock", "chroma", "milvus")
 CASES = [case for case in all_cases() if case.name in ENGINES]
 
 

@@ -13,7 +13,7 @@ from tests.contract.case import Case
 from tests.contract.cases import all_cases
 from tests.contract.documents import DOCUMENTS
 
-ENGINES = ("third_party", "bedrock", "chroma", "milvus", "s3_vectors")
+ENGINES = ("third_party", "bedrock", "chroma", "milvus")
 
 
 @pytest.fixture(

@@ -12,7 +12,6 @@ from local_bedrock.server import running
 from ragstack_common.search import create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Make
 from tests.contract.cases.bedrock import knowledge_base_of
-from tests.contract.cases.s3_vectors import empty_index
 from tests.support.milvus import looking_soon
 
 PATIENT: dict[str, Any] = {"timeout_seconds": PATIENCE_SECONDS}
@@ -74,7 +73,6 @@ def _wrapped(folder: Path) -> Iterator[Make]:
 ALL = [
     Writable("chroma", _chroma),
     Writable("milvus", _milvus, rejected="x" * 513),
-    Writable("s3_vectors", empty_index, rejected="x" * 1025),
     Writable("bedrock", _bedrock, chunk_is_document=False, has_embeddings=False, rejected="x" * 2049),
     Writable("wrapped", _wrapped),
 ]

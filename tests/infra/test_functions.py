@@ -174,19 +174,16 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
     synthesize: Any, stand_in_layer: Path
 ) -> None:
     engines = {
-        "own": {
-            "type": "s3_vectors",
-            "vector_bucket_name": "vectors",
-            "index_name": "handbook",
-            "embedding": "bedrock:amazon.titan-embed-text-v2:0",
-        },
+        "own": {"type": "milvus", "collection_name": "handbook", "embedding": "bedrock:amazon.titan-embed-text-v2:0"},
         "other": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
     }
 
     assembly = synthesize(
         retrieval_engine="federated",
         retrieval_engine_config=json.dumps({"backends": engines}),
-        dependencies_layer=str(stand_in_layer),
+        milvus_layer=str(stand_in_layer),
+        milvus_address="milvus.example.com:19530",
+        retriever_tool_engine="bedrock",
     )
 
     rights = assembly.rights("query")
@@ -196,11 +193,7 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
         "dynamodb:Query",
         "s3:GetObject",
         "s3:ListBucket",
-        "s3vectors:GetIndex",
-        "s3vectors:GetVectors",
-        "s3vectors:QueryVectors",
     }
-    assert ":bucket/vectors/index/handbook" in rights["s3vectors:QueryVectors"]
     assert "::foundation-model/amazon.titan-embed-text-v2:0" in rights["bedrock:InvokeModel"]
     assert ":knowledge-base/ZYXWVUTSRQ" in rights["bedrock:Retrieve"]
     assert assembly.violations == []
@@ -223,16 +216,17 @@ def test_a_reranking_model_brings_the_rights_to_rerank_and_to_invoke_it(synthesi
     assert assembly.violations == []
 
 
-def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_every_region(synthesize: Any) -> None:
-    index = {"type": "s3_vectors", "vector_bucket_name": "vectors", "index_name": "handbook"}
-    config = {"backend": {**index, "region": "us-west-2", "embedding": "bedrock:us.cohere.embed-v4:0"}}
+def test_a_profile_brings_rights_to_its_model_in_every_region(synthesize: Any, stand_in_layer: Path) -> None:
+    collection = {"type": "milvus", "uri": "https://milvus.example.com", "collection_name": "handbook"}
+    config = {"backend": {**collection, "embedding": "bedrock:us.cohere.embed-v4:0"}}
 
-    assembly = synthesize(retrieval_engine="cached", retrieval_engine_config=json.dumps(config))
+    assembly = synthesize(
+        retrieval_engine="cached", retrieval_engine_config=json.dumps(config), milvus_layer=str(stand_in_layer)
+    )
 
     invoked = assembly.rights("query")["bedrock:InvokeModel"]
     assert ":inference-profile/us.cohere.embed-v4:0" in invoked
     assert ":bedrock:*::foundation-model/cohere.embed-v4:0" in invoked
-    assert ":s3vectors:us-west-2:" in assembly.rights("query")["s3vectors:QueryVectors"]
     assert assembly.violations == []
 
 

@@ -125,8 +125,8 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         ),
         ({"retrieval_engine": "chroma"}, "the engine chroma needs packages that the layer lacks: build"),
         (
-            {"retrieval_engine": "federated", "retrieval_engine_config": '{"backends": [{"type": "s3_vectors"}]}'},
-            "the engine s3_vectors needs packages that the layer lacks",
+            {"retrieval_engine": "federated", "retrieval_engine_config": '{"backends": [{"type": "chroma"}]}'},
+            "the engine chroma needs packages that the layer lacks",
         ),
         (
             {"retrieval_engine": "milvus", "retrieval_engine_config": '{"collection_name": "papers"}'},

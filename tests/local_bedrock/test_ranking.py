@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from local_bedrock.store import vectors
-from local_bedrock.store.vectors import VectorIndex, Vectors
+from local_bedrock.store.vectors import Ids, VectorIndex, Vectors, VectorSnapshot
 
 BASE = "KB12345678"
 
 
+def search(held: VectorSnapshot, query: Vectors, limit: int, allowed: Ids | None = None) -> list[tuple[int, float]]:
+    rows, scores = held.best(query, held.rows(allowed), limit)
+    return list(zip(held.chunks[rows].tolist(), scores.tolist(), strict=True))
+
+
 def found(index: VectorIndex, query: Vectors, limit: int) -> list[tuple[int, float]]:
-    chunks, scores = index.snapshot(BASE).search(query, limit)
-    return list(zip(chunks.tolist(), scores.tolist(), strict=True))
+    return search(index.snapshot(BASE), query, limit)
 
 
 def unit(rows: int, dimension: int = 96) -> Vectors:
@@ -34,7 +38,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert found(index, everything[0], 3) == [(0, 1.0), (1, 0.0)]
     assert len(index.snapshot(BASE).blocks) == 1
-    assert held.search(everything[40], 1)[0].tolist() == [40]
+    assert search(held, everything[40], 1) == [(40, 1.0)]
 
 
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
@@ -42,10 +46,10 @@ def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     same = np.repeat(unit(1), 501, axis=0)
     index.extend(BASE, np.ones(501, dtype=np.int64), np.arange(500, -1, -1), same)
 
-    chunks, scores = index.snapshot(BASE).search(same[0], 400)
+    chunks, scores = zip(*found(index, same[0], 400), strict=True)
 
-    assert chunks.tolist() == list(range(400))
-    assert len(set(scores.tolist())) == 1
+    assert chunks == tuple(range(400))
+    assert len(set(scores)) == 1
 
 
 def test_searches_at_once_find_to_the_last_bit_what_each_finds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +71,9 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     everything = unit(700)
     index.extend(BASE, np.arange(700), np.arange(700), everything)
 
-    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3))
+    allowed = np.arange(0, 700, 3)
+    chunks, scores = zip(*search(index.snapshot(BASE), everything[3], 20, allowed), strict=True)
 
     expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
-    assert chunks.tolist() == expected
-    assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
+    assert list(chunks) == expected
+    assert list(scores) == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)

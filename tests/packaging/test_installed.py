@@ -21,7 +21,6 @@ EXTRAS = (
     "client",
     "local",
     "semantic",
-    "s3-vectors",
     "chroma",
     "milvus",
     "langgraph",

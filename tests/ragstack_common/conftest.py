@@ -28,7 +28,6 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     cached = (
         clients.retrieval_client,
-        clients.s3_vectors_client,
         clients.model_client,
         clients.agent_client,
         clients.s3_client,

@@ -9,13 +9,12 @@ import pytest
 from typer.main import get_command
 
 from local_bedrock.limits.quotas import Quotas
-from local_bedrock.service import OPERATIONS, S3_VECTORS
+from local_bedrock.service import OPERATIONS
 from ragstack_common import config
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
-from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
 from ragstack_common.ingestion.sidecars import (
@@ -114,17 +113,6 @@ def test_a_filter_documented_as_rejected_is_rejected(row: list[str]) -> None:
         to_bedrock(parse(json.loads(row[0].strip("`"))))
 
 
-@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- s3 vectors -->"))
-def test_a_documented_filter_compiles_for_s3_vectors_as_documented(written: str, sent: str) -> None:
-    assert to_s3_vectors(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
-
-
-@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused by s3 vectors -->"))
-def test_a_filter_documented_as_rejected_by_s3_vectors_is_rejected(row: list[str]) -> None:
-    with pytest.raises(InvalidFilterError):
-        to_s3_vectors(parse(json.loads(row[0].strip("`"))))
-
-
 @pytest.mark.parametrize("block", json_blocks(FILTERING))
 def test_a_json_example_is_a_valid_sidecar_or_filter(block: str) -> None:
     example: dict[str, Any] = json.loads(block)
@@ -142,9 +130,7 @@ def test_links_between_pages_have_targets(page: Path) -> None:
 
 def test_every_operation_of_the_local_bedrock_is_documented() -> None:
     rows = {row[0]: re.findall(r"`(\w+)`", row[1]) for row in rows_after(LOCAL_BEDROCK, "| service | operations |")}
-    of_s3_vectors = rows.pop("s3vectors")
 
-    assert sorted(of_s3_vectors) == sorted(S3_VECTORS)
     assert sorted(name for names in rows.values() for name in names) == sorted(OPERATIONS)
 
 

@@ -24,10 +24,6 @@ OPTIONAL = (
 MISSING = {
     "create_retrieval_backend({'type': 'chroma'})": ("chromadb", "chroma"),
     "create_retrieval_backend({'type': 'milvus'})": ("pymilvus", "milvus"),
-    "create_retrieval_backend({'type': 's3_vectors', 'vector_bucket_name': 'a', 'index_name': 'b', 'region': 'a'})": (
-        "numpy",
-        "s3-vectors",
-    ),
     "from ragstack_common.search.engines.milvus.backend import MilvusBackend": ("pymilvus", "milvus"),
     "from ragstack_common.search.engines.chroma.backend import ChromaBackend": ("chromadb", "chroma"),
     "from ragstack_common.embedding import HashedEmbedding": ("numpy", "local"),
@@ -138,10 +134,10 @@ def test_an_extra_is_installed_from_where_the_package_came(
     assert command_to_install("chroma") == command
 
 
-@pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])
+@pytest.mark.parametrize("engine", ["chroma", "milvus"])
 def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
-    pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus", "s3_vectors": "numpy"}[engine])
-    module = f"ragstack_common.search.engines.{engine}" + ("" if engine == "s3_vectors" else ".backend")
+    pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus"}[engine])
+    module = f"ragstack_common.search.engines.{engine}.backend"
     code = f"import {module}; from ragstack_common.embedding import QueryEmbedding; print('imported')"
 
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"

@@ -32,8 +32,6 @@ for find in (
 
 assert "pip install 'ragstack-kb[chroma] @ file://" in missing({"type": "chroma"})
 assert "pip install 'ragstack-kb[milvus] @ file://" in missing({"type": "milvus"})
-place = {"vector_bucket_name": "bucket", "index_name": "index"}
-assert "pip install 'ragstack-kb[s3-vectors] @ file://" in missing({"type": "s3_vectors", **place})
 try:
     import ragstack_common.embedding  # noqa: F401
 except ImportError as error:

@@ -7,7 +7,6 @@ import pytest
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Not, Operator, evaluate, parse, to_bedrock
 from ragstack_common.filters.chroma import to_chroma
-from ragstack_common.filters.s3_vectors import to_s3_vectors
 
 TOPIC_X = Clause(Operator.EQUALS, "topic", "x")
 
@@ -148,6 +147,6 @@ def test_a_filter_over_a_limit_is_an_error_that_names_the_limit(source: Any, lim
 def test_the_largest_filters_are_compiled_or_rejected_by_every_store(source: Any) -> None:
     filter_ = parse(source)
 
-    for compiled in (to_bedrock, to_s3_vectors, to_chroma):
+    for compiled in (to_bedrock, to_chroma):
         with suppress(InvalidFilterError):
             compiled(filter_)

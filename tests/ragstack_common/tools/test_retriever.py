@@ -414,20 +414,15 @@ class TestSettings:
             "notes": {"type": "chroma", "path": "chroma", "collection_name": "n", "partition_key": "folder"},
         }
         env = {
-            "RETRIEVER_TOOL_ENGINE": "s3_vectors",
-            "RETRIEVER_TOOL_ENGINE_CONFIG": '{"vector_bucket_name": "vectors"}',
+            "RETRIEVER_TOOL_ENGINE": "chroma",
+            "RETRIEVER_TOOL_ENGINE_CONFIG": '{"path": "books"}',
             "RETRIEVER_TOOL_COLLECTIONS": json.dumps(collections),
         }
 
         settings = RetrieverSettings.from_env(env)
 
         assert settings.find("papers") == SearchedCollection(
-            {
-                "type": "s3_vectors",
-                "vector_bucket_name": "vectors",
-                "index_name": "papers",
-            },
-            "corpus",
+            {"type": "chroma", "path": "books", "collection_name": "papers"}, "corpus"
         )
         assert settings.find("notes") == SearchedCollection(
             {"type": "chroma", "path": "chroma", "collection_name": "n"}, "folder"
