@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from cachetools import TTLCache
 
-from local_bedrock.http.abandonment import when_abandoned
+from local_bedrock.http.connections import when_gone
 from local_bedrock.http.errors import ServiceError, Throttled
 from local_bedrock.http.wire import header_value
 from local_bedrock.options import Options
@@ -117,7 +117,7 @@ class Answering:
 
         work = begin(receive())
         work.add_done_callback(lambda _work: received.put(None))
-        when_abandoned(work.cancel)
+        when_gone(work.cancel)
         try:
             while (piece := received.get()) is not None:
                 yield piece

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Final
 
-from anyio import CancelScope, CapacityLimiter, create_task_group, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
 from botocore.model import OperationModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from local_bedrock.http import connections, wire
-from local_bedrock.http.abandonment import abandonable
 from local_bedrock.http.errors import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
 from local_bedrock.http.event_stream import Messages
 from local_bedrock.http.guard import Receive, Scope, Send
@@ -116,11 +115,8 @@ class Application:
         if call.operation.name not in GENERATING:
             await self._respond(call, plan, scope, receive, send)
             return
-        with abandonable() as abandonment:
-            async with create_task_group() as group:
-                group.start_soon(connections.call_when_gone, receive, abandonment.abandon)
-                await self._respond(call, plan, scope, receive, send)
-                group.cancel_scope.cancel()
+        async with connections.noticing_when_gone(receive):
+            await self._respond(call, plan, scope, receive, send)
 
     async def _respond(self, call: Call, plan: Plan, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._outcome(call, plan.failure)

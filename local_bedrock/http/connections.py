@@ -1,11 +1,14 @@
 """Connections: limits on incomplete requests, and connections that are closed on purpose."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any, Final
 
+from anyio import create_task_group
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from local_bedrock.http.guard import Application, Message, Receive, Scope, Send
@@ -110,10 +113,34 @@ async def drop(scope: Scope, receive: Receive) -> None:
     await _until_gone(receive)
 
 
-async def call_when_gone(receive: Receive, act: Callable[[], None]) -> None:
-    """Wait until the client disconnects, and call a function that does not block."""
-    await _until_gone(receive)
-    act()
+_gone: Final[ContextVar[Future[None] | None]] = ContextVar("gone", default=None)
+"""Completed when the client of the current request disconnects."""
+
+
+@asynccontextmanager
+async def noticing_when_gone(receive: Receive) -> AsyncIterator[None]:
+    """Let the work in the block, in threads with its context too, use :func:`when_gone`."""
+    gone: Future[None] = Future()
+
+    async def notice() -> None:
+        await _until_gone(receive)
+        gone.set_result(None)
+
+    token = _gone.set(gone)
+    try:
+        async with create_task_group() as group:
+            group.start_soon(notice)
+            yield
+            group.cancel_scope.cancel()
+    finally:
+        _gone.reset(token)
+
+
+def when_gone(act: Callable[[], object]) -> None:
+    """Call a function that does not block when the client of the current request disconnects, or at once if it has."""
+    gone = _gone.get()
+    if gone is not None:
+        gone.add_done_callback(lambda _gone: act())
 
 
 async def truncate(response: Application, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:

@@ -27,7 +27,7 @@ class TitanV1(BaseModel):
 
     @property
     def dimension(self) -> int:
-        """Of the vector."""
+        """Number of dimensions of the vector."""
         return 1536
 
     def answer(self, vector: list[float]) -> Answer:
@@ -44,7 +44,7 @@ class TitanV2(TitanV1):
 
     @property
     def dimension(self) -> int:
-        """Of the vector."""
+        """Number of dimensions of the vector."""
         return self.dimensions
 
     def answer(self, vector: list[float]) -> Answer:

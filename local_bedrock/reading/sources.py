@@ -14,8 +14,6 @@ from local_bedrock.reading.formats import UnreadableDocument
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-CONNECT_TIMEOUT_SECONDS: Final = 5
-READ_TIMEOUT_SECONDS: Final = 30
 _MISSING: Final = ("NoSuchKey", "404", "NotFound")
 _REASONS: Final = {
     "NoSuchBucket": "The bucket of {uri} does not exist.",
@@ -98,23 +96,19 @@ class ObjectStore:
 
     @cached_property
     def _client(self) -> "S3Client":
-        return _client(self._endpoint_url)
-
-
-def _client(endpoint_url: str | None) -> "S3Client":
-    session = boto3.Session()
-    # Compatible services need some credentials, and don't support virtual hosts and newer checksums.
-    credentials: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-    return session.client(
-        "s3",
-        endpoint_url=endpoint_url,
-        region_name=session.region_name or "us-east-1",
-        config=Config(
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            read_timeout=READ_TIMEOUT_SECONDS,
-            retries={"mode": "standard", "max_attempts": 4},
-            s3={"addressing_style": "path"},
-            response_checksum_validation="when_required",
-        ),
-        **({} if session.get_credentials() else credentials),
-    )
+        session = boto3.Session()
+        # Compatible services need some credentials, and don't support virtual hosts and newer checksums.
+        credentials: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+        return session.client(
+            "s3",
+            endpoint_url=self._endpoint_url,
+            region_name=session.region_name or "us-east-1",
+            config=Config(
+                connect_timeout=5,
+                read_timeout=30,
+                retries={"mode": "standard", "max_attempts": 4},
+                s3={"addressing_style": "path"},
+                response_checksum_validation="when_required",
+            ),
+            **({} if session.get_credentials() else credentials),
+        )
