@@ -40,8 +40,7 @@ _REWRITTEN: Final = {
     "/d{12}": r"\d{12}",
     "/d+": r"\d+",
 }
-_LONGEST_VALUE_SHOWN: Final = 120
-_MOST_FAULTS_SHOWN: Final = 50
+_MAX_SHOWN_CHARACTERS: Final = 120
 
 
 def check(shape: Shape | None, value: dict[str, Any]) -> None:
@@ -53,7 +52,7 @@ def check(shape: Shape | None, value: dict[str, Any]) -> None:
     faults = list(violations(shape, value)) if shape is not None else []
     if faults:
         count = "1 validation error" if len(faults) == 1 else f"{len(faults)} validation errors"
-        raise InvalidRequest(f"{count} detected: {'; '.join(faults[:_MOST_FAULTS_SHOWN])}")
+        raise InvalidRequest(f"{count} detected: {'; '.join(faults[:50])}")
 
 
 def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
@@ -138,14 +137,11 @@ def _range(shape: Shape, value: float, path: str) -> Iterator[str]:
 
 
 def _fault(shape: Shape, value: Any, path: str, constraint: str) -> str:
-    shown = "" if shape.metadata.get("sensitive") else f" '{_shown(value)}'"
-    return f"Value{shown} at '{path}' failed to satisfy constraint: {constraint}"
-
-
-def _shown(value: Any) -> str:
     # The first members of a long list are enough.
-    text = str(value[:_LONGEST_VALUE_SHOWN] if isinstance(value, list) else value)
-    return text if len(text) <= _LONGEST_VALUE_SHOWN else text[:_LONGEST_VALUE_SHOWN] + "..."
+    text = str(value[:_MAX_SHOWN_CHARACTERS] if isinstance(value, list) else value)
+    text = text if len(text) <= _MAX_SHOWN_CHARACTERS else text[:_MAX_SHOWN_CHARACTERS] + "..."
+    shown = "" if shape.metadata.get("sensitive") else f" '{text}'"
+    return f"Value{shown} at '{path}' failed to satisfy constraint: {constraint}"
 
 
 @lru_cache(maxsize=512)

@@ -156,17 +156,13 @@ def read_input(operation: OperationModel, labels: Mapping[str, str], request: Re
         elif location == "header":
             value = request.headers.get(wire_name.lower())
         elif payload:
-            value = _payload(member, request.body) if name == payload else None
+            is_blob = member.type_name == "blob"
+            value = (request.body if is_blob else _read(member, _document(request.body))) if name == payload else None
         else:
             value = _read(member, body.get(wire_name))
         if value is not None:
             members[name] = value
     return members
-
-
-def _payload(shape: Shape, body: bytes) -> Any:
-    """Read a member that is the whole body: raw bytes, or a structure from JSON."""
-    return body if shape.type_name == "blob" else _read(shape, _document(body))
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -288,8 +284,8 @@ def serialise(shape: Shape, value: Any) -> Any:
         return {key: serialise(shape.value, member) for key, member in value.items()}
     if shape.type_name == "blob":
         return base64.b64encode(value).decode()
-    if shape.type_name == "timestamp":
-        return _written_moment(shape, value)
+    if shape.type_name == "timestamp" and shape.serialization.get("timestampFormat") == "iso8601":
+        return datetime.fromtimestamp(value, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return value
 
 
@@ -297,12 +293,6 @@ def _refuse_unknown(shape: StructureShape, value: Mapping[str, Any]) -> None:
     unknown = set(value) - set(shape.members)
     if unknown:
         raise ValueError(f"{shape.name} has no members {sorted(unknown)}")
-
-
-def _written_moment(shape: Shape, seconds: float) -> Any:
-    if shape.serialization.get("timestampFormat", "unixTimestamp") != "iso8601":
-        return seconds
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _response(

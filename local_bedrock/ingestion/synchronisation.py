@@ -19,7 +19,6 @@ from ragstack_common.documents import SIDECAR_SUFFIX
 
 SUBMITTED_AT_ONCE: Final = 100
 POLL_SECONDS: Final = 0.05
-STOPPED_MEANWHILE: Final = ("STOPPING", "STOPPED")
 INTERNAL_FAILURE: Final = "The local Bedrock failed on this job; its log has the details."
 
 log = logging.getLogger(__name__)
@@ -173,7 +172,7 @@ class Synchronisation:
 
 
 def _stopped(change: Change, job: Job) -> bool:
-    return jobs.find(change.connection, job.data_source_id, job.id).status in STOPPED_MEANWHILE
+    return jobs.find(change.connection, job.data_source_id, job.id).status in ("STOPPING", "STOPPED")
 
 
 def _difference(

@@ -245,8 +245,10 @@ def _count(change: Change, submission: Submission, job_id: str, result: _Result)
 
 def _delete_some(change: Change, knowledge_base_id: str, data_source_id: str | None) -> None:
     """Remove a batch of documents, or the knowledge base or data source itself once it has none."""
-    batch = []
-    if data_source_id is None or not _retains_documents(change, knowledge_base_id, data_source_id):
+    batch, source = [], None
+    if data_source_id is not None:
+        source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
+    if source is None or source.request.get("dataDeletionPolicy") != "RETAIN":
         batch = documents.some(change.connection, knowledge_base_id, data_source_id, REMOVED_AT_ONCE)
     documents.remove_documents(change, *batch)
     if batch:
@@ -256,8 +258,3 @@ def _delete_some(change: Change, knowledge_base_id: str, data_source_id: str | N
     else:
         submissions.withdraw(change, data_source_id=data_source_id)
         resources.remove_data_source(change, data_source_id)
-
-
-def _retains_documents(change: Change, knowledge_base_id: str, data_source_id: str) -> bool:
-    source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
-    return source.request.get("dataDeletionPolicy") == "RETAIN"

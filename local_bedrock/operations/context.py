@@ -4,7 +4,7 @@ import secrets
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import apsw
 
@@ -23,14 +23,10 @@ from ragstack_common.embedding import Embedding
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
-# Upper case only, as on AWS; they are part of SQLite's table names, which ignore case.
-_ID_LETTERS: Final = string.ascii_uppercase + string.digits
-_ID_LENGTH: Final = 10
-
 
 def new_id() -> str:
-    """Return a random identifier of ten letters and digits."""
-    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    """Return a random identifier of ten letters and digits, in upper case as on AWS."""
+    return "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(10))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """RetrieveAndGenerate and RetrieveAndGenerateStream."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -11,7 +11,7 @@ from local_bedrock.answering import numbered_passage
 from local_bedrock.http.errors import DependencyFailed, InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
-from local_bedrock.operations.retrieval import results
+from local_bedrock.operations.retrieval import results, vector_search_configuration
 from ragstack_common.answers import models
 from ragstack_common.answers.markers import MARKERS, MarkerReader, numbers_in
 from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelText
@@ -276,9 +276,5 @@ def _found(context: Context, question: str, configuration: Request) -> list[Answ
         "additionalModelRequestFields",
     )
     refuse_optimized(orchestration)
-    retrieval: Mapping[str, Any] = configuration.get("retrievalConfiguration", {})
-    if "managedSearchConfiguration" in retrieval:
-        raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
-    search = retrieval.get("vectorSearchConfiguration", {})
-    found = results(context, configuration["knowledgeBaseId"], question, search)
+    found = results(context, configuration["knowledgeBaseId"], question, vector_search_configuration(configuration))
     return [{name: result[name] for name in ("content", "location", "metadata")} for result in found]

@@ -27,14 +27,8 @@ from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
 from ragstack_common.core.errors import InvalidDocumentError
 
-_TYPE_MISMATCH: Final = (
-    "The dataSourceType that you specified in {given} doesn't match the type of the data source ({actual})."
-    " Check that both types match and retry your request."
-)
-_TEXT_FORMAT: Final = "md"
-
-LARGEST_PAYLOAD: Final = 6 * 1024**2
-"""Bytes of inline content in one request. Source: quotas of Amazon Bedrock Knowledge Bases."""
+MAX_PAYLOAD_BYTES: Final = 6 * 1024**2
+"""Inline content in one request. Source: quotas of Amazon Bedrock Knowledge Bases."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +120,14 @@ def _delete(context: Context, change: Change, source: DataSource, names: list[st
 def _submitted(source: DataSource, document: Request) -> _Submitted:
     content = document["content"]
     _check_type(source, content["dataSourceType"])
-    found = _s3_document(content) if source.type == "S3" else _custom_document(content)
+    if source.type == "S3":
+        document_in_s3 = required_member(content, "The content of a document of an S3 data source", "s3", "custom")
+        uri = document_in_s3["s3Location"]["uri"]
+        found = _Submitted(uri, {"uri": uri}, None)
+    else:
+        found = _custom_document(content)
     found.request.update(_metadata(source, document.get("metadata")))
     return found
-
-
-def _s3_document(content: Request) -> _Submitted:
-    document = required_member(content, "The content of a document of an S3 data source", "s3", "custom")
-    uri = document["s3Location"]["uri"]
-    return _Submitted(uri, {"uri": uri}, None)
 
 
 def _custom_document(content: Request) -> _Submitted:
@@ -146,7 +139,7 @@ def _custom_document(content: Request) -> _Submitted:
     inline = required_member(custom, "A document of sourceType IN_LINE", "inlineContent", "s3Location")
     if inline["type"] == "TEXT":
         text = required_member(inline, "inlineContent of type TEXT", "textContent", "byteContent")["data"]
-        return _Submitted(name, {"format": _TEXT_FORMAT}, text.encode())
+        return _Submitted(name, {"format": "md"}, text.encode())
     content = required_member(inline, "inlineContent of type BYTE", "byteContent", "textContent")
     return _Submitted(name, {"mimeType": content["mimeType"]}, content["data"])
 
@@ -178,7 +171,10 @@ def _named(source: DataSource, identifier: Request) -> str:
 
 def _check_type(source: DataSource, given: str) -> None:
     if given != source.type:
-        raise InvalidRequest(_TYPE_MISMATCH.format(given=given, actual=source.type))
+        raise InvalidRequest(
+            f"The dataSourceType that you specified in {given} doesn't match the type of the data source"
+            f" ({source.type}). Check that both types match and retry your request."
+        )
 
 
 def _check_different(names: list[str]) -> None:
@@ -189,9 +185,9 @@ def _check_different(names: list[str]) -> None:
 
 def _check_payload(submitted: list[_Submitted]) -> None:
     size = sum(len(document.content or b"") for document in submitted)
-    if size > LARGEST_PAYLOAD:
+    if size > MAX_PAYLOAD_BYTES:
         raise InvalidRequest(
-            f"The documents of the request have {size:,} bytes together; the maximum is {LARGEST_PAYLOAD:,} (6 MB):"
+            f"The documents of the request have {size:,} bytes together; the maximum is {MAX_PAYLOAD_BYTES:,} (6 MB):"
             " send them in several requests, or put them into S3"
         )
 
@@ -243,8 +239,8 @@ def _identifier(kind: str, name: str) -> Answer:
     return {"dataSourceType": "CUSTOM", "custom": {"id": name}}
 
 
-LONGEST_FAILURE_REASON: Final = 2048
-"""Characters. Source: bedrock-agent, shape FailureReason."""
+MAX_REASON_CHARACTERS: Final = 2048
+"""Source: bedrock-agent, shape FailureReason."""
 
 _IGNORED: Final = "Ignored {} files: {} [Files: {}]. Call to Customer Source did not succeed."
 """Source: the form of failure reasons that clients of StartIngestionJob parse; the second placeholder is ours."""
@@ -269,7 +265,7 @@ def start_job(context: Context, request: Request) -> Answer:
 
 
 def get_job(context: Context, request: Request) -> Answer:
-    """Describe one."""
+    """Describe an ingestion job."""
     with context.database.read() as view:
         source = requested_data_source(view.connection, request)
         job = jobs.find(view.connection, source.id, request["ingestionJobId"])
@@ -344,12 +340,12 @@ def _reasons(failures: Sequence[Failure]) -> Iterator[str]:
         else:
             names.setdefault(failure.reason, []).append(failure.name)
     for reason, files in names.items():
-        for batch in _batches(files, LONGEST_FAILURE_REASON - len(_reason(_IGNORED.format(len(files), reason, "")))):
+        for batch in _batches(files, MAX_REASON_CHARACTERS - len(_reason(_IGNORED.format(len(files), reason, "")))):
             yield _reason(_IGNORED.format(len(batch), reason, ", ".join(batch)))
 
 
 def _reason(sentence: str) -> str:
-    return json.dumps([f"Encountered error: {sentence}"], ensure_ascii=False)[:LONGEST_FAILURE_REASON]
+    return json.dumps([f"Encountered error: {sentence}"], ensure_ascii=False)[:MAX_REASON_CHARACTERS]
 
 
 def _batches(files: Sequence[str], characters: int) -> Iterator[list[str]]:

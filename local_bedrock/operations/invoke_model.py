@@ -13,9 +13,7 @@ from ragstack_common.config import EMBEDDING_HEADER
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding
 
-MOST_TOKENS: Final = 8_192
-INPUT_TOKENS_HEADER: Final = "X-Amzn-Bedrock-Input-Token-Count"
-_JSON: Final = ("application/json", "*/*")
+MAX_TOKENS: Final = 8_192
 
 
 class TitanV1(BaseModel):
@@ -75,9 +73,9 @@ def invoke_model(context: Context, request: Request) -> Answer:
             f"Malformed input request: {reasons}, please reformat your input and try again."
         ) from error
     tokens = estimated_tokens(body.inputText)
-    if tokens > MOST_TOKENS:
+    if tokens > MAX_TOKENS:
         raise InvalidRequest(
-            f"400 Bad Request: Too many input tokens. Max input tokens: {MOST_TOKENS}, request input token count:"
+            f"400 Bad Request: Too many input tokens. Max input tokens: {MAX_TOKENS}, request input token count:"
             f" {tokens} "
         )
     embedding = _embedding(context.embedding, body.dimension)
@@ -86,7 +84,7 @@ def invoke_model(context: Context, request: Request) -> Answer:
     except EmbeddingError as error:
         raise ModelError(str(error)) from error
     answer = json.dumps({**body.answer(vector.tolist()), "inputTextTokenCount": tokens})
-    headers = {EMBEDDING_HEADER: header_value(embedding.name), INPUT_TOKENS_HEADER: str(tokens)}
+    headers = {EMBEDDING_HEADER: header_value(embedding.name), "X-Amzn-Bedrock-Input-Token-Count": str(tokens)}
     return HeadedAnswer({"body": answer.encode(), "contentType": "application/json"}, headers)
 
 
@@ -96,7 +94,7 @@ def _refuse_other_settings(request: Request) -> None:
         raise InvalidRequest("The local Bedrock does not support optimized latency: omit performanceConfigLatency")
     for name in ("contentType", "accept"):
         given = request.get(name, "*/*").split(";")[0].strip().lower()
-        if given not in _JSON:
+        if given not in ("application/json", "*/*"):
             raise InvalidRequest(f"The model supports application/json only, not the {name} {given}")
 
 

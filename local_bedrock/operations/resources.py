@@ -28,7 +28,6 @@ _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
     "S3_VECTORS": "s3VectorsConfiguration",
 }
-_NOT_CHANGED: Final = ("knowledgeBaseConfiguration", "storageConfiguration")
 
 
 def create_knowledge_base(context: Context, request: Request) -> Answer:
@@ -42,14 +41,14 @@ def create_knowledge_base(context: Context, request: Request) -> Answer:
 
 
 def get_knowledge_base(context: Context, request: Request) -> Answer:
-    """Describe one."""
+    """Describe a knowledge base."""
     with context.database.read() as view:
         found = resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
     return {"knowledgeBase": _described_base(found)}
 
 
 def list_knowledge_bases(context: Context, request: Request) -> Answer:
-    """List them by id."""
+    """List the knowledge bases by id."""
     with context.database.read() as view:
         fetch = partial(resources.knowledge_bases, view.connection)
         found, more = Listing("ListKnowledgeBases", request).page("", "id", fetch)
@@ -87,7 +86,7 @@ def delete_knowledge_base(context: Context, request: Request) -> Answer:
 
 
 def _check_knowledge_base_unchanged(base: KnowledgeBase, request: Request) -> None:
-    for name in _NOT_CHANGED:
+    for name in ("knowledgeBaseConfiguration", "storageConfiguration"):
         if request.get(name) != base.request.get(name):
             raise InvalidRequest(
                 f"The {name} of a knowledge base cannot be changed: send it as GetKnowledgeBase returns it"
@@ -148,10 +147,6 @@ def _summary(described: Answer) -> Answer:
     return {name: described[name] for name in shown if name in described}
 
 
-_TYPES: Final = ("S3", "CUSTOM")
-_NOT_IMITATED: Final = ("customTransformationConfiguration", "parsingConfiguration", "contextEnrichmentConfiguration")
-
-
 def create_data_source(context: Context, request: Request) -> Answer:
     """Create a data source; it is AVAILABLE at once."""
     _check_data_source(request)
@@ -161,14 +156,14 @@ def create_data_source(context: Context, request: Request) -> Answer:
 
 
 def get_data_source(context: Context, request: Request) -> Answer:
-    """Describe one."""
+    """Describe a data source."""
     with context.database.read() as view:
         found = requested_data_source(view.connection, request)
     return {"dataSource": _described_source(found)}
 
 
 def list_data_sources(context: Context, request: Request) -> Answer:
-    """List those of a knowledge base by id."""
+    """List the data sources of a knowledge base by id."""
     with context.database.read() as view:
         base = resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
         fetch = partial(resources.data_sources, view.connection, base.id)
@@ -211,30 +206,30 @@ def delete_data_source(context: Context, request: Request) -> Answer:
 def _check_data_source(request: Request) -> None:
     configuration = request["dataSourceConfiguration"]
     kind = configuration["type"]
-    if kind not in _TYPES:
-        raise InvalidRequest(f"The local Bedrock supports data sources of type {' and '.join(_TYPES)}, not {kind}")
+    if kind not in ("S3", "CUSTOM"):
+        raise InvalidRequest(f"The local Bedrock supports data sources of type S3 and CUSTOM, not {kind}")
     needed = "s3Configuration" if kind == "S3" else "type"
     others = sorted(set(configuration) - {"type", needed})
     required_member(configuration, f"A data source of type {kind}", needed, *others)
     ingestion = request.get("vectorIngestionConfiguration", {})
-    refuse_unsupported(ingestion, *_NOT_IMITATED)
+    refuse_unsupported(
+        ingestion, "customTransformationConfiguration", "parsingConfiguration", "contextEnrichmentConfiguration"
+    )
     _check_chunking(ingestion.get("chunkingConfiguration"))
 
 
 def _check_data_source_unchanged(source: DataSource, request: Request) -> None:
     if request["dataSourceConfiguration"]["type"] != source.type:
         raise InvalidRequest(f"The type of a data source cannot be changed: it is {source.type}")
-    before, after = (_chunking(given) for given in (source.request, request))
+    before, after = (
+        given.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration")
+        for given in (source.request, request)
+    )
     if before != after:
         raise InvalidRequest(
             "The chunkingConfiguration of a data source cannot be changed: send it as GetDataSource returns it,"
             " or create another data source"
         )
-
-
-def _chunking(request: Request) -> Request | None:
-    found: Request | None = request.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration")
-    return found
 
 
 def _create_data_source(context: Context, change: Change, request: Request) -> Answer:
@@ -283,11 +278,9 @@ def _check_chunking(chunking: Request | None) -> None:
     needed = _CONFIGURATION_OF[strategy]
     others = sorted(set(chunking) - {"chunkingStrategy", needed})
     required_member(chunking, f"The chunking strategy {strategy}", needed, *others)
-    if strategy == "HIERARCHICAL":
-        _check_layers(chunking["hierarchicalChunkingConfiguration"])
-
-
-def _check_layers(layers: Request) -> None:
+    if strategy != "HIERARCHICAL":
+        return
+    layers = chunking["hierarchicalChunkingConfiguration"]
     parent, child = (level["maxTokens"] for level in layers["levelConfigurations"])
     if child >= parent:
         raise InvalidRequest(
@@ -300,10 +293,9 @@ def _check_layers(layers: Request) -> None:
         )
 
 
-MOST_TAGS: Final = 50
+MAX_TAGS: Final = 50
 """Tags of one resource. Source: AWS General Reference, tag naming limits."""
 
-RESERVED_PREFIX: Final = "aws:"
 _ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-base/([0-9a-zA-Z]{10})")
 
 
@@ -314,8 +306,8 @@ def tag_resource(context: Context, request: Request) -> Answer:
     with context.database.write() as change:
         arn = _tagged_arn(change.connection, request)
         count = len({**tags.tags_of(change.connection, arn), **added})
-        if count > MOST_TAGS:
-            raise QuotaExceeded(f"The resource would have {count} tags; the maximum is {MOST_TAGS}")
+        if count > MAX_TAGS:
+            raise QuotaExceeded(f"The resource would have {count} tags; the maximum is {MAX_TAGS}")
         tags.put(change, arn, added)
     return {}
 
@@ -334,11 +326,11 @@ def list_tags(context: Context, request: Request) -> Answer:
 
 
 def _check_tags(given: Mapping[str, str]) -> None:
-    if len(given) > MOST_TAGS:
-        raise InvalidRequest(f"The request has {len(given)} tags; the maximum is {MOST_TAGS}")
-    reserved = [key for key in given if key.casefold().startswith(RESERVED_PREFIX)]
+    if len(given) > MAX_TAGS:
+        raise InvalidRequest(f"The request has {len(given)} tags; the maximum is {MAX_TAGS}")
+    reserved = [key for key in given if key.casefold().startswith("aws:")]
     if reserved:
-        raise InvalidRequest(f"The tag key {reserved[0]!r} begins with {RESERVED_PREFIX}, which is reserved for AWS")
+        raise InvalidRequest(f"The tag key {reserved[0]!r} begins with aws:, which is reserved for AWS")
 
 
 def _tagged_arn(connection: apsw.Connection, request: Request) -> str:

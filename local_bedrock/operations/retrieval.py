@@ -20,7 +20,6 @@ from local_bedrock.operations.context import (
 from local_bedrock.operations.paging import Listing
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
-from local_bedrock.search.reranking import score
 from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
 from ragstack_common.config import EMBEDDING_HEADER, SIGNALS_HEADER
 from ragstack_common.core.errors import InvalidFilterError
@@ -29,8 +28,6 @@ from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
 from ragstack_common.text.positions import PAGE_KEY
-
-SIGNAL_DIGITS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,9 @@ class Result:
 
 def retrieve(context: Context, request: Request) -> Answer:
     """Return the chunks that answer a query best."""
-    text, configuration = _query_text(request), _configuration(request)
+    text = _query_text(request)
+    refuse_unsupported(request, "guardrailConfiguration", "userContext")
+    configuration = vector_search_configuration(request)
     listing = Listing("Retrieve", request)
     continued = context.snapshots.continued(listing)
     if continued is None:
@@ -110,8 +109,12 @@ def _query_text(request: Request) -> str:
     return str(text)
 
 
-def _configuration(request: Request) -> Mapping[str, Any]:
-    refuse_unsupported(request, "guardrailConfiguration", "userContext")
+def vector_search_configuration(request: Request) -> Mapping[str, Any]:
+    """Return the vectorSearchConfiguration in the retrievalConfiguration of a request.
+
+    Raises:
+        InvalidRequest: The configuration is for another type of knowledge base.
+    """
     given = request.get("retrievalConfiguration", {})
     if "managedSearchConfiguration" in given:
         raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
@@ -154,7 +157,7 @@ def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) ->
         number_of_results=configuration.get("numberOfResults", DEFAULT_RESULTS),
         hybrid=_hybrid(base, configuration.get("overrideSearchType")),
         filters=_filters(base, configuration.get("filter")),
-        reranking=_reranking(configuration.get("rerankingConfiguration")),
+        reranking=_reranking(configuration),
     )
 
 
@@ -198,7 +201,8 @@ def _parts(given: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _parts(member)
 
 
-def _reranking(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _reranking(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    given = configuration.get("rerankingConfiguration")
     if given is None:
         return None
     what = f"A rerankingConfiguration of type {given['type']}"
@@ -251,13 +255,10 @@ def written_results(connection: apsw.Connection, hits: Sequence[Hit]) -> list[Re
     for hit in hits:
         text, public_id, *rest = found[hit.chunk]
         if public_id not in results:
-            results[public_id] = Result(_members(hit.score, text, public_id, *rest), _signals(hit))
+            signals = {"vector": hit.vector, "lexical": hit.lexical}
+            rounded = {name: round(value, 4) for name, value in signals.items() if value is not None}
+            results[public_id] = Result(_members(hit.score, text, public_id, *rest), rounded)
     return list(results.values())
-
-
-def _signals(hit: Hit) -> dict[str, float]:
-    found = {"vector": hit.vector} if hit.lexical is None else {"vector": hit.vector, "lexical": hit.lexical}
-    return {name: round(value, SIGNAL_DIGITS) for name, value in found.items()}
 
 
 def _members(
@@ -282,10 +283,7 @@ def _members(
     }
 
 
-RerankingConfiguration = Mapping[str, Any]
-
-
-def check_reranking(configuration: RerankingConfiguration) -> None:
+def check_reranking(configuration: Mapping[str, Any]) -> None:
     """Check a ``bedrockRerankingConfiguration`` beyond the service model.
 
     Raises:
@@ -297,7 +295,7 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
 
 
 def reranked(
-    results: Sequence[Result], query: str, configuration: RerankingConfiguration, embedding: Embedding
+    results: Sequence[Result], query: str, configuration: Mapping[str, Any], embedding: Embedding
 ) -> list[Result]:
     """Rerank results by their text.
 
@@ -328,7 +326,7 @@ def rerank(context: Context, request: Request) -> Answer:
     listing = Listing("Rerank", request)
     start = listing.position(0)
     try:
-        scores = score(query, [_text(document) for document in documents], context.embedding)
+        scores = reranking.score(query, [_text(document) for document in documents], context.embedding)
     except EmbeddingError as error:
         raise DependencyFailed(str(error)) from error
     order = sorted(range(len(documents)), key=lambda index: (-scores[index], index))[:wanted]
