@@ -18,7 +18,7 @@ from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
+from local_bedrock.store.resources import KnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
@@ -124,8 +124,7 @@ class Preparation:
             else:
                 sidecar = self.objects.read(uri, MAX_SIDECAR_BYTES)
                 found, tag = metadata.of_sidecar(sidecar.data, uri), sidecar.tag
-            if base.search == S3_VECTORS:
-                metadata.check_for_s3_vectors(found.attributes)
+            metadata.check_size(found.attributes, base.search)
         except UnreadableDocument as error:
             if content.tag == submission.document.content_tag:
                 raise MetadataUpdateFailed(str(error)) from None
@@ -182,9 +181,8 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     rows = metadata.read_records(parsed.text, found.records)
     if not rows:
         raise UnreadableDocument(NO_TEXT)
-    if base.search == S3_VECTORS:
-        for row in rows:
-            metadata.check_for_s3_vectors({**found.attributes, **row.attributes})
+    for row in rows:
+        metadata.check_size({**found.attributes, **row.attributes}, base.search)
     return rows
 
 

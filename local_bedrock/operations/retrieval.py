@@ -20,12 +20,14 @@ from local_bedrock.operations.context import (
 from local_bedrock.operations.paging import Listing
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
-from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
+from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.config import EMBEDDING_HEADER, SIGNALS_HEADER
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
+from ragstack_common.filters.store_rules import STORE_RULES
+from ragstack_common.filters.tree import Operator
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
 from ragstack_common.text.positions import PAGE_KEY
 
@@ -162,18 +164,18 @@ def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) ->
 
 
 def _hybrid(base: KnowledgeBase, chosen: str | None) -> bool:
-    if base.search == S3_VECTORS:
-        if chosen == "HYBRID":
-            raise InvalidRequest(f"HYBRID search type is not supported for search operation on index {base.search}")
-        return False
-    return chosen != "SEMANTIC"
+    has_hybrid = STORE_RULES[base.search].has_hybrid
+    if chosen == "HYBRID" and not has_hybrid:
+        raise InvalidRequest(f"HYBRID search type is not supported for search operation on index {base.search}")
+    return has_hybrid and chosen != "SEMANTIC"
 
 
 def _filters(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
     if given is None:
         return None
     _check_limits(given)
-    if base.search == S3_VECTORS and any("startsWith" in part for part in _parts(given)):
+    ignored = STORE_RULES[base.search].ignored
+    if Operator.STARTS_WITH in ignored and any("startsWith" in part for part in _parts(given)):
         raise InvalidRequest(f"The filter operator startsWith is not supported on {base.search}")
     try:
         return parse(given)

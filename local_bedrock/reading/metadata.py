@@ -49,14 +49,14 @@ def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
     return Sidecar(read)
 
 
-def check_for_s3_vectors(attributes: Mapping[str, AttributeValue]) -> None:
-    """Check the limits of a knowledge base on S3 Vectors.
+def check_size(attributes: Mapping[str, AttributeValue], vector_store: str) -> None:
+    """Check the limits of the vector store.
 
     Raises:
         UnreadableDocument: The attributes are too large or too many.
     """
     try:
-        sidecars.check_size(attributes, "S3_VECTORS")
+        sidecars.check_size(attributes, vector_store)
     except InvalidDocumentError as error:
         raise UnreadableDocument(f"The metadata cannot be kept: {error}.") from None
 

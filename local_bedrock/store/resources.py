@@ -14,7 +14,6 @@ from local_bedrock.store.database import Change, insert, select
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
-S3_VECTORS: Final = "S3_VECTORS"
 AVAILABLE: Final = "AVAILABLE"
 DELETING: Final = "DELETING"
 

@@ -9,20 +9,14 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, TypeAlias
 
-from ragstack_common.config import OPENSEARCH_SERVERLESS, S3_VECTORS
 from ragstack_common.core.errors import InvalidFilterError
+from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.filters.tree import And, Clause, Filter, Operator, Or, clauses_of, fold
 
 MAX_MEMBERS: Final = 5
 """Clauses in a group, and groups in a filter. Source: user guide of Knowledge Bases, "Metadata and filtering"."""
 
 _MAX_REWRITTEN: Final = MAX_MEMBERS * MAX_MEMBERS
-
-_IGNORED_BY_S3_VECTORS: Final = (Operator.STARTS_WITH, Operator.STRING_CONTAINS)
-"""A knowledge base on S3 Vectors accepts them and matches every document. Source: AWS's agent toolkit."""
-
-_UNPROVEN: Final = (*_IGNORED_BY_S3_VECTORS, Operator.LIST_CONTAINS)
-"""Documented only for OpenSearch Serverless, or as best supported there. Source: shape RetrievalFilter."""
 
 Group: TypeAlias = type[And] | type[Or]
 
@@ -52,22 +46,15 @@ def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -
     Raises:
         InvalidFilterError: The message names the clause.
     """
-    if vector_store == OPENSEARCH_SERVERLESS:
-        return
-    on_s3_vectors = vector_store == S3_VECTORS
-    rejected = _UNPROVEN if restricts else _IGNORED_BY_S3_VECTORS if on_s3_vectors else ()
+    rules = STORE_RULES[vector_store]
     for clause in clauses_of(filter_):
-        if clause.operator in rejected:
-            if on_s3_vectors and clause.operator in _IGNORED_BY_S3_VECTORS:
-                reason = "the knowledge base is on Amazon S3 Vectors, which ignores the operator and matches everything"
-            elif on_s3_vectors:
-                reason = "it is not documented that S3 Vectors supports this operator, and this filter restricts access"
-            else:
-                reason = (
-                    "the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"
-                    " if the knowledge base is on OpenSearch Serverless"
-                )
-            raise InvalidFilterError(f"{clause} cannot be used here: {reason}; use equals, in or a comparison")
+        if clause.operator in rules.ignored:
+            reason = "the knowledge base is on Amazon S3 Vectors, which ignores the operator and matches everything"
+        elif restricts and clause.operator in rules.unproven:
+            reason = rules.doubt
+        else:
+            continue
+        raise InvalidFilterError(f"{clause} cannot be used here: {reason}; use equals, in or a comparison")
 
 
 def _positive(clause: Clause, holds: bool) -> Filter:

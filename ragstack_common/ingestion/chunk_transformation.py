@@ -18,7 +18,7 @@ from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PR
 from ragstack_common.core import clients
 from ragstack_common.core.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
-from ragstack_common.ingestion.sidecars import LARGEST_ON_S3_VECTORS
+from ragstack_common.filters.store_rules import S3_VECTORS_BYTES
 from ragstack_common.text import contextual_headers
 from ragstack_common.text.positions import Position, section_of
 from ragstack_common.text.sections import Sections
@@ -117,7 +117,7 @@ class ChunkTransformation:
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
         name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
         given = file.get("contentBatches")
-        room = LARGEST_ON_S3_VECTORS - len(json.dumps(file.get("fileMetadata") or {}))
+        room = S3_VECTORS_BYTES - len(json.dumps(file.get("fileMetadata") or {}))
         batches: list[Any] = []
         for batch in given if isinstance(given, list) else ():
             try:

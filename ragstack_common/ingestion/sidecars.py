@@ -25,14 +25,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.config import ALL_CORPORA, S3_VECTORS
+from ragstack_common.config import ALL_CORPORA
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
+from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.registry.records import Attributes, AttributeValue
-
-LARGEST_ON_S3_VECTORS: Final = 1024
-KEYS_ON_S3_VECTORS: Final = 35
-"""Bytes of JSON and keys of one document. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
 
 MOST_LIST_MEMBERS: Final = 10
 """Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Bedrock reportedly drops members of a longer
@@ -132,14 +129,15 @@ def check_size(attributes: Attributes, vector_store: str) -> None:
     Raises:
         InvalidDocumentError: There are too many, or they are too long.
     """
-    if vector_store != S3_VECTORS:
+    rules = STORE_RULES[vector_store]
+    if rules.metadata_bytes is None or rules.metadata_keys is None:
         return
     size = len(_compact(attributes))
-    if size > LARGEST_ON_S3_VECTORS or len(attributes) > KEYS_ON_S3_VECTORS:
+    if size > rules.metadata_bytes or len(attributes) > rules.metadata_keys:
         longest = max(attributes, key=lambda key: len(_compact({key: attributes[key]})))
         raise InvalidDocumentError(
             f"the metadata has {size:,} bytes in {len(attributes)} keys; a knowledge base on S3 Vectors takes at most"
-            f" {LARGEST_ON_S3_VECTORS:,} bytes (1 KB) in {KEYS_ON_S3_VECTORS} keys of a document: shorten"
+            f" {rules.metadata_bytes:,} bytes (1 KB) in {rules.metadata_keys} keys of a document: shorten"
             f" {_shown(longest)}, the longest attribute"
         )
 

@@ -15,11 +15,10 @@ from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
+from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
 from ragstack_common.ingestion.sidecars import (
-    KEYS_ON_S3_VECTORS,
-    LARGEST_ON_S3_VECTORS,
     MOST_LIST_MEMBERS,
     parse_sidecar,
 )
@@ -158,8 +157,8 @@ def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values()
 
     assert documented == [
         MAX_SIDECAR_BYTES,
-        LARGEST_ON_S3_VECTORS,
-        KEYS_ON_S3_VECTORS,
+        STORE_RULES[config.S3_VECTORS].metadata_bytes,
+        STORE_RULES[config.S3_VECTORS].metadata_keys,
         MOST_LIST_MEMBERS,
         LARGEST_DOCUMENT,
         config.MAX_URI_CHARACTERS,

@@ -1,0 +1,54 @@
+"""What each vector store behind a Bedrock knowledge base takes, in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
+from ragstack_common.filters.tree import Operator
+
+
+@dataclass(frozen=True)
+class StoreRules:
+    """The rules of one vector store.
+
+    Attributes:
+        has_hybrid: Whether Retrieve takes the search type HYBRID.
+        ignored: Operators that the store accepts and that match every document.
+        unproven: Operators that are not documented for the store, which filters that restrict access must not use.
+        doubt: Why, in the message of an error.
+        metadata_bytes: Maximum of a document's attributes as JSON; None if only the sidecar's own limit counts.
+        metadata_keys: Maximum number of a document's attributes; None if there is none.
+    """
+
+    has_hybrid: bool = True
+    ignored: frozenset[Operator] = frozenset()
+    unproven: frozenset[Operator] = frozenset()
+    doubt: str = ""
+    metadata_bytes: int | None = None
+    metadata_keys: int | None = None
+
+
+_ONLY_ON_OPENSEARCH: Final = frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS, Operator.LIST_CONTAINS})
+"""Documented only for OpenSearch Serverless, or as best supported there. Source: shape RetrievalFilter."""
+
+S3_VECTORS_BYTES: Final = 1024
+
+STORE_RULES: Final[Mapping[str, StoreRules]] = {
+    # Sources: Amazon Bedrock User Guide, S3 Vectors as a vector store; AWS's agent toolkit for the ignored operators.
+    S3_VECTORS: StoreRules(
+        has_hybrid=False,
+        ignored=frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS}),
+        unproven=_ONLY_ON_OPENSEARCH,
+        doubt="it is not documented that S3 Vectors supports this operator, and this filter restricts access",
+        metadata_bytes=S3_VECTORS_BYTES,
+        metadata_keys=35,
+    ),
+    OPENSEARCH_SERVERLESS: StoreRules(),
+    OTHER_STORE: StoreRules(
+        unproven=_ONLY_ON_OPENSEARCH,
+        doubt="the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"
+        " if the knowledge base is on OpenSearch Serverless",
+    ),
+}
+"""By the names of ``config.VECTOR_STORES``."""
