@@ -97,8 +97,8 @@ up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_P
 test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
-test-fast: setup ## The tests for the edit loop: the library and the command line, without what is slow to start
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" $(or $(ARGS),tests/ragstack_common tests/specs tests/ragstack_local)
+test-fast: setup ## The tests nearest to what changed, in half a minute, and one of the whole stack
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --changed $(ARGS)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)

@@ -1,31 +1,18 @@
-"""Settings of all tests, and which of them share one worker."""
+"""Settings of all tests."""
 
 import gc
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.quick_clients import parse_models_once
 from tests.support.soak import examples
 
-GROUPS: Final = {
-    "e2e/test_lifecycle.py": "lifecycle stack",
-    "e2e/test_documentation_examples.py": "documentation stack",
-    "e2e/": "local stack",
-    "faults/test_small.py": "faulty stack",
-    "infra/": "synthesized stacks",
-    "conformance/test_files.py": "files",
-    "evaluation/test_command.py": "measured data set",
-    "local_bedrock/test_contextual_headers.py": "sample documents",
-    "local_bedrock/test_pytest_plugin.py": "nested pytest",
-    "milvus/": "milvus lite",
-    "clients/": "clients",
-}
-"""Tests below a path share something slow to start, so they run in one worker; the first match counts."""
+pytest_plugins = ("tests.support.changed",)
 
 # A slow example is a sign of a busy machine, not of a mistake.
 settings.register_profile(
@@ -40,6 +27,7 @@ for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
 # Service models and fixtures live for the whole run; fewer collections save a tenth of its time.
 gc.set_threshold(20_000, 20, 20)
+parse_models_once()
 
 
 IGNORED_SIGNALS: Final = "ignored_signals"
@@ -72,14 +60,3 @@ def _handle_ignored_signals(config: pytest.Config) -> None:
     for number in numbers:
         signal.signal(number, lambda _number, _frame: None)
     config.stash[_ignored_signals] = numbers
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        path = item.path.relative_to(Path(__file__).parent).as_posix()
-        group = next((group for start, group in GROUPS.items() if path.startswith(start)), None)
-        if path == "contract/test_backends.py":  # the first part of the parameters is the backend
-            group = "backend " + item.name.partition("[")[2].partition("-")[0].removesuffix("]")
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))

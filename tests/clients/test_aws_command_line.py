@@ -10,6 +10,8 @@ from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import ClientError, aws
 from tests.local_bedrock.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request, text_document
 
+pytestmark = pytest.mark.xdist_group("clients")
+
 FASTEST = "the fastest animal on land"
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 EMBEDDING_MODEL = "amazon.titan-embed-text-v2:0"

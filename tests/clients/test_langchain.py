@@ -9,6 +9,8 @@ import pytest
 from tests.clients.conftest import ANIMALS, Zoo
 from tests.clients.support import Client, ClientError, client
 
+pytestmark = pytest.mark.xdist_group("clients")
+
 FASTEST = "the fastest animal on land"
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 EMBEDDING_MODEL = "amazon.titan-embed-text-v2:0"

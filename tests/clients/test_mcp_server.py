@@ -9,6 +9,8 @@ import pytest
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import Client, client
 
+pytestmark = pytest.mark.xdist_group("clients")
+
 FASTEST = "the fastest animal on land"
 
 

@@ -11,6 +11,8 @@ from tests.conformance.world import new_name
 from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
 from tests.support.soak import SOAK
 
+pytestmark = pytest.mark.xdist_group("files")
+
 BATCH = 10
 LARGE_BYTES = 100_000
 OF_THE_LARGE_ONE_IN = 1 if SOAK else 30

@@ -10,8 +10,12 @@ from tests.contract.case import Case
 from tests.contract.cases import all_cases
 from tests.contract.documents import DOCUMENTS, ONE_LONG_DOCUMENT
 
+CASES = [
+    pytest.param(case, id=case.name, marks=pytest.mark.xdist_group(f"backend {case.name}")) for case in all_cases()
+]
 
-@pytest.fixture(scope="module", params=all_cases(), ids=lambda case: case.name)
+
+@pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.support import LocalStack
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 Run = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from ragstack_local.api.api_client import ApiClient
 from tests.e2e.support import ROOT, LocalStack
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 QUESTIONS = json.loads((ROOT / "samples" / "questions.json").read_text())
 

@@ -10,7 +10,7 @@ from tests.support.ports import free_ports
 from tests.support.sidecars import record_sidecar
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 
 def test_query_shows_ranked_results_with_scores_and_sources(stack: LocalStack, handbook: Path) -> None:

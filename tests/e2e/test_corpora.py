@@ -12,7 +12,7 @@ from tests.support.otlp import Collector, attributes, collector
 from tests.support.spans import FIVE
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 CORPORA = ["people", "product", "law"]
 QUESTION = "How many requests a minute may one API key make?"

@@ -14,7 +14,7 @@ from ragstack_common.registry.table import document_id
 from tests.e2e.support import LocalStack
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 TYPE = "text/markdown"
 

@@ -12,7 +12,7 @@ from ragstack_local.demo import ASKED, QUESTIONS
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("lifecycle stack")]
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
 
 

@@ -8,7 +8,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from tests.e2e.support import ROOT, LocalStack
 from tests.ragstack_local.support import RAGSTACK
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 QUESTION = "How many days of leave can I carry over?"
 TOOLS = ["search", "ask", "list_corpora", "list_versions", "get_document_status", "retriever"]

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from tests.e2e.support import LocalStack, client
 from tests.support.web_pages import EVIL, PAGES, send
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 RESET = "/_ministack/reset"
 FUNCTIONS = "/2015-03-31/functions"

@@ -26,6 +26,8 @@ from tests.ragstack_local.support import ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child, start_child
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("measured data set")
+
 T = TypeVar("T")
 InProcess = Callable[..., None]
 

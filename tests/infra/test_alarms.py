@@ -3,7 +3,11 @@
 import json
 from typing import Any
 
+import pytest
+
 from .conftest import ROOT
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:operations"
 

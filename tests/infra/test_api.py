@@ -7,6 +7,8 @@ import pytest
 
 from ragstack_local.stack import api_queue
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 ROUTES = {
     ("POST", "/api/retrieve"): "query",
     ("POST", "/api/ask"): "answers",

@@ -10,6 +10,8 @@ import pytest
 
 from .conftest import EXISTING, LOCAL, ROOT, TUNED
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
 """Where the CDK's packages lie unpacked, which takes ten seconds; it is told of this place where there is no home."""
 

@@ -13,6 +13,8 @@ from infra.target import KNOWLEDGE_BASE_REGIONS
 
 from .conftest import LOCAL, ROOT
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 LAYER = "arn:aws:lambda:me-south-1:123456789012:layer:LambdaAdapterLayerArm64:1"
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 FUNCTION = "ContextHeaders"
 
 

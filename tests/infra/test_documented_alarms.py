@@ -4,6 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 GUIDE = (Path(__file__).parents[2] / "docs" / "INGESTION.md").read_text(encoding="utf-8")
 
 

@@ -13,6 +13,8 @@ from infra.options import OptionError, Options
 
 from .conftest import EXISTING, LOCAL
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 BUCKET = {"documents_bucket": "handbook-of-acme"}
 ADOPTED = {**BUCKET, "registry_table": "RagStackStorage-Registry-1ABC"}
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:"

@@ -18,6 +18,8 @@ from ragstack_common.config import (
 )
 from ragstack_common.reranking_weights import RerankingWeights
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 SERVICES = {"answers", "contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
 KNOWN = {name for model in FUNCTION_SETTINGS for name in model.variables()} | {STACK}

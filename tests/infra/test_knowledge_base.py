@@ -18,6 +18,8 @@ from infra.options import Options
 from infra.stacks import KnowledgeBaseStack, StorageStack, choose_knowledge_base
 from infra.target import KNOWLEDGE_BASE_REGIONS
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 OWNED = (
     "AWS::Bedrock::KnowledgeBase",
     "AWS::Bedrock::DataSource",

@@ -11,6 +11,8 @@ from ragstack_common.registry.jobs import SILENT_SECONDS
 
 from .conftest import LOCAL
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 READERS = {
     "ChangesEvents": ("ingestion", 6),
     "StatusQueue": ("ingestion_status", 6),

@@ -3,6 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 
 def senders(assembly: Any, service: str) -> list[dict[str, Any]]:
     return [

@@ -11,6 +11,8 @@ from ragstack_common.registry import table as names
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 
 @pytest.fixture
 def table(aws: Any) -> dict[str, Any]:

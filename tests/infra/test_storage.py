@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
 
 @pytest.fixture
 def documents(aws: Any) -> dict[str, Any]:

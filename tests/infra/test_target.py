@@ -4,9 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES
 
 from .conftest import EXISTING, LOCAL
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 WAIT = "Custom::SettledRole"
 

@@ -20,6 +20,8 @@ from ragstack_common.text.sections import outline
 from tests.local_bedrock.support import Bedrock, Source, s3_document
 from tests.support.soak import SOAK
 
+pytestmark = pytest.mark.xdist_group("sample documents")
+
 SAMPLES = Path(__file__).parents[2] / "samples" / "documents"
 DOCUMENTS = sorted(file for file in SAMPLES.rglob("*.*") if file.is_file() and not file.name.endswith(".json"))
 

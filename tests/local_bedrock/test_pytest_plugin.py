@@ -12,6 +12,8 @@ import pytest
 
 from local_bedrock import pytest_plugin
 
+pytestmark = pytest.mark.xdist_group("nested pytest")
+
 USE_IT = 'pytest_plugins = ["local_bedrock.pytest_plugin"]\n'
 PROJECT = Path(__file__).parents[2]
 

@@ -24,6 +24,8 @@ from ragstack_common.search.engines.milvus import backend
 from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
 from tests.support.spans import recorded
 
+pytestmark = pytest.mark.xdist_group("milvus lite")
+
 _numbers = itertools.count()
 PATIENT: Any = {"timeout_seconds": 60.0}
 """A busy machine may pause for longer than the default deadline."""

@@ -16,6 +16,8 @@ from ragstack_common.filters.milvus import Attributes, Column, Expression, to_mi
 from tests.ragstack_common.filters.strategies import clauses, filters
 from tests.support.soak import examples
 
+pytestmark = pytest.mark.xdist_group("milvus lite")
+
 NASTY = [
     "",
     " ",

@@ -13,8 +13,6 @@ import pytest
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.core.errors import command_to_install
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = (

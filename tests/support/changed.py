@@ -1,0 +1,102 @@
+"""`pytest --changed`: the tests nearest to what changed, by the import graph, for about half a minute.
+
+A run of the whole suite records how long each file takes.
+"""
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACKAGES: Final = ("evaluation", "infra", "lambdas", "local_bedrock", "ragstack_common", "ragstack_local", "tests")
+ALWAYS: Final = (
+    "tests/contract/test_backends.py::test_the_chunk_that_answers_comes_first",
+    "tests/contract/test_backends.py::test_at_most_top_k_chunks_are_returned",
+    "tests/e2e/test_chain.py::test_an_uploaded_document_is_indexed_and_found_through_api_gateway",
+)
+"""Every engine on its real store, and a document's way through the whole local stack."""
+
+WHOLE_STACKS: Final = ("tests/clients/", "tests/e2e/", "tests/faults/")
+"""A changed test of these runs; otherwise the test of ALWAYS stands for them."""
+
+MAX_SECONDS: Final = 20.0
+"""Of recorded time for the selected files; collecting and the tests of ALWAYS take the rest of half a minute."""
+
+UNKNOWN_SECONDS: Final = 0.5
+RECORDED: Final = "ragstack/seconds"
+
+_seconds: Counter[str] = Counter()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--changed", action="store_true", help="run the tests nearest to what changed, in half a minute")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--changed") and not hasattr(config, "workerinput"):
+        cache = getattr(config, "cache", None)
+        recorded = cache.get(RECORDED, {}) if cache else {}
+        chosen, seconds, affected = [], 0.0, list(nearest(changed_files()))
+        for file in affected:
+            seconds += recorded.get(file, UNKNOWN_SECONDS)
+            if seconds <= MAX_SECONDS:
+                chosen.append(file)
+        print(f"{len(chosen)} of the {len(affected)} test files that the changes affect; `make test` runs all")  # noqa: T201
+        config.args[:] = [*chosen, *(each for each in ALWAYS if each.partition("::")[0] not in chosen)]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+    if cache and not config.getoption("--changed") and not hasattr(config, "workerinput"):
+        cache.set(RECORDED, {**cache.get(RECORDED, {}), **_seconds})
+
+
+def changed_files() -> list[str]:
+    """List the files that differ from the main branch, and those that git does not know yet."""
+    base = _git("merge-base", "HEAD", "main") or ["HEAD"]
+    return [*_git("diff", "--name-only", base[0]), *_git("ls-files", "--others", "--exclude-standard")]
+
+
+def _git(*arguments: str) -> list[str]:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.splitlines()
+
+
+def nearest(changed: list[str]) -> Iterator[str]:
+    """Yield the test files that import a changed file or name it, those with the fewest steps between first."""
+    import grimp  # noqa: PLC0415 - only this needs it
+
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None, exclude_type_checking_imports=True)
+    tests = {module: _path(module) for module in graph.modules if module.rpartition(".")[2].startswith("test_")}
+    for module in tests:
+        parts = module.split(".")
+        for end in range(1, len(parts)):
+            if (conftest := ".".join([*parts[:end], "conftest"])) in graph.modules:
+                graph.add_import(importer=module, imported=conftest)
+    names = [Path(file).name for file in changed if not file.endswith(".py")]
+    seen = {module for file in changed if (module := _module(file)) in graph.modules}
+    seen |= {test for test, path in tests.items() if any(name in (ROOT / path).read_text() for name in names)}
+    yield from sorted(tests[module] for module in seen if module in tests)
+    step = seen
+    while step := {each for module in step for each in graph.find_modules_that_directly_import(module)} - seen:
+        seen = seen | step
+        found = {tests[module] for module in step if module in tests}
+        yield from sorted(path for path in found if not path.startswith(WHOLE_STACKS))
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _path(module: str) -> str:
+    return module.replace(".", "/") + ".py"
