@@ -16,6 +16,7 @@ from ragstack_common.search.models import (
     RAW_SCORE_KEY,
     DeduplicateBy,
     InferredFilter,
+    Note,
     RetrievedChunk,
     SearchRequest,
     SliceReport,
@@ -44,14 +45,14 @@ class RetrievalOutcome:
         results: Best first, at most as many as asked for.
         slices: One report for each slice.
         milliseconds: Time of the search.
-        notes: What else a caller should know, such as a :class:`~ragstack_common.search.models.Shortage`.
+        notes: What else a caller should know, such as a shortage of documents.
         inferred: What was inferred from the query, if anything.
     """
 
     results: list[dict[str, Any]]
     slices: tuple[SliceReport, ...]
     milliseconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     inferred: InferredFilter | None = None
 
     @property

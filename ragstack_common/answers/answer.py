@@ -5,6 +5,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.answers.models import StopReason
+from ragstack_common.search.models import Note
+from ragstack_common.text.positions import Position
 
 
 class _Form(BaseModel):
@@ -18,8 +20,10 @@ class CitedText(_Form):
     end: int = Field(description="Offset after the last character")
 
 
-class Source(_Form):
-    """A numbered passage that the answerer received."""
+class Source(Position):
+    """A numbered passage that the answerer received. Its position is that of the quoted words, if there are any."""
+
+    model_config = ConfigDict(extra="forbid")
 
     number: int = Field(description="The number in citation markers, from 1")
     content: str = Field(description="The passage as the answerer received it")
@@ -27,10 +31,6 @@ class Source(_Form):
     location: dict[str, Any] = Field(default_factory=dict)
     context: str | None = Field(default=None, description="The document's title and the headings above the passage")
     metadata: dict[str, Any] = Field(default_factory=dict)
-    page: int | None = Field(default=None, description="PDF: where the quoted words begin, or the passage; from 1")
-    last_page: int | None = Field(default=None, description="The page on which they end, if later")
-    sheet: str | None = None
-    section: str | None = Field(default=None, description="The headings above what is quoted, else of the largest part")
     score: float
     relevance: float | None = None
     cited: bool = Field(default=False, description="Whether the answer cites it")
@@ -109,7 +109,7 @@ class Answer(_Form):
     usage: Usage
     timings: Timings
     complete: bool = Field(description="False if a slice of the search failed or timed out: sources may be missing")
-    notes: list[str] = Field(default_factory=list)
+    notes: list[Note] = Field(default_factory=list)
 
 
 class TokenEvent(_Form):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ragstack_common.answers.answer import (
@@ -31,9 +31,8 @@ from ragstack_common.answers.prompt import last_turns, model_request, selected_p
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
-from ragstack_common.error_responses import redacted
 from ragstack_common.search import SearchOutcome
-from ragstack_common.search.models import UNNAMED_SOURCE
+from ragstack_common.search.models import Note
 from ragstack_common.text.positions import Position, pages_over, section_over
 
 NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answer this question."
@@ -197,9 +196,9 @@ class Answering:
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
         answered = not verifier.no_answer and stop_reason not in WITHHELD
-        notes = [redacted(note) for note in outcome.notes]
+        notes = [*outcome.notes]
         if answered and not verifier.cited:
-            notes.append(NOTHING_CITED)
+            notes.append(Note("citations", NOTHING_CITED))
         return {
             "question": self._question.text,
             "answer": verifier.answer,
@@ -237,11 +236,11 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
     return Source(
         number=passage.number,
         content=chunk.content,
-        source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
+        source=chunk.public_source,
         location=chunk.location or {},
         context=chunk.context,
         metadata=chunk.public_metadata,
-        **asdict(replace(position, page=page, last_page=last_page, section=section)),
+        **dict(position.model_copy(update={"page": page, "last_page": last_page, "section": section})),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
         cited=passage.number in verifier.cited,

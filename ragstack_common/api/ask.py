@@ -3,14 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from time import monotonic
-from typing import Any
 
 from ragstack_common.answers.answering import Answering, Question, Watch
 from ragstack_common.answers.models import ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest, answer_to
+from ragstack_common.api.search_models import RetrieveRequest, SearchOptions, report_of
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline
 from ragstack_common.core.errors import GenerationError
@@ -76,19 +75,15 @@ class AskService:
 
     async def _events(self, request: AskRequest, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
         watch = Watch(self._settings.answer_timeout_seconds, self._clock)
-        asked = self._retrieve_request(request)
+        settings = self.searches.settings
+        options = {name: getattr(request, name) for name in SearchOptions.model_fields}
+        options["top_k"] = request.top_k or settings.search_k
         with span.parent(), inner_deadline(watch.seconds_left):
-            outcome = await self.searches.search(asked)
-        answerable = self.searches.settings.answerable_relevance
-        found = answer_to(asked, outcome, answerable)
-        search: dict[str, Any] = {
-            "slices": found.slices,
-            "inferred_filter": found.inferred_filter,
-            "corpora": found.corpora,
-            "best_relevance": found.best_relevance,
-        }
+            # The same search whatever the history is.
+            outcome = await self.searches.search(RetrieveRequest(query=request.question, **options))
+        search = report_of(outcome)
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
-        question = Question(request.question, outcome, history, request.language, answerable)
+        question = Question(request.question, outcome, history, request.language, settings.answerable_relevance)
         texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
         answering = await in_thread_if_long(
             lambda: Answering(question, self._provider, self._settings, watch), sum(texts)
@@ -110,16 +105,3 @@ class AskService:
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""
         self.searches.close()
-
-    def _retrieve_request(self, request: AskRequest) -> RetrieveRequest:
-        """Return the search for a question, which is the same whatever the history is."""
-        return RetrieveRequest(
-            query=request.question,
-            top_k=request.top_k or self.searches.settings.search_k,
-            metadata_filter=request.metadata_filter,
-            filter_mode=request.filter_mode,
-            infer_filter=request.infer_filter,
-            corpus_filter=request.corpus_filter,
-            version_filter=request.version_filter,
-            rerank=request.rerank,
-        )

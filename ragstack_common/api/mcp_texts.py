@@ -8,13 +8,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ragstack_common.answers.answer import Source
 from ragstack_common.api.ask_models import AskResponse
 from ragstack_common.api.catalogue import VERSION_KEY, Corpora, Versions
 from ragstack_common.api.documents import DocumentList
-from ragstack_common.api.search_models import PassageSummary, RetrievedResult, RetrieveResponse
+from ragstack_common.api.search_models import RetrievedResult, RetrieveResponse
 from ragstack_common.config import CORPUS_KEY
-from ragstack_common.text.positions import Position
 
 _ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
 _INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."
@@ -86,15 +84,14 @@ def _search(response: RetrieveResponse) -> Iterator[str]:
         title = (result.context or "").partition("\n")[0]
         attributes = (f"{name} {result.metadata[name]}" for name in _ATTRIBUTES if name in result.metadata)
         yield "\n".join([_head(number, result.source, title, *attributes, relevance), *_passages(result)])
-    yield from map(_one_line, response.notes)
+    yield from (_one_line(note.text) for note in response.notes)
     if not response.complete:
         yield _INCOMPLETE
 
 
 def _passages(result: RetrievedResult) -> Iterator[str]:
-    passages: list[PassageSummary] | list[RetrievedResult] = result.passages or [result]
-    for passage in passages:
-        place = _place(passage)
+    for passage in result.passages or [result]:
+        place = _one_line(passage.place)
         yield f"({place})\n{_quoted(passage.content)}" if place else _quoted(passage.content)
 
 
@@ -102,7 +99,7 @@ def _answer(response: AskResponse) -> Iterator[str]:
     yield response.answer
     cited = [source for source in response.sources if source.cited]
     if cited:
-        heads = [_head(each.number, each.source, _place(each)) for each in cited]
+        heads = [_head(each.number, each.source, _one_line(each.place)) for each in cited]
         yield "\n".join(["Sources:", *heads])
     if response.answerer.quotes and response.answered:
         yield "The answer quotes the documents; no model wrote it."
@@ -111,7 +108,7 @@ def _answer(response: AskResponse) -> Iterator[str]:
         yield "\n".join(["No source supports these sentences:", *(f"- {_one_line(text)}" for text in unsupported)])
     if response.cut_off:
         yield "The answer is cut off: it reached the maximum number of tokens."
-    yield from map(_one_line, response.notes)
+    yield from (_one_line(note.text) for note in response.notes)
     if not response.complete:
         yield _INCOMPLETE
 
@@ -119,10 +116,6 @@ def _answer(response: AskResponse) -> Iterator[str]:
 def _head(number: int, source: str | None, *details: str | None) -> str:
     shown = "; ".join(_one_line(detail) for detail in details if detail)
     return f"[{number}] {_one_line(source or 'unnamed document')}" + (f" ({shown})" if shown else "")
-
-
-def _place(passage: Source | PassageSummary | RetrievedResult) -> str:
-    return _one_line(str(Position(passage.page, passage.last_page, passage.sheet, passage.section)))
 
 
 def _quoted(text: str) -> str:

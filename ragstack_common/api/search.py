@@ -30,9 +30,10 @@ from ragstack_common.config import (
 )
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, wait_for
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.error_responses import redacted
 from ragstack_common.filters import all_of
 from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
-from ragstack_common.search.models import DEFAULT_TOP_K, parsed
+from ragstack_common.search.models import DEFAULT_TOP_K, Note, parsed
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 if TYPE_CHECKING:
@@ -148,13 +149,17 @@ class QueryService:
         return answer_to(request, await self.search(request), self.settings.answerable_relevance)
 
     async def search(self, request: RetrieveRequest) -> SearchOutcome:
-        """Search, and return the outcome before it becomes JSON. Errors are those of :meth:`retrieve`."""
+        """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`."""
         with inner_deadline(self.settings.timeout_seconds):
             outcome = await self._searched(request)
         for part in outcome.parts:
             if part.status != "ok":
                 self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
-        return outcome
+        return replace(
+            outcome,
+            parts=tuple(replace(part, error=part.error and redacted(part.error)) for part in outcome.parts),
+            notes=tuple(replace(note, text=redacted(note.text)) for note in outcome.notes),
+        )
 
     def corpora(self) -> Corpora:
         """List the corpora. Errors are those of a search, or RegistryError."""
@@ -194,7 +199,7 @@ class QueryService:
         balanced = self._balanced(known, rerank=self._reranks(request, by_default=True))
         asked = await self._search_request(request, filters, self.settings.search_k, corpus)
         outcome = await balanced.search(asked)
-        return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, known.note))
+        return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", known.note)))
 
     async def _corpora_for(self, corpus: str | None) -> KnownCorpora:
         """Return the configured corpora; without any, the requested one, or those that documents have."""

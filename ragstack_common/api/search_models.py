@@ -1,7 +1,7 @@
 """Searches over HTTP: requests and responses as JSON."""
 
 import math
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -9,11 +9,17 @@ from pydantic_core import PydanticCustomError
 
 from ragstack_common.answers.words import query_stems, stems
 from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
-from ragstack_common.error_responses import redacted
-from ragstack_common.filters import to_mongo
-from ragstack_common.search import Ranking, RetrievedChunk, SearchOutcome
 from ragstack_common.search.explaining import reason_of_rank
-from ragstack_common.search.models import UNNAMED_SOURCE, SliceReport
+from ragstack_common.search.models import (
+    CorpusCount,
+    DeduplicateBy,
+    InferredFilter,
+    Note,
+    Ranking,
+    RetrievedChunk,
+    SearchOutcome,
+    SliceReport,
+)
 from ragstack_common.text.positions import Position
 
 MAX_NAME_CHARACTERS: Final = 200
@@ -53,20 +59,11 @@ Version = Annotated[str | int | float, BeforeValidator(_version)]
 Reranker = Annotated[bool | Literal["lexical"], BeforeValidator(_reranker)]
 
 
-class RetrieveRequest(BaseModel):
-    """A search. Unknown names are rejected, so that a misspelt option is never ignored."""
+class SearchOptions(BaseModel):
+    """What a search and a question have in common. Unknown names are rejected, so that no option is ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What to look for, in plain words")
-    top_k: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_RESULTS,
-        strict=True,
-        description="The largest number of results. Default: SEARCH_K (10) with corpus_filter or configured corpora,"
-        " otherwise 5",
-    )
     metadata_filter: dict[str, Any] | None = Field(
         default=None,
         description="Matching documents rank higher. Mongo style or Bedrock's RetrievalFilter",
@@ -75,14 +72,7 @@ class RetrieveRequest(BaseModel):
     filter_mode: Literal["prefer", "strict"] = Field(
         default="prefer",
         description="prefer: documents that match the metadata filter rank higher, as far as the question and the hits "
-        "support it. strict: only they are returned",
-    )
-    filter_trust: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="How far to trust the metadata filter, instead of an estimate: 0 ignores it, 1 ranks every match "
-        "first",
+        "support it. strict: only they are found",
     )
     infer_filter: bool = Field(
         default=True,
@@ -99,6 +89,32 @@ class RetrieveRequest(BaseModel):
     version_filter: Version | None = Field(
         default=None, description="Search only this version of the documents", examples=["2026"]
     )
+    top_k: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RESULTS,
+        strict=True,
+        description="The largest number of documents. Default: SEARCH_K (10) for an answer, and for a search with "
+        "corpus_filter or configured corpora; otherwise 5",
+    )
+    rerank: Reranker | None = Field(
+        default=None,
+        description="The reranker of the candidates; true means lexical, which compares the words of the query; false "
+        "means none. Default: as the function is configured",
+    )
+
+
+class RetrieveRequest(SearchOptions):
+    """A search."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What to look for, in plain words")
+    filter_trust: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How far to trust the metadata filter, instead of an estimate: 0 ignores it, 1 ranks every match "
+        "first",
+    )
     min_score: float | None = Field(
         default=None,
         ge=0,
@@ -111,14 +127,7 @@ class RetrieveRequest(BaseModel):
         le=1,
         description="Drops results with a lower relevance; an error if there is no calibration",
     )
-    rerank: Reranker | None = Field(
-        default=None,
-        description="Whether to rerank the candidates by the words of the query; true means lexical. Default: as the "
-        "function is configured",
-    )
-    deduplicate_by: Literal["document", "chunk"] = Field(
-        default="document", description="One result per document, or per chunk"
-    )
+    deduplicate_by: DeduplicateBy = Field(default="document", description="One result per document, or per chunk")
     passages: int = Field(
         default=DEFAULT_PASSAGES,
         ge=1,
@@ -130,104 +139,65 @@ class RetrieveRequest(BaseModel):
     explain: bool = Field(default=False, description="Adds to each result how its score was computed")
 
 
-class RankingSummary(BaseModel):
-    """How a result's score was computed."""
-
-    base_score: float = Field(description="The engine's score")
-    boost: float = Field(description="The factor by which a match of the metadata filter raised it; 1 for no boost")
-    slices: list[str] = Field(description="The slices or corpora whose searches found it")
-    signals: dict[str, float] = Field(
-        description="What the engine measured: vector is the similarity of the embeddings, lexical the match of words"
-    )
-    contributions: dict[str, float] = Field(
-        description="Parts that add up to the score: of each slice if slices were merged by trust, or of each of the "
-        "reranker's signals"
-    )
-    ranks: dict[str, int] = Field(description="The place in each slice, from 1, if slices were merged by trust")
-    reranked_from: int | None = Field(default=None, description="The place, from 1, before the reranker")
-    score: float = Field(description="The score by which the result was ranked")
-    reason: str = Field(description="Why it has its rank, in one sentence")
-
-
-class Placed(BaseModel):
-    """Where a passage is in its document."""
-
-    page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
-    last_page: int | None = Field(default=None, description="The page on which it ends, if later")
-    sheet: str | None = Field(default=None, description="The sheet of the workbook")
-    section: str | None = Field(
-        default=None,
-        description="The headings of the largest part of the passage, outermost first",
-        examples=["Leave > Parental leave"],
-    )
-
-
-class PassageSummary(Placed):
-    """One of the passages of a result's document."""
-
-    relevance: float | None = Field(default=None, description="As that of a result; null without a calibration")
-    score: float = Field(description="The engine's score, before slices were merged or results reranked")
-    content: str
-    context: str | None = Field(default=None, description="The document's title and the headings above the content")
-    content_type: str
-    chunk_id: str | None
-    metadata: dict[str, Any]
-
-
-class RetrievedResult(Placed):
-    """One hit."""
+class Passage(Position):
+    """A passage of a document."""
 
     relevance: float | None = Field(
         default=None,
         description="Probability that people would judge the document relevant, 0 to 1, comparable across searches; "
         "null without a calibration for the embedding and the search type",
     )
-    score: float = Field(description="The score by which it was ranked; a boost can raise it above 1")
+    score: float = Field(
+        description="Of a result, the score by which it was ranked, which a boost can raise above 1; of its passages, "
+        "the engine's score"
+    )
     content: str
     context: str | None = Field(default=None, description="The document's title and the headings above the content")
     content_type: str
+    chunk_id: str | None = None
+    metadata: dict[str, Any]
+
+
+class RetrievedResult(Passage):
+    """One hit."""
+
     source: str | None = Field(description="The document's S3 URI, URL or identifier")
     location: dict[str, Any]
-    metadata: dict[str, Any]
-    passages: list[PassageSummary] | None = Field(
+    passages: list[Passage] | None = Field(
         default=None,
         description="The best passages of the document, first the result's own; null if one passage was asked for",
     )
     passages_found: int | None = Field(
         default=None, description="How many passages of the document were among the candidates of the search"
     )
-    ranking: RankingSummary | None = Field(default=None, description="How its score was computed; only with explain")
+    ranking: Ranking | None = Field(default=None, description="How its score was computed; only with explain")
 
 
-class SliceSummary(BaseModel):
-    """The outcome of one of the parallel searches."""
+class SearchReport(BaseModel):
+    """How a search went, for searches and for answers."""
 
-    name: str
-    status: Literal["ok", "failed", "timeout"]
-    milliseconds: float
-    hits: int
-    error: str | None = None
-    trust: float | None = Field(default=None, description="How far this slice's filter was trusted, 0 to 1")
-    reason: str | None = Field(default=None, description="Why, in one sentence")
-
-
-class InferredFilterSummary(BaseModel):
-    """A preference that the search inferred from the question."""
-
-    filter: dict[str, Any] = Field(description="What the preferred documents match, in Mongo style")
-    trust: float = Field(description="How far it was trusted, 0 to 1")
-    reason: str = Field(description="What the question names, and what limits the trust")
+    slices: tuple[SliceReport, ...] = Field(description="One entry per parallel search")
+    inferred_filter: InferredFilter | None = Field(
+        default=None, description="The filter inferred from the question, if any; its slice is named inferred"
+    )
+    corpora: tuple[CorpusCount, ...] = Field(description="One entry per corpus over which the search was balanced")
+    best_relevance: float | None = Field(
+        default=None,
+        description="The highest relevance of anything found, including what min_relevance drops",
+    )
 
 
-class CorpusSummary(BaseModel):
-    """What one corpus contributed."""
+def report_of(outcome: SearchOutcome) -> dict[str, Any]:
+    """Return the fields of a :class:`SearchReport`."""
+    return {
+        "slices": outcome.parts,
+        "inferred_filter": outcome.inferred,
+        "corpora": outcome.corpora,
+        "best_relevance": _rounded(outcome.best_relevance),
+    }
 
-    name: str
-    candidates: int = Field(description="How many candidates its search returned")
-    results: int = Field(description="How many of the results are from this corpus")
 
-
-class RetrieveResponse(BaseModel):
+class RetrieveResponse(SearchReport):
     """Results, best first, and whether they are complete."""
 
     results: list[RetrievedResult]
@@ -236,17 +206,8 @@ class RetrieveResponse(BaseModel):
         description="False if nothing found reaches ANSWERABLE_RELEVANCE. Without a calibration, true if a passage has"
         " at least 35 % of the question's words, else null; also null without hits",
     )
-    best_relevance: float | None = Field(
-        default=None,
-        description="The highest relevance of anything found, including what min_relevance drops",
-    )
     complete: bool = Field(description="False if a slice failed or timed out: its results are missing")
-    slices: list[SliceSummary]
-    inferred_filter: InferredFilterSummary | None = Field(
-        default=None, description="The filter inferred from the question, if any; its slice is named inferred"
-    )
-    corpora: list[CorpusSummary] = Field(description="One entry per corpus over which the search was balanced")
-    notes: list[str] = Field(description="Other remarks, such as a reranker that failed and was skipped")
+    notes: tuple[Note, ...] = Field(description="Other remarks, such as a reranker that failed and was skipped")
     milliseconds: float = Field(description="Duration of the whole search")
     age_seconds: float | None = Field(default=None, description="Age of a cached answer; null if the answer is new")
 
@@ -256,34 +217,12 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relev
     best = outcome.best_relevance
     least = request.min_score or 0.0
     chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
-    inferred = outcome.inferred
     return RetrieveResponse(
+        **report_of(outcome),
         results=[_result(chunk, outcome, explain=request.explain) for chunk in chunks],
         answerable=_shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
-        best_relevance=_rounded(best),
         complete=outcome.complete,
-        slices=[
-            SliceSummary(
-                name=part.name,
-                status=part.status,
-                milliseconds=round(part.milliseconds, 2),
-                hits=part.hits,
-                error=None if part.error is None else redacted(part.error),
-                trust=None if part.trust is None else round(part.trust, 2),
-                reason=part.reason,
-            )
-            for part in outcome.parts
-        ],
-        inferred_filter=None
-        if inferred is None
-        else InferredFilterSummary(
-            filter=to_mongo(inferred.filters), trust=round(inferred.trust, 2), reason=inferred.reason
-        ),
-        corpora=[
-            CorpusSummary(name=count.name, candidates=count.candidates, results=count.results)
-            for count in outcome.corpora
-        ],
-        notes=[redacted(note) for note in outcome.notes],
+        notes=outcome.notes,
         milliseconds=round(outcome.milliseconds, 2),
         age_seconds=None if outcome.age_seconds is None else round(outcome.age_seconds, 2),
     )
@@ -291,20 +230,32 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relev
 
 def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> RetrievedResult:
     ranking = chunk.ranked_by
+    if explain:
+        # If there was only one search, it is the one that found the result.
+        only = [part.name for part in outcome.parts] if len(outcome.parts) == 1 else []
+        reason = reason_of_rank(ranking, outcome.parts)
+        ranking = replace(ranking, found_by=ranking.found_by or tuple(only), reason=reason)
     return RetrievedResult(
-        relevance=_rounded(chunk.relevance),
-        score=ranking.score,
-        content=chunk.content,
-        context=chunk.context,
-        content_type=chunk.content_type,
-        source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
+        **{**_passage(chunk), "score": ranking.score},
+        source=chunk.public_source,
         location=chunk.location or {},
-        metadata=chunk.public_metadata,
-        **asdict(Position.of(chunk.metadata)),
-        passages=[_passage(passage) for passage in chunk.passages] or None,
+        passages=[Passage(**_passage(passage)) for passage in chunk.passages] or None,
         passages_found=chunk.passages_found or None,
-        ranking=_explanation(ranking, outcome.parts) if explain else None,
+        ranking=ranking if explain else None,
     )
+
+
+def _passage(chunk: RetrievedChunk) -> dict[str, Any]:
+    return {
+        "relevance": _rounded(chunk.relevance),
+        "score": chunk.ranked_by.base_score,
+        "content": chunk.content,
+        "context": chunk.context,
+        "content_type": chunk.content_type,
+        "chunk_id": chunk.chunk_id,
+        "metadata": chunk.public_metadata,
+        **dict(Position.of(chunk.metadata)),
+    }
 
 
 def _shares_words(query: str, outcome: SearchOutcome) -> bool | None:
@@ -318,34 +269,5 @@ def _shares_words(query: str, outcome: SearchOutcome) -> bool | None:
     return None
 
 
-def _passage(chunk: RetrievedChunk) -> PassageSummary:
-    return PassageSummary(
-        relevance=_rounded(chunk.relevance),
-        score=chunk.ranked_by.base_score,
-        content=chunk.content,
-        context=chunk.context,
-        content_type=chunk.content_type,
-        chunk_id=chunk.chunk_id,
-        metadata=chunk.public_metadata,
-        **asdict(Position.of(chunk.metadata)),
-    )
-
-
 def _rounded(relevance: float | None) -> float | None:
     return None if relevance is None else round(relevance, 4)
-
-
-def _explanation(ranking: Ranking, parts: tuple[SliceReport, ...]) -> RankingSummary:
-    """Explain a score. If there was only one search, it is the one that found the result."""
-    only = [part.name for part in parts] if len(parts) == 1 else []
-    return RankingSummary(
-        base_score=ranking.base_score,
-        boost=ranking.boost,
-        slices=list(ranking.found_by) or only,
-        signals=dict(ranking.signals),
-        contributions=dict(ranking.contributions),
-        ranks=dict(ranking.ranks),
-        reranked_from=ranking.reranked_from,
-        score=ranking.score,
-        reason=reason_of_rank(ranking, parts),
-    )

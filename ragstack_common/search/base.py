@@ -3,7 +3,7 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -12,7 +12,7 @@ from ragstack_common.config import ALL_CORPORA
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search.document_search import DocumentSearch
-from ragstack_common.search.merge import Identity, identity_of
+from ragstack_common.search.merge import identity_of
 from ragstack_common.search.models import (
     DEFAULT_TOP_K,
     MAX_TOP_K,
@@ -128,7 +128,7 @@ class RetrievalBackend(ABC):
         if limit is not None:
             check_top_k(limit, math.inf, "limit")
         last = min(self.max_top_k, limit or self.max_top_k)
-        seen: set[Identity] = set()
+        seen: set[Hashable] = set()
         wanted = min(self._first_page(page_size), last)
         while True:
             chunks = await self.retrieve(query, wanted, min_score, filters)

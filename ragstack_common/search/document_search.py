@@ -11,10 +11,10 @@ from ragstack_common.core.errors import InvalidRequestError, RagStackError, Retr
 from ragstack_common.filters import Clause, Filter, Not, Operator, all_of
 from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, best_relevance
 from ragstack_common.search.models import (
+    Note,
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
-    Shortage,
     SliceReport,
     SliceStatus,
 )
@@ -113,7 +113,9 @@ class DocumentSearch:
             status, why = ("timeout", "before the deadline") if late else ("failed", "before a search failed")
             error = f"after {len(self._chunks)} chunks: {failure}"
         milliseconds = (time.perf_counter() - start) * 1000
-        report = SliceReport(self._name, status, milliseconds, len(self._chunks), error)
+        report = SliceReport(
+            backend=self._name, status=status, milliseconds=milliseconds, hits=len(self._chunks), error=error
+        )
         chunks = best_of(self._chunks, self._request)
         return SearchOutcome(
             chunks,
@@ -187,11 +189,12 @@ class DocumentSearch:
             sources.setdefault(key, set()).add(named[key])
         return all_of(*(self._exclude(key, tuple(sorted(sources[key]))) for key in sorted(sources)))
 
-    def _shortage(self, why: str) -> tuple[Shortage, ...]:
+    def _shortage(self, why: str) -> tuple[Note, ...]:
         if self._exhausted or not self._is_short():
             return ()
         found = len({chunk.source for chunk in self._chunks})
-        return (Shortage.of(found, self._request.documents_wanted, why or f"in {self._searches} searches"),)
+        text = f"Found {found} of the {self._request.documents_wanted} documents wanted"
+        return (Note("shortage", f"{text} {why or f'in {self._searches} searches'}; the store may hold more"),)
 
 
 def _below(chunks: Sequence[RetrievedChunk], last: RetrievedChunk) -> list[RetrievedChunk]:

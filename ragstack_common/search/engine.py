@@ -1,6 +1,5 @@
 """The base class of engines: checks, a deadline that holds, and the search for enough documents."""
 
-import math
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,7 +12,14 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.filters import Filter
 from ragstack_common.search.base import ReportingBackend, check_for_engine
 from ragstack_common.search.document_search import Ask, DocumentSearch, not_in, within_deadline
-from ragstack_common.search.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.search.models import (
+    DEFAULT_TOP_K,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_over_zero,
+    check_top_k,
+)
 from ragstack_common.search.tracing import retrieval_span
 
 T = TypeVar("T")
@@ -41,8 +47,7 @@ class Engine(ReportingBackend):
     page_size: int | None = None
 
     def __init__(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
-        if not 0 < timeout_seconds < math.inf:
-            raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        check_over_zero(timeout_seconds=timeout_seconds)
         self.timeout_seconds = timeout_seconds
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:

@@ -33,12 +33,9 @@ def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
 def _merged(ranking: Ranking, parts: Sequence[SliceReport]) -> Sequence[str]:
     if not ranking.ranks:
         return []
-    # A balanced search has the slices of each corpus: "people: filtered".
-    own = {
-        name: part
-        for part in parts
-        for corpus, _, name in [part.name.rpartition(": ")]
-        if not corpus or corpus in ranking.found_by
+    by = "slice" if any(part.slice in ranking.ranks for part in parts) else "backend"
+    own: dict[str, SliceReport] = {
+        getattr(part, by): part for part in parts if part.corpus is None or part.corpus in ranking.found_by
     }
     missing = [_where(name) for name, part in own.items() if part.status == "ok" and name not in ranking.ranks]
     reasons = ["rank " + ", ".join(f"{rank} {_where(name)}" for name, rank in ranking.ranks.items())]

@@ -5,20 +5,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ragstack_common.core.errors import InvalidQueryError
-from ragstack_common.search.models import (
-    DeduplicateBy,
-    Ranking,
-    RetrievedChunk,
-    SearchOutcome,
-    SearchRequest,
-    Shortage,
-)
+from ragstack_common.search.models import DeduplicateBy, Note, Ranking, RetrievedChunk, SearchRequest
 
 Key = TypeVar("Key", bound=Hashable)
-Identity: TypeAlias = tuple[str, ...]
+IdentifyBy: TypeAlias = Literal["document", "chunk", "text"]
 
 CANDIDATES_PER_DOCUMENT: Final = 4
 """Chunks to ask for per document wanted, so that several chunks of one document leave enough."""
@@ -44,9 +37,19 @@ def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
     return sorted(chunks, key=rank_key)
 
 
-def identity_of(chunk: RetrievedChunk) -> Identity:
-    """Return what identifies a chunk: its id if it has one, otherwise its source and text."""
-    return (chunk.chunk_id,) if chunk.chunk_id is not None else (chunk.source, chunk.content)
+def identity_of(chunk: RetrievedChunk, by: IdentifyBy = "chunk") -> Hashable:
+    """Return what identifies a chunk.
+
+    Args:
+        chunk: The chunk.
+        by: document: its source. chunk: its id if it has one, otherwise its source and text. text: its source and its
+            words, because two stores may name one chunk differently; of a chunk without words, its id.
+    """
+    if by == "document":
+        return chunk.source
+    if by == "text":
+        return chunk.source, " ".join(chunk.content.split()) or chunk.chunk_id
+    return (chunk.source, chunk.content) if chunk.chunk_id is None else chunk.chunk_id
 
 
 def merge_slices(
@@ -68,7 +71,7 @@ def merge_slices(
     for name, chunks in slices.items():
         boost = 1.0 if boosts is None else boosts.get(name, 1.0)
         for chunk in chunks:
-            identity = chunk.source if deduplicate_by == "document" else identity_of(chunk)
+            identity = identity_of(chunk, deduplicate_by)
             found = names.setdefault(identity, [])
             if name not in found:
                 found.append(name)
@@ -88,43 +91,47 @@ def merge_slices(
             )
 
 
-def merge_by_weight(
-    slices: Mapping[str, Sequence[RetrievedChunk]],
+def fuse(
+    rankings: Mapping[str, Sequence[RetrievedChunk]],
     weights: Mapping[str, float],
-    deduplicate_by: DeduplicateBy = "chunk",
+    by: IdentifyBy = "chunk",
     *,
-    rank_constant: float,
+    rank_constant: float = RANK_CONSTANT,
 ) -> list[RetrievedChunk]:
-    """Merge slices by their ranks, best first; the engine's scores only break ties.
-
-    Each chunk or document appears once: the chunk with the best score. Its new score is that of
-    :func:`reciprocal_ranks`.
+    """Merge slices or backends by :func:`reciprocal_ranks`, best first; the engines' scores only break ties.
 
     Args:
-        slices: The chunks of each slice, by its name, best first.
-        weights: By name, 0 to 1, together 1.
-        deduplicate_by: What appears once.
-        rank_constant: Over 0; 60 would mix two lists of 40 almost evenly.
+        rankings: The chunks of each slice or backend, by its name, best first.
+        weights: By name.
+        by: What appears once, with its best chunk. By text, the scores of the backends are not comparable: the chunk of
+            the first backend appears, with the highest of their scores as ``base_score``.
+        rank_constant: Over 0; the default would mix two lists of 40 almost evenly.
     """
     best: dict[Hashable, RetrievedChunk] = {}
-    rankings: dict[str, list[Hashable]] = {}
-    for name, chunks in slices.items():
-        keys: dict[Hashable, None] = {}
+    highest: dict[Hashable, float] = {}
+    keys: dict[str, list[Hashable]] = {}
+    for name, chunks in rankings.items():
+        own: dict[Hashable, None] = {}
         for chunk in chunks:
-            key = chunk.source if deduplicate_by == "document" else identity_of(chunk)
-            keys[key] = None
-            if key not in best or rank_key(chunk) < rank_key(best[key]):
+            key = identity_of(chunk, by)
+            own[key] = None
+            highest[key] = max(highest.get(key, 0.0), chunk.score)
+            if key not in best or (by != "text" and rank_key(chunk) < rank_key(best[key])):
                 best[key] = chunk
-        rankings[name] = [*keys]
-    scores = {key: chunk.ranked_by.base_score for key, chunk in best.items()}
-    fused = reciprocal_ranks(rankings, weights, scores, rank_constant=rank_constant)
-    return best_first(best[key].ranked(_after(best[key].ranked_by, ranking)) for key, ranking in fused.items())
-
-
-def _after(before: Ranking, fused: Ranking) -> Ranking:
-    """Keep who found a chunk, and the engine's signals, from the search before the fusion."""
-    found_by = tuple(dict.fromkeys((*fused.found_by, *before.found_by)))
-    return replace(fused, found_by=found_by, signals=before.signals)
+        keys[name] = [*own]
+    before = {key: chunk.ranked_by for key, chunk in best.items()}
+    base_scores = highest if by == "text" else {key: ranking.base_score for key, ranking in before.items()}
+    fused = reciprocal_ranks(keys, weights, base_scores, rank_constant=rank_constant)
+    return best_first(
+        best[key].ranked(
+            replace(
+                ranking,
+                found_by=tuple(dict.fromkeys((*ranking.found_by, *before[key].found_by))),
+                signals=before[key].signals,
+            )
+        )
+        for key, ranking in fused.items()
+    )
 
 
 def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[RetrievedChunk]:
@@ -147,8 +154,8 @@ def with_passages(
         candidates: All chunks of the search, with the passages that earlier searches added.
         request: How many passages of each document, and their minimum relevance.
     """
-    found: dict[str, dict[str, RetrievedChunk]] = {
-        chunk.source: {_text_of(chunk): chunk.model_copy(update={"passages": (), "passages_found": 0})}
+    found: dict[str, dict[Hashable, RetrievedChunk]] = {
+        chunk.source: {identity_of(chunk, "text"): chunk.model_copy(update={"passages": (), "passages_found": 0})}
         for chunk in best
     }
     counts = dict.fromkeys(found, 0)
@@ -156,7 +163,7 @@ def with_passages(
         if chunk.source in found:
             counts[chunk.source] = max(counts[chunk.source], chunk.passages_found)
             for passage in chunk.passages or (chunk,):
-                found[chunk.source].setdefault(_text_of(passage), passage)
+                found[chunk.source].setdefault(identity_of(passage, "text"), passage)
     return [
         chunk.model_copy(
             update={
@@ -167,11 +174,6 @@ def with_passages(
         for chunk in best
         for passages in [found[chunk.source].values()]
     ]
-
-
-def _text_of(chunk: RetrievedChunk) -> str:
-    """Return the text that tells the passages of a document apart: two stores may name one chunk differently."""
-    return " ".join(chunk.content.split()) or chunk.chunk_id or ""
 
 
 def best_of(
@@ -223,49 +225,6 @@ def best_relevance(relevances: Iterable[float | None]) -> float | None:
     return max((each for each in relevances if each is not None), default=None)
 
 
-def fuse(
-    rankings: Mapping[str, Sequence[RetrievedChunk]],
-    weights: Mapping[str, float],
-    *,
-    rank_constant: float = RANK_CONSTANT,
-) -> list[RetrievedChunk]:
-    """Merge rankings of backends by :func:`reciprocal_ranks`; the scores of the backends only break ties.
-
-    Chunks with the same source and text are the same, whatever the white space between words.
-
-    ``ranking.base_score`` is the highest of the backends' own scores.
-
-    Args:
-        rankings: By the name of the backend, best first. If several backends have the same chunk, the first backend's
-            is returned.
-        weights: By the name of the backend, over 0.
-        rank_constant: Over 0.
-
-    Returns:
-        Every chunk once, best first.
-    """
-
-    def identify(chunk: RetrievedChunk) -> Hashable:
-        return chunk.source, " ".join(chunk.content.split())
-
-    first: dict[Hashable, RetrievedChunk] = {}
-    scores: dict[Hashable, float] = {}
-    for chunk in (chunk for chunks in rankings.values() for chunk in chunks):
-        identity = identify(chunk)
-        first.setdefault(identity, chunk)
-        scores[identity] = max(scores.get(identity, 0.0), chunk.score)
-    ranked = reciprocal_ranks(
-        {name: [identify(chunk) for chunk in chunks] for name, chunks in rankings.items()},
-        weights,
-        scores,
-        rank_constant=rank_constant,
-    )
-    return best_first(
-        first[identity].ranked(replace(ranking, signals=first[identity].ranked_by.signals))
-        for identity, ranking in ranked.items()
-    )
-
-
 def reciprocal_ranks(
     rankings: Mapping[str, Sequence[Key]],
     weights: Mapping[str, float],
@@ -306,20 +265,7 @@ def reciprocal_ranks(
     }
 
 
-def notes_of(
-    found: Mapping[str, SearchOutcome], chunks: Sequence[RetrievedChunk], request: SearchRequest
-) -> tuple[str, ...]:
-    """Collect the notes of merged searches, each with the name of its search.
-
-    Args:
-        found: The searches, by name.
-        chunks: The merged result; if it has enough documents, shortages of single searches are dropped.
-        request: The merged search.
-    """
+def kept_notes(notes: Iterable[Note], chunks: Sequence[RetrievedChunk], request: SearchRequest) -> tuple[Note, ...]:
+    """Return the notes of a search, without those about a shortage if its chunks have enough documents."""
     enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
-    return tuple(
-        type(note)(f"{name}: {note}")
-        for name, outcome in found.items()
-        for note in outcome.notes
-        if not (enough and isinstance(note, Shortage))
-    )
+    return tuple(note for note in notes if not (enough and note.kind == "shortage"))

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
 from ragstack_common import filters as filter_language
 from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.core.errors import InvalidQueryError
-from ragstack_common.filters import Filter, all_of
+from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5
@@ -45,30 +45,46 @@ FilterSource: TypeAlias = Mapping[str, Any] | Filter
 """A filter in Mongo style, in Bedrock's form, or parsed."""
 
 
+def parsed(source: FilterSource | None) -> Filter | None:
+    """Parse a filter; return one that is already parsed as it is."""
+    return source if source is None or isinstance(source, Filter) else filter_language.parse(source)
+
+
+def _rounded_to(digits: int) -> PlainSerializer:
+    return PlainSerializer(lambda value: None if value is None else round(value, digits), return_type=float | None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """How a chunk came to its place.
+    """How a chunk came to its place."""
 
-    Attributes:
-        base_score: The engine's score, 0 to 1.
-        boost: Factor applied to the score; 1 means no boost.
-        score: The score that decided the order; may be over 1.
-        found_by: Names of the slices, corpora or backends that found the chunk, in their order.
-        signals: What the engine measured, such as the similarity of the vectors: for explanations, and the relevance.
-        contributions: Parts of *score*, which they add up to: of the slices or backends of a fusion, or of the signals
-            of a reranker. Empty if the score is the engine's, boosted or not.
-        ranks: The place, from 1, in the list of each slice or backend of a fusion.
-        reranked_from: The place, from 1, before a reranker.
-    """
-
-    base_score: float
-    boost: float = 1.0
-    score: float
-    found_by: tuple[str, ...] = ()
-    signals: dict[str, float] = field(default_factory=dict)
-    contributions: dict[str, float] = field(default_factory=dict)
-    ranks: dict[str, int] = field(default_factory=dict)
-    reranked_from: int | None = None
+    base_score: Annotated[float, Field(description="The engine's score, 0 to 1")]
+    boost: Annotated[
+        float, Field(description="The factor by which a match of the metadata filter raised it; 1 for no boost")
+    ] = 1.0
+    score: Annotated[float, Field(description="The score by which it was ranked; a boost can raise it above 1")]
+    found_by: Annotated[
+        tuple[str, ...], Field(description="The slices, corpora or backends whose searches found it")
+    ] = ()
+    signals: Annotated[
+        dict[str, float],
+        Field(
+            description="What the engine measured: vector is the similarity of the embeddings, lexical the match of "
+            "words"
+        ),
+    ] = field(default_factory=dict)
+    contributions: Annotated[
+        dict[str, float],
+        Field(
+            description="Parts that add up to the score: of each slice or backend whose rankings were fused, or of each"
+            " of the reranker's signals; empty if it is the engine's score, boosted or not"
+        ),
+    ] = field(default_factory=dict)
+    ranks: Annotated[
+        dict[str, int], Field(description="The place, from 1, in each slice or backend whose rankings were fused")
+    ] = field(default_factory=dict)
+    reranked_from: Annotated[int | None, Field(description="The place, from 1, before the reranker")] = None
+    reason: Annotated[str | None, Field(description="Why it has its rank, in one sentence")] = None
 
     def scaled(self, factor: float) -> "Ranking":
         """Return a copy with the score, and what adds up to it, multiplied by a factor."""
@@ -120,6 +136,11 @@ class RetrievedChunk(BaseModel):
     def ranked_by(self) -> Ranking:
         """The ranking; for a chunk that only the engine ranked, one with the engine's score."""
         return self.ranking or Ranking(base_score=self.score, score=self.score)
+
+    @property
+    def public_source(self) -> str | None:
+        """The source; None for a chunk without a document."""
+        return None if self.source.startswith(UNNAMED_SOURCE) else self.source or None
 
     @property
     def public_metadata(self) -> dict[str, Any]:
@@ -229,71 +250,67 @@ class SearchRequest:
         return -math.inf if self.min_score is None else self.min_score
 
 
-class Shortage(str):
-    """A note that fewer documents came back than wanted although the store may hold more.
-
-    Code that merges several searches drops the note if the merged list is long enough.
-    """
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, found: int, wanted: int, why: str) -> "Shortage":
-        """Write the note; *why* ends the sentence, such as "before the deadline"."""
-        return cls(f"Found {found} of the {wanted} documents wanted {why}; the store may hold more")
-
-
 @dataclass(frozen=True)
+class Note:
+    """A remark about a search or an answer."""
+
+    kind: Annotated[
+        Literal["shortage", "reranker", "corpora", "citations"],
+        Field(
+            description="shortage: fewer documents were found than wanted, although the store may hold more; reranker: "
+            "it failed and was skipped; corpora: not all of them were searched; citations: the answer cites no source"
+        ),
+    ]
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SliceReport:
-    """How one part of a search went: a slice, a corpus or a backend.
+    """How one of the parallel searches went."""
 
-    Attributes:
-        name: The part.
-        status: ok, failed, or timeout if the deadline came first.
-        milliseconds: Time until the part ended, or until the deadline.
-        hits: Chunks that it found, before merging.
-        error: Why it failed, in one line.
-        trust: Weight of a filtered slice in the merge, 0 to 1; None without a merge by trust.
-        reason: Why it was trusted so far, in one sentence.
-    """
+    backend: Annotated[str | None, Field(description="The backend, if several or none with slices were searched")] = (
+        None
+    )
+    corpus: Annotated[str | None, Field(description="The corpus, if the search was balanced over corpora")] = None
+    slice: Annotated[
+        str | None, Field(description="filtered, inferred or unfiltered: which filter applied", examples=["filtered"])
+    ] = None
+    status: Annotated[SliceStatus, Field(description="timeout if the deadline came first")]
+    milliseconds: Annotated[float, Field(description="Time until it ended, or until the deadline"), _rounded_to(2)]
+    hits: Annotated[int, Field(description="Chunks that it found, before merging")] = 0
+    error: Annotated[str | None, Field(description="Why it failed, in one line")] = None
+    trust: Annotated[
+        float | None, Field(description="How far this slice's filter was trusted, 0 to 1"), _rounded_to(2)
+    ] = None
+    reason: Annotated[str | None, Field(description="Why, in one sentence")] = None
 
-    name: str
-    status: SliceStatus
-    milliseconds: float
-    hits: int = 0
-    error: str | None = None
-    trust: float | None = None
-    reason: str | None = None
+    @property
+    def name(self) -> str:
+        """The part of the search as people read it, such as "people: filtered"."""
+        return ": ".join(filter(None, (self.corpus, self.backend, self.slice)))
 
 
 @dataclass(frozen=True)
 class CorpusCount:
-    """How many chunks one corpus contributed.
-
-    Attributes:
-        name: The corpus.
-        candidates: Chunks found in it.
-        results: Chunks among the results.
-    """
+    """What one corpus contributed."""
 
     name: str
-    candidates: int
-    results: int
+    candidates: Annotated[int, Field(description="How many candidates its search returned")]
+    results: Annotated[int, Field(description="How many of the results are from this corpus")]
 
 
 @dataclass(frozen=True)
 class InferredFilter:
-    """A preference that a search inferred from its query.
+    """A preference that the search inferred from the question."""
 
-    Attributes:
-        filters: What the preferred chunks match.
-        trust: Weight of the matching chunks in the merge, 0 to 1.
-        reason: What the query names, and why it was trusted so far, in one sentence.
-    """
-
-    filters: Filter
-    trust: float
-    reason: str
+    filter: Annotated[
+        Filter,
+        PlainValidator(parsed, json_schema_input_type=dict[str, Any]),
+        PlainSerializer(to_mongo, return_type=dict[str, Any]),
+        Field(description="What the preferred documents match, in Mongo style"),
+    ]
+    trust: Annotated[float, Field(description="How far it was trusted, 0 to 1"), _rounded_to(2)]
+    reason: Annotated[str, Field(description="What the question names, and what limits the trust")]
 
 
 @dataclass(frozen=True)
@@ -307,7 +324,7 @@ class SearchOutcome:
         corpora: Counts for each corpus, if the search was balanced over several.
         best_relevance: The highest relevance of any chunk that was found, also of chunks that *top_k*, *min_score* or
             *min_relevance* left out; None without a calibration.
-        notes: What else a caller should know, such as a reranker that failed, or a :class:`Shortage`.
+        notes: What else a caller should know, such as a reranker that failed.
         age_seconds: Age of an answer from a cache; None for a new one.
         inferred: What was inferred from the query, if anything.
     """
@@ -316,7 +333,7 @@ class SearchOutcome:
     parts: tuple[SliceReport, ...]
     milliseconds: float
     corpora: tuple[CorpusCount, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
     best_relevance: float | None = None
     age_seconds: float | None = None
     inferred: InferredFilter | None = None
@@ -327,9 +344,15 @@ class SearchOutcome:
         return all(part.status == "ok" for part in self.parts)
 
 
-def parsed(source: FilterSource | None) -> Filter | None:
-    """Parse a filter; return one that is already parsed as it is."""
-    return source if source is None or isinstance(source, Filter) else filter_language.parse(source)
+def check_over_zero(**values: float) -> None:
+    """Check finite arguments over 0.
+
+    Raises:
+        ValueError: One is out of range; the message has its name.
+    """
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be over 0 and finite, not {value!r}")
 
 
 def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:

@@ -4,15 +4,17 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ragstack_common.core.deadline import Finished, await_together
 from ragstack_common.core.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.retrieval_errors import reason_of
 from ragstack_common.search.base import RetrievalBackend
-from ragstack_common.search.merge import best_relevance, notes_of
-from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest, SliceReport, SliceStatus
+from ragstack_common.search.merge import best_relevance, kept_notes
+from ragstack_common.search.models import Note, RetrievedChunk, SearchOutcome, SearchRequest, SliceReport
+
+PartKind: TypeAlias = Literal["backend", "corpus", "slice"]
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,11 @@ class Parts:
         return Parts({**self.found, **later.found}, (*self.reports, *later.reports), self.start)
 
     def explained(self, name: str, trust: float, reason: str) -> "Parts":
-        """Add to the reports of one search, or of its parts, how far it is trusted, and why."""
+        """Add to the reports of one slice how far it is trusted, and why."""
         return replace(
             self,
             reports=tuple(
-                replace(each, trust=trust, reason=reason) if each.name.partition(": ")[0] == name else each
-                for each in self.reports
+                replace(each, trust=trust, reason=reason) if each.slice == name else each for each in self.reports
             ),
         )
 
@@ -61,12 +62,13 @@ class Parts:
             request: The merged search.
             fields: Further fields of the outcome.
         """
+        notes = (Note(each.kind, f"{name}: {each.text}") for name, found in self.found.items() for each in found.notes)
         ages = [outcome.age_seconds for outcome in self.found.values() if outcome.age_seconds is not None]
         return SearchOutcome(
             chunks,
             self.reports,
             (time.perf_counter() - self.start) * 1000,
-            notes=notes_of(self.found, chunks, request),
+            notes=kept_notes(notes, chunks, request),
             age_seconds=max(ages, default=None),
             best_relevance=best_relevance(outcome.best_relevance for outcome in self.found.values()),
             **fields,
@@ -74,6 +76,7 @@ class Parts:
 
 
 async def search_together(
+    kind: PartKind,
     searches: Mapping[str, tuple[RetrievalBackend, SearchRequest]],
     timeout_seconds: float,
     *,
@@ -83,6 +86,7 @@ async def search_together(
     """Search in parallel until all searches have ended or the deadline has come; late ones are abandoned.
 
     Args:
+        kind: What the names of the searches name.
         searches: What to search, and for what, by name.
         timeout_seconds: The time for all of them.
         fatal: Errors of one search that are raised whatever the others found.
@@ -107,7 +111,7 @@ async def search_together(
         LOGGER.warning("%s failed: %s", name, type(error).__name__, exc_info=unexpected)
     return Parts(
         {name: end.value for name, end in ended.items() if end.value is not None},
-        tuple(report for name, end in ended.items() for report in _reports(name, end, errors.get(name))),
+        tuple(report for name, end in ended.items() for report in _reports(kind, name, end, errors.get(name))),
         start,
     )
 
@@ -140,16 +144,18 @@ def _error_of(name: str, end: Finished[SearchOutcome], timeout_seconds: float) -
     return end.error
 
 
-def _reports(name: str, end: Finished[SearchOutcome], error: Exception | None) -> Iterator[SliceReport]:
+def _reports(kind: PartKind, name: str, end: Finished[SearchOutcome], error: Exception | None) -> Iterator[SliceReport]:
+    place: dict[str, Any] = {kind: name}
     if end.value is None:
-        status: SliceStatus = "timeout" if isinstance(error, RetrievalTimeoutError | TimeoutError) else "failed"
-        told = None if error is None else one_line(error)
-        yield SliceReport(name, status, end.milliseconds, 0, told)
-    elif len(end.value.parts) > 1:
-        yield from (replace(part, name=f"{name}: {part.name}") for part in end.value.parts)
-    else:
-        own = SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
-        yield replace(next(iter(end.value.parts), own), name=name)
+        is_late = isinstance(error, RetrievalTimeoutError | TimeoutError)
+        line = None if error is None else one_line(error)
+        yield SliceReport(**place, status="timeout" if is_late else "failed", milliseconds=end.milliseconds, error=line)
+        return
+    own = SliceReport(status="ok", milliseconds=end.milliseconds, hits=len(end.value.chunks))
+    reports = end.value.parts or (own,)
+    for report in reports:
+        inner = report.backend if len(reports) > 1 else None  # the only backend needs no name
+        yield replace(report, **{"backend": inner, **place})
 
 
 def _kinds(error: Exception) -> list[type[RagStackError]]:

@@ -87,12 +87,14 @@ class RetrievalSpan:
             self.span.set_attribute(f"corpus.{corpus.name}.candidates", corpus.candidates)
             self.span.set_attribute(f"corpus.{corpus.name}.results", corpus.results)
         if outcome.notes:
-            self.span.set_attribute("notes", outcome.notes)
+            self.span.set_attribute("notes", [note.text for note in outcome.notes])
         if outcome.age_seconds is not None:
             self.span.set_attribute("age_seconds", outcome.age_seconds)
         for part in outcome.parts:
             if part.status != "ok":
-                self.span.add_event("part missing", {"part": part.name, "status": part.status})
+                place = {"backend": part.backend, "corpus": part.corpus, "slice": part.slice}
+                known = {name: value for name, value in place.items() if value is not None}
+                self.span.add_event("part missing", {**known, "status": part.status})
 
 
 @dataclass

@@ -3,9 +3,10 @@
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.text.sections import outline
 
@@ -33,35 +34,34 @@ _KEYS_OF_CHROMA: Final = ("page", "section_title")
 """In a collection that `ragstack build` made."""
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where a chunk is.
+class Position(BaseModel):
+    """Where a passage is in its document."""
 
-    Attributes:
-        page: The page on which it begins, from 1.
-        last_page: The page on which it ends, if that is a later one.
-        sheet: The name of the sheet of a workbook.
-        section: The headings of the largest part of the chunk, outermost first.
-    """
+    model_config = ConfigDict(frozen=True)
 
-    page: int | None = None
-    last_page: int | None = None
-    sheet: str | None = None
-    section: str | None = None
+    page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
+    last_page: int | None = Field(default=None, description="The page on which it ends, if later")
+    sheet: str | None = Field(default=None, description="The sheet of the workbook")
+    section: str | None = Field(
+        default=None,
+        description="The headings of the largest part of the passage, outermost first",
+        examples=["Leave > Parental leave"],
+    )
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Position":
         """Read the position in the metadata of a chunk."""
         page, section = (metadata.get(key) for key in _KEYS_OF_CHROMA)
         return cls(
-            _number(metadata.get(PAGE_KEY, page)),
-            _number(metadata.get(LAST_PAGE_KEY)),
-            _text(metadata.get(SHEET_KEY)),
-            _text(metadata.get(SECTION_KEY, section)),
+            page=_number(metadata.get(PAGE_KEY, page)),
+            last_page=_number(metadata.get(LAST_PAGE_KEY)),
+            sheet=_text(metadata.get(SHEET_KEY)),
+            section=_text(metadata.get(SECTION_KEY, section)),
         )
 
-    def __str__(self) -> str:
-        """Write it as people read it, such as: page 4 > Leave > Parental leave."""
+    @property
+    def place(self) -> str:
+        """The position as people read it, such as: page 4 > Leave > Parental leave."""
         pages = f"page {self.page}" if self.last_page is None else f"pages {self.page} to {self.last_page}"
         parts = (pages if self.page else None, self.sheet, self.section)
         return SEPARATOR.join(part for part in parts if part)

@@ -177,7 +177,7 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
     if remark := _STOPPED.get(answer["stop_reason"] or ""):
         console.print(remark, style="yellow")
     for note in answer["notes"]:
-        console.print(note, style="yellow")
+        console.print(note["text"], style="yellow")
     print_incomplete(answer)
     uncited = sum(not source["cited"] for source in answer["sources"])
     has_text = answer["answered"] or answer["closest_passages"]

@@ -67,7 +67,7 @@ def bar(share: float, cells: int) -> str:
 
 def _print_head(rank: int, result: Mapping[str, Any], ranking: Mapping[str, Any], width: int) -> None:
     document = Text(PurePosixPath(result["source"] or "(no source)").name, "bold")
-    found_by = Text(", ".join(ranking["slices"]), "dim")
+    found_by = Text(", ".join(ranking["found_by"]), "dim")
     score = f"{ranking['score']:.3f}"
     left = max(1, width - INDENT - len(score) - 1)
     title = Text.assemble(document, "  ", found_by)

@@ -75,7 +75,8 @@ def _print_best(answer: Mapping[str, Any]) -> None:
 
 def place_of(passage: Mapping[str, Any], section: str | None) -> str:
     """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
-    return str(Position(passage.get("page"), passage.get("last_page"), passage.get("sheet"), section))
+    known = {name: passage.get(name) for name in ("page", "last_page", "sheet")}
+    return Position(**known, section=section).place
 
 
 def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
@@ -85,14 +86,13 @@ def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str
 
 def _print_search(answer: Mapping[str, Any]) -> None:
     """Show how the search went."""
-    slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
+    slices = ", ".join(f"{_name(s)} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
     trusted: dict[str, None] = {}
     for part in answer["slices"]:
-        if part.get("reason"):  # the same for each corpus of a balanced search: "people: filtered"
-            is_inferred = part["name"].rpartition(": ")[2] == "inferred"
-            which = "Inferred filter" if is_inferred else "Filter"
+        if part.get("reason"):  # the same for each corpus of a balanced search
+            which = "Inferred filter" if part["slice"] == "inferred" else "Filter"
             trusted[f"{which} trusted {part['trust']:.2f}. {part['reason']}."] = None
     for line in trusted:
         console.print(line, style="dim")
@@ -100,7 +100,7 @@ def _print_search(answer: Mapping[str, Any]) -> None:
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
         console.print(f"Corpora, results of candidates: {counts}", style="dim")
     for note in answer.get("notes", ()):
-        console.print(note, style="yellow")
+        console.print(note["text"], style="yellow")
     print_incomplete(answer)
 
 
@@ -123,7 +123,12 @@ def print_incomplete(answer: Mapping[str, Any]) -> None:
         console.print("Incomplete: a slice failed or timed out, and its results are missing.", style="yellow")
         for part in answer["slices"]:
             if part["error"]:
-                console.print(f"  {part['name']}: {part['error']}", style="yellow")
+                console.print(f"  {_name(part)}: {part['error']}", style="yellow")
+
+
+def _name(part: Mapping[str, Any]) -> str:
+    """Name a part of a search, such as "people: filtered"."""
+    return ": ".join(part[key] for key in ("corpus", "backend", "slice") if part[key])
 
 
 def excerpt(text: str, query: str) -> tuple[str, int]:

@@ -77,7 +77,7 @@ def test_a_version_is_a_wall_and_an_explanation_names_corpus_and_signals(balance
 
     assert names(results) == ["api-rate-limits-v1.md"]
     ranking = results[0]["ranking"]
-    assert "product" in ranking["slices"]
+    assert "product" in ranking["found_by"]
     assert ranking["contributions"].keys() >= {"phrase", "frequency", "proximity", "metadata", "vector"}
     assert ranking["score"] == results[0]["score"]
 
@@ -93,7 +93,7 @@ def test_a_metadata_filter_prefers_within_the_corpora(balanced: LocalStack) -> N
 
     assert names(results)[0] == "api-rate-limits-v1.md"
     assert results[0]["ranking"]["ranks"]["filtered"] == 1
-    assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["slices"])
+    assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["found_by"])
 
 
 def test_corpora_are_those_configured_and_those_that_documents_have(balanced: LocalStack) -> None:

@@ -22,7 +22,8 @@ from tests.ragstack_local.support import Api, running_stack, stack_at
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ROOT / "samples" / "documents"
 HANDBOOK = [path for path in DOCUMENTS.rglob("*") if path.is_file() and not path.name.endswith(".metadata.json")]
-PART = {"name": "unfiltered", "status": "ok", "milliseconds": 1.0, "hits": 1, "error": None}
+PLACE = {"corpus": None, "backend": None, "slice": "unfiltered"}
+PART = {**PLACE, "status": "ok", "milliseconds": 1.0, "hits": 1, "error": None}
 
 questions = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question.arguments[1:]))
 
@@ -34,7 +35,7 @@ def answer(*names: str) -> dict[str, Any]:
             "content": "text",
             "source": f"s3://documents/{name}",
             "metadata": {},
-            "ranking": {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "contributions": {}, "score": 0.5},
+            "ranking": {"base_score": 0.5, "boost": 1.0, "found_by": ["unfiltered"], "contributions": {}, "score": 0.5},
         }
         for name in names
     ]

@@ -23,7 +23,12 @@ def result(**more: Any) -> dict[str, Any]:
 
 
 def answer(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
-    part = {"name": "unfiltered", "status": "ok", "milliseconds": 12.3, "hits": 1, "error": None}
+    part = {"corpus": None, "backend": None, "slice": "unfiltered"} | {
+        "status": "ok",
+        "milliseconds": 12.3,
+        "hits": 1,
+        "error": None,
+    }
     return {"results": list(found), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
 
 
@@ -99,7 +104,12 @@ def test_a_result_says_where_it_is_in_its_document(
 
 
 def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    late = {"name": "filtered", "status": "timeout", "milliseconds": 5000.0, "hits": 0, "error": "nothing [in] 5 s"}
+    late = {"corpus": None, "backend": None, "slice": "filtered"} | {
+        "status": "timeout",
+        "milliseconds": 5000.0,
+        "hits": 0,
+        "error": "nothing [in] 5 s",
+    }
 
     results.print_results(answer(result(), complete=False, slices=[late]), "leave")
 
@@ -181,7 +191,9 @@ def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[st
 def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
     counts = [{"name": "people", "candidates": 200, "results": 7}, {"name": "[product]", "candidates": 3, "results": 1}]
 
-    results.print_results(answer(result(), corpora=counts, notes=["The reranker [x] failed"]), "leave")
+    results.print_results(
+        answer(result(), corpora=counts, notes=[{"kind": "reranker", "text": "The reranker [x] failed"}]), "leave"
+    )
 
     text = shown(capsys)
     assert "Corpora, results of candidates: people 7 of 200, [product] 1 of 3" in text
@@ -189,7 +201,7 @@ def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest
 
 
 def explained(**ranking: Any) -> dict[str, Any]:
-    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "score": 0.5, "reason": "Ranked by its score"}
+    plain = {"base_score": 0.5, "boost": 1.0, "found_by": ["unfiltered"], "score": 0.5, "reason": "Ranked by its score"}
     return result(ranking={**plain, **ranking})
 
 

@@ -89,14 +89,22 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
         "ranking": {
             "base_score": 0.5,
             "boost": 1.0,
-            "slices": [ATTACK],
+            "found_by": [ATTACK],
             "signals": {ATTACK: 1.0},
             "contributions": {ATTACK: 1.0},
             "score": 0.5,
             "reason": ATTACK,
         },
     }
-    part = {"name": ATTACK, "status": "failed", "milliseconds": 1.0, "hits": 0, "error": ATTACK}
+    part = {
+        "corpus": None,
+        "backend": None,
+        "slice": ATTACK,
+        "status": "failed",
+        "milliseconds": 1.0,
+        "hits": 0,
+        "error": ATTACK,
+    }
     corpus = {"name": ATTACK, "candidates": 1, "results": 1, "configured": True, "searchable": True}
     answer: dict[str, Any] = {
         "results": [result],
@@ -104,7 +112,7 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
         "slices": [part],
         "milliseconds": 1.0,
         "corpora": [corpus],
-        "notes": [ATTACK],
+        "notes": [{"kind": "reranker", "text": ATTACK}],
         "versions": [ATTACK],
         "documents": 1,
         "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}],

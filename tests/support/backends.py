@@ -7,7 +7,7 @@ from typing import Any
 from ragstack_common import filters as filter_language
 from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.base import ReportingBackend
-from ragstack_common.search.models import MAX_TOP_K, SliceReport
+from ragstack_common.search.models import MAX_TOP_K, Note, SliceReport
 
 
 def chunk(name: str, score: float = 0.5, **fields: Any) -> RetrievedChunk:
@@ -44,7 +44,7 @@ class Shelf(ReportingBackend):
         self.gate.set()
         self.error: BaseException | None = None
         self.parts: tuple[SliceReport, ...] = ()
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Note, ...] = ()
         self.cancelled = 0
         self.closed = 0
 
@@ -64,7 +64,7 @@ class Shelf(ReportingBackend):
             if chunk.score >= request.least_score
             and (request.restriction is None or filter_language.evaluate(request.restriction, chunk.metadata))
         ][: request.top_k]
-        parts = self.parts or (SliceReport(self.name, "ok", 1.0, len(found)),)
+        parts = self.parts or (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(found)),)
         return SearchOutcome(found, parts, 1.0, notes=self.notes)
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ from ragstack_common.search.base import PAGE_SIZE
 from ragstack_common.search.document_search import Ask
 from ragstack_common.search.engine import Engine
 from ragstack_common.search.inference import VocabularySource
-from ragstack_common.search.merge import Identity, best_first, identity_of, merge_slices, rank_key
+from ragstack_common.search.merge import best_first, identity_of, merge_slices, rank_key
 from ragstack_common.search.models import (
     UNFILTERED,
     UNNAMED_SOURCE,
@@ -249,7 +249,7 @@ class BedrockBackend(MultiSliceBackend):
     async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
         held: list[RetrievedChunk] = []
-        seen: set[Identity] = set()
+        seen: set[Hashable] = set()
         async with aclosing(self._retrieve.pages(request, page_size)) as pages:
             async for page in pages:
                 new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}

@@ -1,6 +1,5 @@
 """An equal number of candidates from each corpus, whatever its size, and a reranker that decides among them."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +11,13 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.filters import Clause, Filter, Operator, required_values
 from ragstack_common.search.base import RetrievalBackend, Wrapper, narrowed
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.search.merge import best_of, merge_slices
+from ragstack_common.search.merge import best_of, kept_notes, merge_slices
 from ragstack_common.search.models import (
-    FILTERED,
-    INFERRED,
     MAX_TOP_K,
-    UNFILTERED,
     CorpusCount,
     SearchOutcome,
     SearchRequest,
-    Shortage,
-    SliceReport,
+    check_over_zero,
     check_top_k,
 )
 from ragstack_common.search.parts import search_together
@@ -77,8 +72,7 @@ class BalancedBackend(Wrapper):
         with_everything: bool = False,
     ) -> None:
         super().__init__(backend)
-        if not 0 < timeout_seconds < math.inf:
-            raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        check_over_zero(timeout_seconds=timeout_seconds)
         for name, value in (("per_corpus", per_corpus), ("single_corpus", single_corpus), ("search_k", search_k)):
             if not 1 <= value <= MAX_TOP_K:
                 raise ValueError(f"{name} must be 1 to {MAX_TOP_K}, not {value!r}")
@@ -132,14 +126,12 @@ class BalancedBackend(Wrapper):
         )
         shown = {each.name: {"candidates": each.candidates, "results": each.results} for each in counts}
         LOGGER.info("balanced search", extra={"corpora": shown})
-        enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
         return replace(
             outcome,
             chunks=chunks,
-            parts=_named(outcome.parts, searched),
             milliseconds=(time.perf_counter() - start) * 1000,
             corpora=counts,
-            notes=tuple(note for note in notes if not (enough and isinstance(note, Shortage))),
+            notes=kept_notes(notes, chunks, request),
         )
 
     def _only(self, corpus: str) -> Filter | None:
@@ -203,19 +195,5 @@ class _Corpora(Wrapper):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         wanted = replace(request, top_k=self._candidates)
         searches = {name: (self.backend, narrowed(wanted, only)) for name, only in self._corpora.items()}
-        parts = await search_together(searches, self._timeout_seconds)
+        parts = await search_together("corpus", searches, self._timeout_seconds)
         return parts.outcome([*merge_slices(parts.rankings)], request)
-
-
-def _named(parts: Sequence[SliceReport], corpora: Sequence[str]) -> tuple[SliceReport, ...]:
-    """Put the corpus before the slice in the names of reports: "people: filtered", or "people" without slices."""
-    has_slices = {part.name.partition(": ")[0] for part in parts} - {UNFILTERED}
-
-    def name_of(part: SliceReport) -> str:
-        slice_, _, corpus = part.name.partition(": ")
-        if slice_ not in (FILTERED, INFERRED, UNFILTERED) or not (corpus or len(corpora) == 1):
-            return part.name
-        corpus = corpus or corpora[0]
-        return f"{corpus}: {slice_}" if has_slices else corpus
-
-    return tuple(replace(part, name=name_of(part)) for part in parts)

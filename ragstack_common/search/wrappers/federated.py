@@ -1,6 +1,5 @@
 """Several backends searched as one."""
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -12,7 +11,14 @@ from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.search.base import ReportingBackend, RetrievalBackend
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse
-from ragstack_common.search.models import MAX_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.search.models import (
+    MAX_TOP_K,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_over_zero,
+    check_top_k,
+)
 from ragstack_common.search.parts import failure_of, search_together
 from ragstack_common.search.tracing import describe_span
 
@@ -64,10 +70,9 @@ class FederatedBackend(ReportingBackend):
             raise ValueError(f"weights names {', '.join(unknown)}; the backends are {', '.join(backends)}")
         self.backends = MappingProxyType(dict(backends))
         self.weights = MappingProxyType(dict.fromkeys(backends, 1.0) | dict(weights or {}))
-        over_zero = {"timeout_seconds": timeout_seconds} | {f"the weight of {n}": w for n, w in self.weights.items()}
-        for what, value in over_zero.items():
-            if not 0 < value < math.inf:
-                raise ValueError(f"{what} must be over 0 and finite, not {value!r}")
+        check_over_zero(
+            timeout_seconds=timeout_seconds, **{f"the weight of {name}": each for name, each in self.weights.items()}
+        )
         if not 1 <= candidates <= MAX_TOP_K:
             raise ValueError(f"candidates must be 1 to {MAX_TOP_K}, not {candidates!r}")
         self.timeout_seconds = timeout_seconds
@@ -137,5 +142,5 @@ class FederatedBackend(ReportingBackend):
             name: (backend, replace(deeper, top_k=min(depth, backend.max_top_k)))
             for name, backend in self.backends.items()
         }
-        parts = await search_together(searches, self.timeout_seconds)
-        return parts.outcome(best_of(fuse(parts.rankings, self.weights), request), request)
+        parts = await search_together("backend", searches, self.timeout_seconds)
+        return parts.outcome(best_of(fuse(parts.rankings, self.weights, "text"), request), request)

@@ -81,7 +81,7 @@ class MeteredBackend(PassingWrapper):
             self._add("ScoreSpread", max(scores) - min(scores), "None")
         for part in outcome.parts:
             if part.status != "ok":
-                self._add(f"{part.name}.Failures", 1)
+                self._add(".".join(filter(None, (part.corpus, part.backend, part.slice, "Failures"))), 1)
         return outcome
 
     @contextmanager

@@ -1,7 +1,6 @@
 """Searches with and without a preference in parallel, on any backend."""
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from ragstack_common.filters import all_of, clauses_of, evaluate
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend, narrowed
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.search.inference import Inferred, Vocabulary, VocabularySource
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, merge_by_weight, merge_slices
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse, merge_slices
 from ragstack_common.search.models import (
     FILTERED,
     INFERRED,
@@ -25,6 +24,7 @@ from ragstack_common.search.models import (
     InferredFilter,
     SearchOutcome,
     SearchRequest,
+    check_over_zero,
     parsed,
 )
 from ragstack_common.search.naming import Question
@@ -102,10 +102,7 @@ class MultiSliceBackend(PassingWrapper):
         super().__init__(backend)
         if merge not in get_args(Merge):
             raise ValueError(f"merge must be trust or boost, not {merge!r}")
-        if not 0 < filtered_score_boost < math.inf:
-            raise ValueError(f"filtered_score_boost must be over 0 and finite, not {filtered_score_boost}")
-        if not 0 < timeout_seconds < math.inf:
-            raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        check_over_zero(filtered_score_boost=filtered_score_boost, timeout_seconds=timeout_seconds)
         if max_slices < 1:
             raise ValueError(f"max_slices must be 1 or more, not {max_slices}")
         self.filtered_score_boost = filtered_score_boost
@@ -129,6 +126,7 @@ class MultiSliceBackend(PassingWrapper):
         slices = self._slices(request, inferred, by_hits=known is None and self._infers(request))
         describe_span({"large_retrieval_size": slices[0].request.top_k})
         parts = await search_together(
+            "slice",
             {each.name: (self.backend, each.request) for each in slices},
             self.timeout_seconds - (time.perf_counter() - start),
             fatal=(InvalidFilterError, InvalidQueryError),
@@ -203,7 +201,7 @@ class MultiSliceBackend(PassingWrapper):
             return parts
         matching = narrowed(self._deeper(request), request.metadata_filter, inferred.filters)
         return parts.joined(
-            await search_together({INFERRED: (self.backend, matching)}, left, optional=(INFERRED,)),
+            await search_together("slice", {INFERRED: (self.backend, matching)}, left, optional=(INFERRED,)),
         )
 
     def _merged_by_trust(self, request: SearchRequest, parts: Parts, inferred: Inferred | None) -> SearchOutcome:
@@ -224,7 +222,7 @@ class MultiSliceBackend(PassingWrapper):
         if len(rankings) == 1 and request.metadata_filter is None:
             chunks = [*merge_slices(rankings, deduplicate_by=request.deduplicate_by)]
         else:
-            chunks = merge_by_weight(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
+            chunks = fuse(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
         good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.least_score)
         best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
         return parts.outcome(best, request, inferred=told)

@@ -12,7 +12,14 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.search.base import RetrievalBackend, Wrapper
 from ragstack_common.search.merge import best_of
-from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.search.models import (
+    Note,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_over_zero,
+    check_top_k,
+)
 from ragstack_common.search.rerank.chunks import ChunkReranker
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span, traced_reranking
@@ -24,7 +31,7 @@ LEXICAL: Final = "lexical"
 
 async def reranked(
     reranker: ChunkReranker, query: str, chunks: Sequence[RetrievedChunk], timeout_seconds: float
-) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
+) -> tuple[list[RetrievedChunk], tuple[Note, ...]]:
     """Rerank chunks before a deadline, or an earlier one around the search; chunks over the maximum are dropped.
 
     Returns:
@@ -44,7 +51,7 @@ async def reranked(
         reason = f"failed ({reason_of(error)})"
     note = f"The reranker {reranker.name} {reason}: the results are in the order of the search"
     LOGGER.warning("%s", note)
-    return list(chunks), (note,)
+    return list(chunks), (Note("reranker", note),)
 
 
 class RerankedBackend(Wrapper):
@@ -78,8 +85,7 @@ class RerankedBackend(Wrapper):
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         super().__init__(backend)
-        if not 0 < timeout_seconds < math.inf:
-            raise ValueError(f"the reranker's timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        check_over_zero(timeout_seconds=timeout_seconds)
         self._reranker = load_reranker(reranker)
         self._timeout_seconds = timeout_seconds
         most = self._reranker.max_chunks

@@ -30,7 +30,7 @@ from ragstack_common.api.search import QueryService
 from ragstack_common.config import AnswerSettings, QuerySettings
 from ragstack_common.core.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.search.models import SliceReport
+from ragstack_common.search.models import Note, SliceReport
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.text.positions import PAGE_KEY, SECTION_KEY
 from tests.support.backends import Shelf
@@ -111,7 +111,7 @@ class Model:
 
 
 def found(*chunks: RetrievedChunk, status: Any = "ok", best_relevance: float | None = 0.9) -> Engine:
-    report = SliceReport("unfiltered", status, 1.0, len(chunks))
+    report = SliceReport(slice="unfiltered", status=status, milliseconds=1.0, hits=len(chunks))
     return Engine(SearchOutcome(list(chunks), (report,), 1.0, best_relevance=best_relevance))
 
 
@@ -199,7 +199,9 @@ async def test_the_page_of_a_source_is_that_of_the_quotation() -> None:
 async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing() -> None:
     engine = found(LEAVE, status="failed")
     engine.seconds = 0.25
-    engine.outcome = replace(engine.outcome, notes=("Not allowed: arn:aws:iam::123456789012:role/search",))
+    engine.outcome = replace(
+        engine.outcome, notes=(Note("reranker", "Not allowed: arn:aws:iam::123456789012:role/search"),)
+    )
     model = Model([0.5, "Sixteen weeks [1][2][3]", 0.25, ", I th"], stop_reason="max_tokens")
 
     answer = await service(engine, model).ask(question())
@@ -210,7 +212,7 @@ async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing(
     assert (answer.removed_citations, answer.cut_off, answer.complete) == (2, True, False)
     assert answer.slices[0].status == "failed"
     assert len(answer.notes) == 1
-    assert "123456789012" not in answer.notes[0]
+    assert "123456789012" not in answer.notes[0].text
 
 
 @in_virtual_time
@@ -301,7 +303,7 @@ def test_closest_passages_are_cited_but_do_not_count_as_an_answer() -> None:
 def test_an_answer_that_cites_nothing_is_not_answered_and_says_so() -> None:
     answer = asyncio.run(service(found(LEAVE), Model(["I believe that it is ten weeks."])).ask(question()))
 
-    assert (answer.answered, answer.notes) == (False, [NOTHING_CITED])
+    assert (answer.answered, answer.notes) == (False, [Note("citations", NOTHING_CITED)])
     assert [sentence.unsupported for sentence in answer.sentences] == [True]
 
 

@@ -106,7 +106,7 @@ def test_all_is_balanced_over_the_20_largest_corpora_of_the_registry(
     assert [each["name"] for each in answer["corpora"]] == largest
     assert sorted(filter_["equals"]["value"] for filter_ in sent if filter_) == largest
     assert len(sent) == 21  # of everything too
-    assert [note.partition(":")[0] for note in answer["notes"]] == [
+    assert [note["text"].partition(":")[0] for note in answer["notes"]] == [
         "The search was balanced over 20 of the corpora, and searched the others together"
     ]
 
@@ -182,7 +182,7 @@ def test_a_question_prefers_documents_with_a_value_of_the_snapshot(
         "trust": 0.3,
         "reason": "The question names topic = Amcor",
     }
-    assert [(s["name"], s["trust"]) for s in body["slices"]] == [("unfiltered", None), ("inferred", 0.3)]
+    assert [(s["slice"], s["trust"]) for s in body["slices"]] == [("unfiltered", None), ("inferred", 0.3)]
     assert {r["source"] for r in body["results"]} == {"s3://b/amcor", "s3://b/boeing"}
     assert (without["inferred_filter"], len(without["slices"])) == (None, 1)
 

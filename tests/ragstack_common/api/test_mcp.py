@@ -28,6 +28,7 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import AccessDeniedError
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.search import register_backend
+from ragstack_common.search.models import Note
 from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.contract.cases.third_party import InMemoryBackend
@@ -377,7 +378,7 @@ def test_a_search_says_what_limits_it() -> None:
         complete=False,
         slices=[],
         corpora=[],
-        notes=["The reranker failed."],
+        notes=[Note("reranker", "The reranker failed.")],
         milliseconds=1.0,
     )
 

@@ -49,7 +49,7 @@ def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask:
     assert body["slices"][0]["trust"] == 0.02
     assert body["slices"][0]["reason"] == "The question names no value, and 0 of the 1 best results match the filter"
     assert body["complete"] is True
-    assert [(s["name"], s["status"], s["hits"]) for s in body["slices"]] == [
+    assert [(s["slice"], s["status"], s["hits"]) for s in body["slices"]] == [
         ("filtered", "ok", 1),
         ("unfiltered", "ok", 1),
     ]
@@ -178,7 +178,7 @@ def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: Aws
     assert explained["results"][0]["ranking"] == {
         "base_score": 0.5,
         "boost": 1.0,
-        "slices": ["unfiltered"],
+        "found_by": ["unfiltered"],
         "signals": {},
         "contributions": {},
         "ranks": {},

@@ -84,10 +84,10 @@ def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing(search: Se
 
     best = answer["results"][0]
     assert best["source"] == "uk1.md"
-    assert best["ranking"]["slices"] == ["filtered", "unfiltered"]
+    assert best["ranking"]["found_by"] == ["filtered", "unfiltered"]
     assert best["ranking"]["ranks"]["filtered"] == 1
     assert best["score"] == best["ranking"]["score"] == pytest.approx(sum(best["ranking"]["contributions"].values()))
-    assert [part["name"] for part in answer["slices"]] == ["filtered", "unfiltered"]
+    assert [part["slice"] for part in answer["slices"]] == ["filtered", "unfiltered"]
     assert 0 < answer["slices"][0]["trust"] < 1
     assert answer["slices"][0]["reason"]
     assert len(answer["results"]) == len(DOCUMENTS)
@@ -120,7 +120,7 @@ def test_one_corpus_has_its_size_the_reranking_and_search_k(
     answer = search(query="deposit of a flat", corpus_filter="legal_us", infer_filter=False, explain=True)
 
     assert answer["corpora"] == [{"name": "legal_us", "candidates": 2, "results": 1}]
-    assert [part["name"] for part in answer["slices"]] == ["legal_us"]
+    assert [part["corpus"] for part in answer["slices"]] == ["legal_us"]
     assert answer["results"][0]["source"] == "us2.md"
     assert answer["results"][0]["ranking"]["contributions"].keys() >= {"phrase", "frequency", "proximity", "metadata"}
     assert Counted.searches == 1
@@ -149,7 +149,7 @@ def test_all_is_balanced_over_the_corpora_of_the_documents(search: Search, monke
 
     assert Counted.searches == 3  # of each corpus and of everything; the corpora are remembered
     assert [(count["name"], count["candidates"]) for count in answer["corpora"]] == [("legal_uk", 1), ("legal_us", 2)]
-    assert [part["name"] for part in answer["slices"]] == ["legal_uk", "legal_us", "all"]
+    assert [part["corpus"] for part in answer["slices"]] == ["legal_uk", "legal_us", "all"]
     assert "other.md" in sources(answer)  # it has no corpus
     assert all(result["ranking"]["contributions"] for result in answer["results"])
     assert answer["notes"] == []
@@ -181,7 +181,7 @@ def test_corpora_that_cannot_be_listed_leave_one_search_and_a_note(
     answer = search(corpus_filter="all")
 
     assert len(answer["results"]) == len(DOCUMENTS)
-    assert answer["notes"] == ["The search was not balanced over corpora: out of order"]
+    assert answer["notes"] == [{"kind": "corpora", "text": "The search was not balanced over corpora: out of order"}]
 
 
 def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> None:
@@ -217,10 +217,10 @@ def test_corpora_give_equally_many_candidates_and_are_counted(
     }
     assert sum(count["results"] for count in answer["corpora"]) == len(answer["results"]) == 2
     assert "other.md" not in sources(answer)
-    assert [part["name"] for part in answer["slices"]] == CORPORA.split(",")
+    assert [part["corpus"] for part in answer["slices"]] == CORPORA.split(",")
     assert all(result["ranking"]["contributions"] for result in answer["results"])
     assert {result["metadata"]["corpus"] for result in answer["results"]} == {
-        name for result in answer["results"] for name in result["ranking"]["slices"] if name in CORPORA.split(",")
+        name for result in answer["results"] for name in result["ranking"]["found_by"] if name in CORPORA.split(",")
     }
 
 

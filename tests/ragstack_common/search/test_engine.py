@@ -16,6 +16,7 @@ from ragstack_common.core.errors import (
 from ragstack_common.filters import Clause, Filter, Not, Operator, evaluate
 from ragstack_common.search import RetrievedChunk, SearchRequest
 from ragstack_common.search.engine import Engine
+from ragstack_common.search.models import Note
 from tests.support.virtual_time import in_virtual_time
 
 NEVER_MIND_SECONDS = 30.0
@@ -182,7 +183,7 @@ def test_a_further_search_that_fails_leaves_what_was_found(error: Exception, sta
     assert [chunk.source for chunk in outcome.chunks] == ["000"]
     assert not outcome.complete
     assert [(part.status, part.error) for part in outcome.parts] == [(status, f"after 80 chunks: {error}")]
-    assert outcome.notes == (f"Found 1 of the 20 documents wanted {why}; the store may hold more",)
+    assert outcome.notes == (Note("shortage", f"Found 1 of the 20 documents wanted {why}; the store may hold more"),)
 
 
 @in_virtual_time
@@ -202,7 +203,7 @@ def test_a_note_says_that_the_store_cannot_exclude_documents() -> None:
 
         assert len(outcome.chunks) == 1
         assert outcome.complete
-        assert outcome.notes[0].startswith("Found 1 of the 20 documents wanted in ")
+        assert outcome.notes[0].text.startswith("Found 1 of the 20 documents wanted in ")
 
 
 def test_every_document_is_found_even_if_each_fills_a_search() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.search.explaining import reason_of_rank
-from ragstack_common.search.merge import fuse, merge_by_weight, merge_slices
+from ragstack_common.search.merge import fuse, merge_slices
 from ragstack_common.search.models import Ranking, RetrievedChunk, SliceReport
 from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
 from ragstack_common.search.rerank.chunks import LexicalChunkReranker
@@ -47,9 +47,9 @@ def test_contributions_add_up_to_the_score_after_every_step_and_the_engines_sign
     lists = {"filtered": filtered, "unfiltered": unfiltered}
     reranker = LexicalChunkReranker(LexicalReranker(RerankingWeights(*weights)))
 
-    trusted = merge_by_weight(lists, {"filtered": trust, "unfiltered": 1 - trust}, rank_constant=10)
+    trusted = fuse(lists, {"filtered": trust, "unfiltered": 1 - trust})
     boosted = [*merge_slices({"filtered": trusted}, {"filtered": boost})]
-    federated = fuse(lists, {"filtered": 1.0, "unfiltered": 2.0})
+    federated = fuse(lists, {"filtered": 1.0, "unfiltered": 2.0}, "text")
     reranked = wait_for(reranker.rerank("annual leave in a hotel", boosted))
 
     assert all(adds_up(chunk) for chunk in [*trusted, *boosted, *federated, *reranked])
@@ -58,8 +58,10 @@ def test_contributions_add_up_to_the_score_after_every_step_and_the_engines_sign
 
 
 PARTS = (
-    SliceReport("filtered", "ok", 5.0, 2, trust=0.98, reason="The question names company"),
-    SliceReport("unfiltered", "ok", 5.0, 2),
+    SliceReport(
+        slice="filtered", status="ok", milliseconds=5.0, hits=2, trust=0.98, reason="The question names company"
+    ),
+    SliceReport(slice="unfiltered", status="ok", milliseconds=5.0, hits=2),
 )
 PLAIN = Ranking(base_score=0.5, score=0.5)
 
@@ -83,7 +85,7 @@ def test_a_sentence_says_why_a_result_has_its_place(ranking: dict[str, Any], rea
 
 def test_a_balanced_search_is_explained_by_the_slices_of_the_results_own_corpus() -> None:
     parts = [
-        replace(part, name=f"{corpus}: {part.name}", trust=None if part.trust is None else trust)
+        replace(part, corpus=corpus, trust=None if part.trust is None else trust)
         for corpus, trust in (("people", 0.98), ("product", 0.35))
         for part in PARTS
     ]

@@ -111,7 +111,9 @@ class Store(RetrievalBackend):
             raise self._error
         wanted = request.restriction
         found = [each for each in self._chunks if wanted is None or evaluate(wanted, each.metadata)][: request.top_k]
-        return SearchOutcome(found, (SliceReport(self.name, "ok", 1.0, len(found)),), 1.0)
+        return SearchOutcome(
+            found, (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(found)),), 1.0
+        )
 
 
 def chunks(*attributes: dict[str, Any]) -> list[RetrievedChunk]:
@@ -146,7 +148,7 @@ def test_chunks_with_the_named_values_rank_first_and_the_outcome_says_why(vocabu
     assert outcome.chunks[0].metadata == AMCOR
     assert len(store.requests) == 2
     assert outcome.inferred is not None
-    assert to_mongo(outcome.inferred.filters) == to_mongo(parse(AMCOR))
+    assert to_mongo(outcome.inferred.filter) == to_mongo(parse(AMCOR))
     assert (outcome.inferred.trust, outcome.inferred.reason) == (0.7, "The question names company = Amcor, year = 2022")
     assert [(part.name, part.trust) for part in outcome.parts] == [("unfiltered", None), ("inferred", 0.7)]
 

@@ -87,7 +87,10 @@ def test_a_narrowed_request_keeps_the_filters_that_it_had() -> None:
 
 @pytest.mark.parametrize("status", ["failed", "timeout"])
 def test_an_outcome_with_a_part_that_is_missing_is_not_complete(status: Any) -> None:
-    fine, bad = SliceReport("a", "ok", 1.0), SliceReport("b", status, 1.0)
+    fine, bad = (
+        SliceReport(slice="a", status="ok", milliseconds=1.0),
+        SliceReport(slice="b", status=status, milliseconds=1.0),
+    )
 
     assert SearchOutcome([], (fine,), 1.0).complete
     assert not SearchOutcome([], (fine, bad), 1.0).complete

@@ -26,7 +26,7 @@ def shelf(error: BaseException | None = None, *, late: bool = False, parts: tupl
 
 
 async def together(**shelves: Shelf) -> Parts:
-    return await search_together({name: (each, SearchRequest("q")) for name, each in shelves.items()}, 0.02)
+    return await search_together("backend", {name: (each, SearchRequest("q")) for name, each in shelves.items()}, 0.02)
 
 
 @in_virtual_time
@@ -48,14 +48,17 @@ async def test_parts_that_fail_or_are_late_are_reported_in_order_and_the_others_
 
 @pytest.mark.asyncio
 async def test_a_search_of_several_parts_is_reported_part_by_part() -> None:
-    slices = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "failed", 1.0, 0, "throttled"))
+    slices = (
+        SliceReport(slice="unfiltered", status="ok", milliseconds=1.0, hits=1),
+        SliceReport(slice="filtered", status="failed", milliseconds=1.0, hits=0, error="throttled"),
+    )
 
     parts = await together(kb=shelf(parts=slices), one=shelf(parts=slices[1:]))
 
     assert [(part.name, part.status, part.error) for part in parts.reports] == [
         ("kb: unfiltered", "ok", None),
         ("kb: filtered", "failed", "throttled"),
-        ("one", "failed", "throttled"),
+        ("one: filtered", "failed", "throttled"),
     ]
 
 

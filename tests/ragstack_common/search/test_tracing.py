@@ -323,7 +323,7 @@ def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error(heard
     spans = spans_of(heard, FederatedBackend({"au": Library(), "nz": burning}))
 
     (event,) = spans["retrieve federated"][0].events
-    assert (event.name, dict(event.attributes or {})) == ("part missing", {"part": "nz", "status": "failed"})
+    assert (event.name, dict(event.attributes or {})) == ("part missing", {"backend": "nz", "status": "failed"})
     assert not attributes(spans["retrieve federated"][0])["complete"]
     assert sorted(s.status.status_code.name for s in spans["retrieve library"]) == ["ERROR", "UNSET"]
 

@@ -91,7 +91,10 @@ def test_a_part_of_a_search_that_failed_makes_the_values_incomplete() -> None:
     class HalfDown(Attributes):
         async def search(self, request: SearchRequest) -> SearchOutcome:
             outcome = await super().search(request)
-            return replace(outcome, parts=(*outcome.parts, SliceReport("other", "failed", 1.0, error="down")))
+            return replace(
+                outcome,
+                parts=(*outcome.parts, SliceReport(slice="other", status="failed", milliseconds=1.0, error="down")),
+            )
 
     assert collected(HalfDown({"version": "1"})) == DistinctValues(("1",), complete=False)
 

@@ -12,7 +12,7 @@ import pytest
 
 from ragstack_common.answers.answer import Answerer, Sentence, Usage
 from ragstack_common.answers.models import NO_ANSWER
-from ragstack_common.api.search_models import SliceSummary
+from ragstack_common.search.models import Note, SliceReport
 from ragstack_local.show import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
@@ -94,11 +94,11 @@ NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sente
         ({"sentences": [_sentence("One.", is_supported=True), *UNSUPPORTED]}, 0, "and 2 more sentences"),
         ({"removed_citations": 2}, 0, "2 citations named no source and were removed."),
         ({"stop_reason": "guardrail_intervened"}, 0, "A guardrail intervened in the answer."),
-        ({"notes": ["The fallback model answered."]}, 0, "The fallback model answered."),
+        ({"notes": [Note("reranker", "The fallback model answered.")]}, 0, "The fallback model answered."),
         (
             {
                 "complete": False,
-                "slices": [SliceSummary(name="people", status="timeout", milliseconds=5000, hits=0, error="too slow")],
+                "slices": [SliceReport(corpus="people", status="timeout", milliseconds=5000, hits=0, error="too slow")],
             },
             0,
             "people: too slow",
@@ -194,7 +194,7 @@ def test_text_of_documents_and_models_cannot_drive_the_terminal(
     source = SOURCES[0].model_copy(
         update={"content": CONTENT + ATTACK, "context": ATTACK, "source": ATTACK, "section": ATTACK, "quoted": []}
     )
-    answer = response(answer=ATTACK, sources=[source], notes=[ATTACK])
+    answer = response(answer=ATTACK, sources=[source], notes=[Note("reranker", ATTACK)])
     api.will_stream(*(event.replace(rb"\udc9b", b"") for event in events(answer)))
 
     done = ragstack("ask", QUESTION, data=stack)

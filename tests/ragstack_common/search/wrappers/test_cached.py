@@ -8,7 +8,7 @@ import pytest
 
 from ragstack_common.core.errors import ConfigurationError, ServiceUnavailableError
 from ragstack_common.search import Ranking, SearchRequest, create_retrieval_backend
-from ragstack_common.search.models import SliceReport
+from ragstack_common.search.models import Note, SliceReport
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend, request_key
 from tests.support.backends import Shelf, chunk, names
 
@@ -207,8 +207,13 @@ def test_a_search_that_ended_with_its_event_loop_is_not_joined_in_the_next() -> 
     "fault",
     [
         {"error": ServiceUnavailableError("down")},
-        {"parts": (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "timeout", 1.0))},
-        {"notes": ("the reranker failed and was left out",)},
+        {
+            "parts": (
+                SliceReport(slice="unfiltered", status="ok", milliseconds=1.0, hits=1),
+                SliceReport(slice="filtered", status="timeout", milliseconds=1.0),
+            )
+        },
+        {"notes": (Note("reranker", "it failed and was left out"),)},
     ],
     ids=["an error", "a missing part", "a note"],
 )

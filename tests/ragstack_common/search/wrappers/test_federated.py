@@ -65,7 +65,7 @@ def test_what_is_first_everywhere_has_a_score_of_exactly_1_and_unchanged_metadat
 def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() -> None:
     footer = [chunk("footer", source="s", chunk_id=name) for name in ("1", "2")]
 
-    fused = fuse({"a": [footer[0], chunk("x"), footer[1]], "b": [chunk("x")]}, {"a": 1, "b": 1})
+    fused = fuse({"a": [footer[0], chunk("x"), footer[1]], "b": [chunk("x")]}, {"a": 1, "b": 1}, "text")
 
     assert names(fused) == "x footer"
     assert fused[1].score == 0.5

@@ -25,7 +25,7 @@ from ragstack_common.search import (
     create_retrieval_backend,
     register_backend,
 )
-from ragstack_common.search.models import RAW_SCORE_KEY, Shortage, SliceReport
+from ragstack_common.search.models import RAW_SCORE_KEY, Note, SliceReport
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -55,7 +55,9 @@ class Programmed(RetrievalBackend):
             raise answer
         if isinstance(answer, SearchOutcome):
             return answer
-        return SearchOutcome(answer, (SliceReport(self.name, "ok", 1.0, len(answer)),), 1.0)
+        return SearchOutcome(
+            answer, (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(answer)),), 1.0
+        )
 
     async def close(self) -> None:
         self.closed += 1
@@ -219,7 +221,7 @@ def test_a_slice_that_fails_is_reported_and_leaves_the_other(
     with caplog.at_level(logging.INFO, "ragstack"):
         outcome = search(answers["filtered"], answers["unfiltered"])
 
-    [bad] = [part for part in outcome.parts if part.name == failing]
+    [bad] = [part for part in outcome.parts if part.slice == failing]
     assert [each.content for each in outcome.chunks] == ["u" if failing == "filtered" else "f"]
     assert not outcome.complete
     assert bad.status == "failed"
@@ -257,16 +259,16 @@ def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> Non
 
 
 def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents() -> None:
-    short = SearchOutcome([chunk("f", 0.5)], (), 1.0, notes=(Shortage.of(1, 2, "in 3 searches"), "slow today"))
+    short = SearchOutcome(
+        [chunk("f", 0.5)], (), 1.0, notes=(Note("shortage", "Found 1 of 2"), Note("reranker", "slow today"))
+    )
     two = SearchRequest("Judy", 2, metadata_filter=TOPIC, deduplicate_by="document")
 
     enough = search(short, [chunk("u", 0.4)], two)
     still_short = search(short, [chunk("f", 0.4)], two)
 
-    assert enough.notes == ("filtered: slow today",)
-    assert still_short.notes[0] == (
-        "filtered: Found 1 of the 2 documents wanted in 3 searches; the store may hold more"
-    )
+    assert enough.notes == (Note("reranker", "filtered: slow today"),)
+    assert still_short.notes[0] == Note("shortage", "filtered: Found 1 of 2")
 
 
 @pytest.mark.parametrize("merge", ["trust", "boost"])

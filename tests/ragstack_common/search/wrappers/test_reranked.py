@@ -91,7 +91,7 @@ def test_a_reranker_that_fails_or_is_late_leaves_the_order_of_the_search_and_a_n
 
     assert [found.content for found in outcome.chunks] == ["first", "annual leave"]
     assert len(outcome.notes) == 1
-    assert reason in outcome.notes[0]
+    assert reason in outcome.notes[0].text
     assert "failing" in caplog.text
 
 
@@ -183,7 +183,7 @@ def test_a_model_that_does_not_score_every_text_has_failed(searches: AwsService)
     outcome = search(backend)
 
     assert [found.content for found in outcome.chunks] == ["a", "b"]
-    assert "1 of 2" in outcome.notes[0]
+    assert "1 of 2" in outcome.notes[0].text
 
 
 def test_an_error_of_the_service_is_in_a_note_and_its_message_in_the_log(
@@ -192,7 +192,7 @@ def test_an_error_of_the_service_is_in_a_note_and_its_message_in_the_log(
     searches.program("Rerank", Fault("AccessDeniedException", "not authorized to perform: bedrock:Rerank"))
     backend = RerankedBackend(Shelf(chunk("a")), BedrockReranker(client=searches.client()))
 
-    assert "failed (AccessDeniedException)" in search(backend).notes[0]
+    assert "failed (AccessDeniedException)" in search(backend).notes[0].text
     assert "bedrock:Rerank" in caplog.text
 
 
