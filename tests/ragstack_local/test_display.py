@@ -211,7 +211,7 @@ def test_an_explanation_has_a_sentence_and_bars_for_what_was_measured_and_what_a
     monkeypatch.setattr(display.console, "width", 80)
     trusted = explained(
         score=0.902,
-        slices=["filtered", "unfiltered"],
+        found_by=["filtered", "unfiltered"],
         signals={"vector": 0.5, "bm25": 12.3},
         contributions={"filtered": 0.882, "unfiltered": 0.02},
         reason="Rank 2 with the filter, 14 without; trust 0.98",
