@@ -71,7 +71,7 @@ def test_any_variation_of_what_works_gets_a_modelled_answer(
 
 
 @every_operation
-def test_a_request_that_breaks_the_model_is_refused_by_the_members_name(name: str, wire: Wire, world: World) -> None:
+def test_an_invalid_request_is_rejected_by_the_members_name(name: str, wire: Wire, world: World) -> None:
     operation = implemented()[name]
     known = _known(world, name)
     wrong: list[str] = []

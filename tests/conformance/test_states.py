@@ -93,7 +93,7 @@ def test_a_deleted_knowledge_base_is_not_found_by_any_operation(wire: Wire, worl
             assert (exchange.status, exchange.code) == (404, "ResourceNotFoundException"), name
 
 
-def test_a_knowledge_base_may_be_named_by_its_arn_where_the_model_allows_that(wire: Wire, world: World) -> None:
+def test_a_knowledge_base_can_be_named_by_its_arn(wire: Wire, world: World) -> None:
     request = CASES["Retrieve"][0](world)
     unknown = world.knowledge_base_arn.replace(world.knowledge_base_id, UNKNOWN_ID)
 

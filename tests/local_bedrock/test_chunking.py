@@ -128,6 +128,6 @@ def test_a_semantic_chunk_ends_where_the_text_turns_to_something_else() -> None:
     assert [chunk.text for chunk in pieces.chunks] == [herons, loans]
 
 
-def test_a_text_that_is_too_long_for_semantic_chunking_is_refused_with_the_limit() -> None:
+def test_semantic_chunking_rejects_a_text_over_its_limit() -> None:
     with pytest.raises(UnreadableDocument, match=r"at most 1,000,000: split the file"):
         Semantic(300, 0, 95).cut("Herons. " * 125_001, embed)

@@ -106,7 +106,7 @@ def test_headers_that_never_end_are_cut_off(url: str) -> None:
     ],
     ids=["no byte", "request line", "headers", "body", "chunk"],
 )
-def test_a_request_that_does_not_end_times_out_and_others_are_served_meanwhile(
+def test_an_unfinished_request_times_out_and_delays_no_other(
     url: str, start: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)

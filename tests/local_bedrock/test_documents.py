@@ -235,9 +235,7 @@ def test_more_metadata_than_s3_vectors_can_keep_fails_the_document(
     assert "at most 1,024 bytes (1 KB)" in settled[0]["statusReason"]
 
 
-def test_bad_metadata_for_an_indexed_document_is_a_failed_update_and_the_document_stays(
-    s3: Any, bucket: str, s3_source: Source
-) -> None:
+def test_bad_metadata_fails_the_update_and_keeps_the_document(s3: Any, bucket: str, s3_source: Source) -> None:
     s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
     s3_source.ingested(s3_document(bucket, "heron.txt"))
     s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
@@ -267,7 +265,7 @@ def test_metadata_that_was_mended_is_taken_up_by_the_next_job(s3: Any, bucket: s
     assert s3_source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "INDEXED"
 
 
-def test_more_than_6_mb_in_one_request_are_refused_and_nothing_is_submitted(custom: Source) -> None:
+def test_a_request_over_6_mb_submits_nothing(custom: Source) -> None:
     part = "Herons stand in the shallow water. " * 60_000
 
     message = refusal(lambda: custom.ingest(*(text_document(f"part-{number}", part) for number in range(4))))
@@ -276,9 +274,7 @@ def test_more_than_6_mb_in_one_request_are_refused_and_nothing_is_submitted(cust
     assert custom.details(custom_identifier("part-0"))[0]["status"] == "NOT_FOUND"
 
 
-def test_a_chunk_that_the_embedding_model_would_refuse_fails_the_document(
-    bedrock: Bedrock, knowledge_base: str
-) -> None:
+def test_a_chunk_too_long_for_the_embedding_fails_the_document(bedrock: Bedrock, knowledge_base: str) -> None:
     whole = {"chunkingConfiguration": {"chunkingStrategy": "NONE"}}
     source = bedrock.custom_source(knowledge_base, vectorIngestionConfiguration=whole)
 
@@ -291,9 +287,7 @@ def test_a_chunk_that_the_embedding_model_would_refuse_fails_the_document(
     )
 
 
-def test_a_data_source_refuses_documents_and_attributes_of_the_other_type(
-    bucket: str, s3_source: Source, custom: Source
-) -> None:
+def test_a_data_source_rejects_documents_of_the_other_type(bucket: str, s3_source: Source, custom: Source) -> None:
     document = s3_document(bucket, "a.txt")
     document["metadata"] = text_document("a", "x", {"topic": "birds"})["metadata"]
 

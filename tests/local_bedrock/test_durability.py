@@ -128,7 +128,7 @@ def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
+def test_a_job_that_is_killed_repeatedly_counts_right(
     tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
 ) -> None:
     moment = random.Random(seed)
@@ -157,9 +157,7 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
-    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
-) -> None:
+def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int) -> None:
     moment = random.Random(seed)
     pace = ("--indexing-seconds", "0.4", "--deletion-seconds", "0.3", "--s3-endpoint", s3_url)
     for number in range(20):
@@ -226,9 +224,7 @@ def test_a_restart_changes_no_result(tmp_path: Path) -> None:
 TYPES = ("HYBRID", "SEMANTIC")
 
 
-def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_embedding_is_an_error_that_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path) as url:
         Bedrock.at(url).knowledge_base("embedded")
 

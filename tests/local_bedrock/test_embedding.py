@@ -98,7 +98,7 @@ def test_closed_workers_reject_texts() -> None:
         workers.embed(LONG)
 
 
-def test_a_failing_embedding_server_fails_the_document_and_the_search_with_its_reason(tmp_path: Path) -> None:
+def test_a_failing_embedding_server_is_the_reason_of_failures(tmp_path: Path) -> None:
     with (
         embedding_server() as server,
         running(tmp_path, embedding=f"openai:{server.url}#embedder") as url,

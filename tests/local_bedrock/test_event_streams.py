@@ -44,7 +44,7 @@ def test_an_error_before_the_first_event_is_no_event() -> None:
         _messages(events())
 
 
-def test_an_error_after_the_first_event_is_the_last_event_of_the_stream() -> None:
+def test_a_late_error_is_the_last_event_of_the_stream() -> None:
     def events() -> Iterator[dict[str, Any]]:
         yield {"output": {"text": "a"}}
         raise InvalidRequest("no")

@@ -122,7 +122,7 @@ def test_a_drop_after_the_work_loses_nothing_but_the_acknowledgement(each_protoc
     assert source.settled(custom_identifier("heron"))[0]["status"] == "INDEXED"
 
 
-def test_the_same_client_token_after_a_lost_acknowledgement_does_the_work_once(faulty: Faulty) -> None:
+def test_a_retry_with_its_client_token_does_the_work_once(faulty: Faulty) -> None:
     bedrock = faulty.by({"operation": "CreateDataSource", "kind": "internal", "when": "after", "count": 1})
     request = {
         "knowledgeBaseId": bedrock.knowledge_base("once"),
@@ -140,7 +140,7 @@ def test_the_same_client_token_after_a_lost_acknowledgement_does_the_work_once(f
 
 
 @pytest.mark.parametrize("after_bytes", [0, 5])
-def test_a_truncated_answer_breaks_off_though_its_headers_promise_more(each_protocol: Faulty, after_bytes: int) -> None:
+def test_a_truncated_answer_is_shorter_than_its_headers_say(each_protocol: Faulty, after_bytes: int) -> None:
     bedrock = each_protocol.by({"operation": "List*", "kind": "truncate", "after_bytes": after_bytes, "count": 1})
 
     answer = list_raw(bedrock.url)
@@ -185,9 +185,7 @@ def test_a_throttled_caller_learns_when_to_retry(faulty: Faulty) -> None:
     assert (status, headers["x-amzn-errortype"], headers["retry-after"]) == (429, "ThrottlingException", "1")
 
 
-def test_nothing_is_written_to_the_log_about_connections_closed_on_purpose(
-    each_protocol: Faulty, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_connections_closed_on_purpose_are_not_logged(each_protocol: Faulty, caplog: pytest.LogCaptureFixture) -> None:
     bedrock = each_protocol.by({"kind": "drop", "count": 1}, {"kind": "truncate", "count": 1})
 
     with pytest.raises(ConnectionClosedError):

@@ -174,13 +174,6 @@ def test_a_stream_has_the_same_answer(runtime: Any, filled: str) -> None:
     assert headers["content-type"] == "application/vnd.amazon.eventstream"
 
 
-def test_an_error_before_a_stream_is_an_ordinary_error(runtime: Any) -> None:
-    with pytest.raises(runtime.exceptions.ResourceNotFoundException) as caught:
-        runtime.retrieve_and_generate_stream(**request("UNKNOWN123"))
-
-    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
-
-
 @pytest.fixture(scope="module")
 def asked_of_model(forwarding: Bedrock) -> tuple[Any, str]:
     return client("bedrock-agent-runtime", forwarding.url), fill(forwarding).knowledge_base_id

@@ -131,7 +131,7 @@ def test_the_consoles_origin_helps_no_rebound_name(guarded: Bedrock) -> None:
     assert send(guarded.url, "GET", "/health", Host="evil.example", Origin=CONSOLE).status == 403
 
 
-def test_a_server_for_other_machines_is_called_by_any_address_but_by_no_name(tmp_path: Path) -> None:
+def test_a_public_server_accepts_any_address_but_no_name(tmp_path: Path) -> None:
     with running(tmp_path, host="0.0.0.0") as url:
         statuses = [
             send(url, "GET", "/health", Host=host).status

@@ -204,9 +204,7 @@ def batches(names: list[str]) -> list[list[str]]:
     return [names[start : start + 10] for start in range(0, len(names), 10)]
 
 
-def test_hostile_files_end_with_a_reason_and_the_documents_beside_them_are_indexed(
-    s3: Any, bucket: str, source: Source
-) -> None:
+def test_hostile_files_fail_alone_and_with_a_reason(s3: Any, bucket: str, source: Source) -> None:
     names = [*HOSTILE, *(f"beside-{number}.txt" for number in range(5))]
     for name in names:
         body = HOSTILE[name][0]() if name in HOSTILE else HERON.encode()
@@ -297,7 +295,7 @@ def test_files_that_take_long_do_not_delay_small_ones(s3: Any, bucket: str, tmp_
     assert {detail["status"] for detail in others} <= {"STARTING", "PENDING", "IN_PROGRESS"}
 
 
-def test_a_text_that_is_too_large_for_the_worker_of_small_ones_is_indexed_by_another(
+def test_a_text_too_large_for_the_light_worker_is_indexed(
     s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "LARGEST_LIGHT_DOCUMENT", 1000)

@@ -120,9 +120,7 @@ def test_a_sidecar_that_is_gone_is_a_modified_metadata_file(s3: Any, bucket: str
     assert "topic" not in found[0]["metadata"]
 
 
-def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
-    s3: Any, bucket: str, s3_url: str, tmp_path: Path
-) -> None:
+def test_a_job_skips_documents_under_direct_ingestion(s3: Any, bucket: str, s3_url: str, tmp_path: Path) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
     with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:

@@ -120,7 +120,7 @@ def with_a_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield client("bedrock-runtime", url)
 
 
-def test_a_dimension_that_a_model_lacks_is_refused_with_the_one_it_has(with_a_model: Any) -> None:
+def test_an_unsupported_dimension_is_rejected_with_the_right_one(with_a_model: Any) -> None:
     with pytest.raises(ClientError, match="has 384 dimensions, not 256") as caught:
         embedded(with_a_model, inputText="x", dimensions=256)
 

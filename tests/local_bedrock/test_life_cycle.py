@@ -101,7 +101,7 @@ def test_a_document_passes_every_status_there_and_back(
     assert deleted == ["DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
 
 
-def test_documents_that_wait_for_their_time_do_not_wait_for_one_another(slow: Bedrock, clock: Clock) -> None:
+def test_the_paces_of_documents_are_independent(slow: Bedrock, clock: Clock) -> None:
     source = slow.custom_source(active(slow, clock, "together"))
     identifiers = [custom_identifier(f"bird-{number}") for number in range(10)]
 

@@ -100,7 +100,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["add", "replace", "delete"]), st.i
     mode=st.sampled_from(["HYBRID", "SEMANTIC"]),
     least=st.integers(0, 4),
 )
-def test_pages_are_the_first_ranking_without_the_documents_changed_meanwhile(
+def test_pages_follow_the_first_ranking_without_changed_documents(
     first: list[list[str]], between: list[Any], size: int, mode: str, least: int
 ) -> None:
     configuration: dict[str, Any] = {"overrideSearchType": mode}
@@ -162,7 +162,7 @@ def test_a_token_that_is_kept_no_longer_says_to_search_again(library: Library) -
         library.retrieve(2, token)
 
 
-def test_a_token_of_another_search_or_with_a_false_position_is_refused(library: Library) -> None:
+def test_a_token_of_another_search_is_rejected(library: Library) -> None:
     for number in range(5):
         library.put(str(number), "heron")
     token = library.retrieve(2)["nextToken"]

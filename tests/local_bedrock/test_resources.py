@@ -285,12 +285,3 @@ def test_a_retaining_data_source_leaves_its_documents_searchable(bedrock: Bedroc
 
     eventually(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**source.ids)))
     assert source.texts("herons") == ["Herons stand in the shallow water."]
-
-
-def test_the_same_token_and_request_make_one_knowledge_base(bedrock: Bedrock) -> None:
-    request = {**knowledge_base_request("once"), "clientToken": TOKEN.format("once")}
-
-    first = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]
-    second = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]
-
-    assert first == second

@@ -126,7 +126,7 @@ class SilentModelHandler(BaseHTTPRequestHandler):
         pass
 
 
-def test_callers_who_wait_for_a_slow_model_keep_no_search_waiting(tmp_path: Path) -> None:
+def test_a_slow_model_delays_no_search(tmp_path: Path) -> None:
     model = SilentModel()
     threading.Thread(target=model.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     question = {

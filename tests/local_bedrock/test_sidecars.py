@@ -31,9 +31,7 @@ def filled(s3: Any) -> str:
 
 
 @pytest.mark.parametrize("vector_store", STORAGE)
-def test_a_document_is_indexed_exactly_if_the_functions_take_its_sidecar(
-    bedrock: Bedrock, filled: str, vector_store: str
-) -> None:
+def test_a_sidecar_is_accepted_exactly_if_the_functions_do(bedrock: Bedrock, filled: str, vector_store: str) -> None:
     source = bedrock.s3_source(bedrock.knowledge_base(f"sidecars-{vector_store}", STORAGE[vector_store]), filled)
 
     statuses: dict[str, str] = {}

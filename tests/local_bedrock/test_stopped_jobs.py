@@ -50,9 +50,7 @@ def test_stopping_a_job_removes_its_unstarted_new_documents(s3: Any, bucket: str
     assert source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "NOT_FOUND"
 
 
-def test_a_stopped_job_restores_its_documents_and_the_next_job_resumes(
-    s3: Any, bucket: str, s3_url: str, tmp_path: Path
-) -> None:
+def test_a_stopped_job_restores_its_documents(s3: Any, bucket: str, s3_url: str, tmp_path: Path) -> None:
     with running(tmp_path, s3_endpoint=s3_url) as url:
         bedrock = Bedrock.at(url)
         source = bedrock.s3_source(bedrock.knowledge_base("stopped"), bucket)

@@ -44,7 +44,7 @@ def parsed_pdf(data: bytes) -> ParsedDocument:
         parser.close()
 
 
-def test_words_of_a_pdf_that_are_set_apart_by_position_keep_their_spaces() -> None:
+def test_words_placed_apart_in_a_pdf_keep_their_spaces() -> None:
     # A narrow font size, and cells of a table: both lost their spaces.
     narrow = (700, 6, b"(Shift) -250 (work) -250 (interventions)")
     row = (680, 6, b"(07/17/2015) -250 (Leidos) -4000 (72) -250 (Layoff) -4000 (Permanent)")

@@ -34,7 +34,7 @@ SEARCH = '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration": {"vectorSe
         f'{{"nextToken": "{"a" * 5000}"}}',
     ],
 )
-def test_deep_nesting_and_long_numbers_are_refused_without_a_log_entry(
+def test_deep_nesting_is_rejected_without_a_log_entry(
     bedrock: Bedrock, caplog: pytest.LogCaptureFixture, body: str
 ) -> None:
     path = f"/knowledgebases/{bedrock.knowledge_base('wire')}/retrieve"
