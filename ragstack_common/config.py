@@ -127,7 +127,7 @@ ANSWERABLE_RELEVANCE: Final = 0.05
 
 To withhold an answer is worse than to show a passage that is none. With calibrations fitted to other sets, .05 keeps
 94 % of the questions on average over five sets, two embeddings and both search types, and rejects 67 % of those written
-for other sets; .08 keeps 85 % and rejects 87 % (docs/EVALUATION.md).
+for other sets; .08 keeps 85 % and rejects 87 % (docs/RESULTS.md).
 """
 
 LEAST_VALUES: Final = 2

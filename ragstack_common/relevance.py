@@ -5,7 +5,7 @@ ranks, only on the other passages. A calibration turns the engine's signals into
 on judged questions, which never decreases when a signal rises. It belongs to one embedding and one kind of search.
 
 The probability is that of the judged sets it was fitted on: how often people judged the document of such a passage to
-be relevant, among the passages that a search returned. ``docs/EVALUATION.md`` says how well it carries over.
+be relevant, among the passages that a search returned. ``docs/RESULTS.md`` says how well it carries over.
 """
 
 import math

@@ -123,7 +123,9 @@ def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -
                 return like
             # A value that is not a string may be a list with such a member.
             return _any([like, _all([present, _not(f'{path} like "%"')])])
-        case comparison:
+        case (
+            Operator.GREATER_THAN | Operator.GREATER_THAN_OR_EQUALS | Operator.LESS_THAN | Operator.LESS_THAN_OR_EQUALS
+        ) as comparison:
             return f"{path} {COMPARISONS[comparison]} {values[0]!r}" if holds and not _inexact(values[0]) else True
 
 

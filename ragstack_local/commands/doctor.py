@@ -40,7 +40,7 @@ API_ADVICE: Final = "`ragstack logs query` says why; with auth=iam, the caller n
 
 CALIBRATE: Final = (
     "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval questions.csv"
-    " --engine aws.json --table relevance --calibrate settings.json` (docs/DEPLOYMENT.md#calibrate-relevance)"
+    " --engine aws.json --table relevance --calibrate settings.json` (docs/OPERATIONS.md#calibrate-relevance)"
 )
 
 
@@ -135,7 +135,7 @@ def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
     checks.run(
         "permissions",
         lambda: _permissions(connection),
-        "Commands with --aws need these actions (docs/DEPLOYMENT.md#permissions); searches and questions need only"
+        "Commands with --aws need these actions (docs/OPERATIONS.md#permissions); searches and questions need only"
         " execute-api:Invoke",
     )
     checks.run(

@@ -1,4 +1,4 @@
-"""docs/INGESTION.md describes every alarm."""
+"""docs/OPERATIONS.md describes every alarm."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "INGESTION.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
 
 
 def test_the_documented_alarms_are_the_deployed_ones(with_headers: Any) -> None:

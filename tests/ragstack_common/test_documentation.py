@@ -1,5 +1,7 @@
 """The documentation agrees with the code."""
 
+import builtins
+import inspect
 import json
 import re
 from pathlib import Path
@@ -8,10 +10,13 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from local_bedrock import service
 from local_bedrock.limits.quotas import Quotas
-from local_bedrock.service import OPERATIONS
 from ragstack_common import config
+from ragstack_common.answers.answer import Quotation, Sentence, Source
+from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.core import errors
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
@@ -27,15 +32,19 @@ from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.registry.snapshot import VALUES_LEFT_OUT
 from ragstack_common.registry.table import INVALID_ITEMS
+from ragstack_common.search import RetrievalBackend, factory
+from ragstack_common.tools import RetrieverSettings, Tool
+from ragstack_common.tools.schemas import INPUT_SCHEMA
 from ragstack_local.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
-LOCAL_BEDROCK = (DOCS / "LOCAL_BEDROCK.md").read_text(encoding="utf-8")
-INGESTION = (DOCS / "INGESTION.md").read_text(encoding="utf-8")
-FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
+ANSWERS, DOCUMENTS, LIBRARY, LOCAL_BEDROCK, OPERATIONS, SEARCH, TOOLS = (
+    (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("ANSWERS", "DOCUMENTS", "LIBRARY", "LOCAL_BEDROCK", "OPERATIONS", "SEARCH", "TOOLS")
+)
 
 
 def table(document: str, first_header: str) -> dict[str, str]:
@@ -92,31 +101,89 @@ def written(option: Any) -> str:
 
 
 def test_the_documented_members_of_a_request_are_those_of_the_model() -> None:
-    documented = table(CONFIGURATION, "member")
+    """SEARCH documents the members of a search, ANSWERS those that only a question has."""
+    shared = re.findall(r"`(\w+)`", ANSWERS.partition("A question takes ")[2].partition(" as [a search]")[0])
 
-    assert documented.keys() == RetrieveRequest.model_fields.keys()
+    assert table(SEARCH, "member | default").keys() == RetrieveRequest.model_fields.keys()
+    assert set(shared) <= RetrieveRequest.model_fields.keys()
+    assert {*shared, *table(ANSWERS, "ask member")} == AskRequest.model_fields.keys()
+
+
+def test_the_events_of_a_stream_are_documented_in_their_order() -> None:
+    assert list(table(ANSWERS, "event")) == list(EVENTS)
+
+
+def test_the_example_of_an_answer_has_the_right_members_and_offsets() -> None:
+    (example,) = map(json.loads, json_blocks(ANSWERS))
+    (sentence,), (source,) = example["sentences"], example["sources"]
+
+    assert example.keys() <= AskResponse.model_fields.keys()
+    assert sentence.keys() == Sentence.model_fields.keys()
+    assert sentence["quotations"][0].keys() == Quotation.model_fields.keys()
+    assert source.keys() <= Source.model_fields.keys()
+    assert example["answer"][sentence["start"] : sentence["end"]] == example["answer"]
+    quoted = source["quoted"][0]
+    assert source["content"][quoted["start"] : quoted["end"]] == sentence["quotations"][0]["text"]
+
+
+def test_exactly_the_members_of_the_retriever_s_input_are_documented() -> None:
+    assert table(TOOLS, "member | type").keys() == INPUT_SCHEMA["properties"].keys()
+
+
+def test_the_example_of_collections_is_valid() -> None:
+    (example,) = (block for block in json_blocks(TOOLS) if '"type"' in block)
+
+    chosen = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": example}).collections
+
+    keys = {name: collection.partition_key for name, collection in chosen.items()}
+    assert keys == {"handbook": "corpus", "notes": "folder", "papers": None}
+
+
+def test_the_members_of_a_tool_are_documented() -> None:
+    members: Any = {*Tool.__annotations__, *vars(Tool)}
+    documented = {"name", "description", "input_schema", "output_schema", "run", "close"}
+
+    assert documented <= members
+    assert all(f"`{name}`" in TOOLS or f"`async {name}(" in TOOLS for name in documented)
+
+
+def test_every_engine_and_wrapper_is_documented() -> None:
+    engines, wrappers = (table(LIBRARY, f"`type` | {what}") for what in ("what it searches", "what it adds"))
+
+    assert {*engines, *wrappers} == set(factory._BUILT_IN)
+
+
+def test_every_documented_error_exists() -> None:
+    documented = re.findall(r"`(\w+Error)`", LIBRARY.partition("### Errors\n")[2].partition("\n## ")[0])
+
+    assert {"InvalidFilterError", "MissingPackageError"} <= set(documented)
+    assert [name for name in documented if not hasattr(errors, name) and not hasattr(builtins, name)] == []
+
+
+def test_the_documented_methods_are_those_of_the_interface() -> None:
+    documented = set(re.findall(r"^\| `(\w+)\(", LIBRARY.partition("## The interface\n")[2], re.MULTILINE))
+
+    assert documented == {n for n, f in vars(RetrievalBackend).items() if inspect.isfunction(f) and n[0] != "_"}
 
 
 def test_the_section_that_the_specification_refers_to_exists() -> None:
     assert "\n## Query-Time Filtering\n" in CONFIGURATION
 
 
-@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- compiles -->"))
-def test_a_documented_filter_compiles_as_documented(written: str, sent: str) -> None:
-    assert to_bedrock(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
-
-
-@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused -->"))
+@pytest.mark.parametrize("row", rows_after(SEARCH, "<!-- refused -->"))
 def test_a_filter_documented_as_rejected_is_rejected(row: list[str]) -> None:
     with pytest.raises(InvalidFilterError):
         to_bedrock(parse(json.loads(row[0].strip("`"))))
 
 
-@pytest.mark.parametrize("block", json_blocks(FILTERING))
-def test_a_json_example_is_a_valid_sidecar_or_filter(block: str) -> None:
-    example: dict[str, Any] = json.loads(block)
+@pytest.mark.parametrize("block", json_blocks(DOCUMENTS))
+def test_an_example_of_a_sidecar_is_valid(block: str) -> None:
+    assert parse_sidecar(block.encode())
 
-    assert parse_sidecar(block.encode()) if "metadataAttributes" in example else to_bedrock(parse(example))
+
+@pytest.mark.parametrize("block", [block for block in json_blocks(SEARCH) if "error" not in block])
+def test_an_example_of_a_filter_is_valid(block: str) -> None:
+    assert to_bedrock(parse(json.loads(block)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -130,7 +197,7 @@ def test_links_between_pages_have_targets(page: Path) -> None:
 def test_every_operation_of_the_local_bedrock_is_documented() -> None:
     rows = {row[0]: re.findall(r"`(\w+)`", row[1]) for row in rows_after(LOCAL_BEDROCK, "| service | operations |")}
 
-    assert sorted(name for names in rows.values() for name in names) == sorted(OPERATIONS)
+    assert sorted(name for names in rows.values() for name in names) == sorted(service.OPERATIONS)
 
 
 def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None:
@@ -141,7 +208,7 @@ def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None
 
 
 def test_every_document_status_is_documented_with_whether_it_is_searchable() -> None:
-    documented = {row[0].strip("`"): row[1] for row in rows_after(INGESTION, "<!-- statuses -->\n")}
+    documented = {row[0].strip("`"): row[1] for row in rows_after(DOCUMENTS, "<!-- statuses -->\n")}
 
     assert documented.keys() == set(Status)
     assert {Status(name) for name, found in documented.items() if found == "yes"} == SEARCHABLE
@@ -153,7 +220,7 @@ def test_the_diagram_of_states_shows_every_status(status: Status) -> None:
 
 
 def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values() -> None:
-    documented = [int(row[1].replace(",", "")) for row in rows_after(INGESTION, "<!-- limits -->\n")]
+    documented = [int(row[1].replace(",", "")) for row in rows_after(DOCUMENTS, "<!-- limits -->\n")]
 
     assert documented == [
         MAX_SIDECAR_BYTES,
@@ -168,15 +235,15 @@ def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values()
 
 
 def test_every_kind_of_difference_is_documented() -> None:
-    documented = [row[0].strip("`") for row in rows_after(INGESTION, "<!-- differences -->\n")]
+    documented = [row[0].strip("`") for row in rows_after(OPERATIONS, "<!-- differences -->\n")]
 
     assert documented == [*Difference]
-    assert f"up to {SAMPLES_PER_KIND} examples" in INGESTION
+    assert f"up to {SAMPLES_PER_KIND} examples" in OPERATIONS
 
 
 def test_every_metric_of_the_ingestion_path_is_documented() -> None:
     documented = {
-        name for row in rows_after(INGESTION, "<!-- metrics -->\n") for name in re.findall(r"`(\w+)`", row[0])
+        name for row in rows_after(OPERATIONS, "<!-- metrics -->\n") for name in re.findall(r"`(\w+)`", row[0])
     }
     folders = [ROOT / "ragstack_common" / name for name in ("ingestion", "reconciliation")]
     sources = [file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py")]
@@ -186,10 +253,10 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
 
 
 def test_the_example_event_has_the_members_of_a_real_event() -> None:
-    (event,) = [json.loads(block) for block in json_blocks(INGESTION) if "detail-type" in block]
+    (event,) = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
 
     assert event["source"] == config.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
-    assert all(f"`{name}`" in INGESTION for name in DETAIL_TYPES.values())
+    assert all(f"`{name}`" in OPERATIONS for name in DETAIL_TYPES.values())

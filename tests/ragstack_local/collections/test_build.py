@@ -250,8 +250,9 @@ def test_the_page_s_examples_run_on_a_collection_that_was_built(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("langgraph")
-    page = Path(__file__).parents[3] / "docs/KNOWLEDGE_BASE.md"
-    examples = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    page = (Path(__file__).parents[3] / "docs/LIBRARY.md").read_text(encoding="utf-8")
+    section = page.partition("## KnowledgeBase\n")[2].partition("### An agent\n")[0]
+    examples = re.findall(r"^```python\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     build(select([folder]).files, Path("chroma"), "handbook", Plan("company", "hashed"), HashedEmbedding())
 

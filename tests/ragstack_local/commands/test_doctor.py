@@ -90,7 +90,7 @@ def test_a_refused_call_names_the_missing_permission(tmp_path: Path, connection:
 
     assert found["status"] == "warning"
     assert found["found"].startswith("Refused: dynamodb:GetItem (")
-    assert "DEPLOYMENT.md#permissions" in found["advice"]
+    assert "OPERATIONS.md#permissions" in found["advice"]
 
 
 def test_a_document_that_is_never_indexed_is_removed(

@@ -193,8 +193,8 @@ def test_any_fusion_has_each_chunk_once_in_order_with_scores_that_its_parts_sum_
 
 @pytest.mark.asyncio
 async def test_the_documented_configuration_makes_a_backend_that_answers() -> None:
-    text = (Path(__file__).parents[4] / "docs" / "RETRIEVAL.md").read_text()
-    section = text.split("### Cached, federated, metered\n")[1]
+    text = (Path(__file__).parents[4] / "docs" / "LIBRARY.md").read_text()
+    section = text.split("## Wrappers\n")[1]
     config = json.loads(section.split("```json\n")[1].split("```")[0])
     federation = config["backend"]["backend"]
     for name in federation["backends"]:

@@ -1,0 +1,84 @@
+"""Search and ask in one line, without asyncio.
+
+>>> search("How long is parental leave?", engine="chroma:chroma#handbook").results[0].content
+>>> ask("How long is parental leave?").answer
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ragstack_common.api.ask import AskService
+from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.search import QueryService
+from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
+from ragstack_common.core.deadline import wait_for
+from ragstack_common.core.errors import ConfigurationError, InvalidRequestError
+from ragstack_common.error_responses import invalid_members
+from ragstack_common.search.factory import TYPE_KEY
+from ragstack_common.search.vector_store import engine_config
+
+_Request = TypeVar("_Request", bound=BaseModel)
+
+
+def search(query: str, *, engine: str | Mapping[str, Any] | None = None, **options: Any) -> RetrieveResponse:
+    """Search once, as ``POST /api/retrieve`` does.
+
+    Each call opens and closes the engine. A program with many searches keeps a
+    :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever` or a backend.
+
+    Args:
+        query: What to look for.
+        engine: A connection string (see :mod:`ragstack_common.search.vector_store`), or the configuration of a
+            backend. By default, the engine that the environment describes: the knowledge base KNOWLEDGE_BASE_ID.
+        options: Further members of :class:`~ragstack_common.api.search_models.RetrieveRequest`. Other settings of the
+            query function, such as RERANK, come from the environment.
+
+    Raises:
+        InvalidRequestError: The query or an option is invalid.
+        ConfigurationError: The environment or the engine's configuration is unusable.
+        RetrievalError: The search failed.
+    """
+    request = _validated(RetrieveRequest, {"query": query, **options})
+    with closing(QueryService.from_env(_environment(engine))) as service:
+        return service.retrieve(request)
+
+
+def ask(question: str, *, engine: str | Mapping[str, Any] | None = None, **options: Any) -> AskResponse:
+    """Answer a question once, as ``POST /api/ask`` does: by ANSWER_MODEL, or with quotations if it is not set.
+
+    Args:
+        question: The question.
+        engine: As for :func:`search`.
+        options: Further members of :class:`~ragstack_common.api.ask_models.AskRequest`.
+
+    Raises:
+        InvalidRequestError: The question or an option is invalid.
+        ConfigurationError: The environment or the engine's configuration is unusable.
+        RetrievalError: The search failed.
+        GenerationError: The model failed, or did not answer before the deadline.
+    """
+    request = _validated(AskRequest, {"question": question, **options})
+    with closing(AskService.from_env(_environment(engine))) as service:
+        return wait_for(service.ask(request))
+
+
+def _environment(engine: str | Mapping[str, Any] | None) -> Mapping[str, str]:
+    if engine is None:
+        return os.environ
+    config = engine_config(engine) if isinstance(engine, str) else dict(engine)
+    if not config.get(TYPE_KEY):
+        raise ConfigurationError('The configuration of the engine has no "type": add one, such as chroma')
+    return {**os.environ, "RETRIEVAL_ENGINE": config.pop(TYPE_KEY), "RETRIEVAL_ENGINE_CONFIG": json.dumps(config)}
+
+
+def _validated(model: type[_Request], members: Mapping[str, Any]) -> _Request:
+    try:
+        return model.model_validate(members)
+    except ValidationError as error:
+        message, _ = invalid_members(error.errors(include_url=False, include_context=False, include_input=False))
+        raise InvalidRequestError(message) from None
