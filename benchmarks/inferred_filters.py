@@ -25,8 +25,8 @@ from urllib.request import urlopen
 from parts.measuring import CREDENTIALS, percentile, table
 from rich.console import Console
 
-from ragstack_common.config import INFER_VALUES
 from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.ingestion_config import INFER_VALUES
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter, read_if_changed
 from ragstack_common.search.inference import Vocabulary

@@ -12,16 +12,9 @@ from pydantic.fields import FieldInfo
 
 from infra.layers import ROOT
 from infra.options import SET_BY_STACKS, ContextValues
-from ragstack_common.config import (
-    AnswerSettings,
-    DocumentApiSettings,
-    IngestionSettings,
-    QuerySettings,
-    ReconcileSettings,
-    RetrieverToolSettings,
-    TraceSettings,
-)
+from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
 from ragstack_common.core.settings import Settings, allowed_values
+from ragstack_common.ingestion_config import DocumentApiSettings, IngestionSettings, ReconcileSettings
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 

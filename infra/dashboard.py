@@ -12,14 +12,8 @@ from constructs import Construct
 
 from infra.alarms import own_metric
 from infra.options import Options
-from ragstack_common.config import (
-    ANSWERS_FAILED,
-    DEPLOYMENT_FAULTS,
-    JOBS_NOT_COMPLETE,
-    MCP_FAILURES,
-    SLICE_FAILURES,
-    UPSTREAM_THROTTLES,
-)
+from ragstack_common.config import ANSWERS_FAILED, DEPLOYMENT_FAULTS, MCP_FAILURES, SLICE_FAILURES, UPSTREAM_THROTTLES
+from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE
 
 PERIOD: Final = Duration.minutes(5)
 

@@ -32,28 +32,19 @@ from ragstack_common.config import (
     MILVUS_ENGINE,
     OTHER_STORE,
     AnswerSettings,
-    BusName,
-    DocumentApiSettings,
-    IngestionSettings,
     QuerySettings,
-    ReconcileSettings,
     RetrieverToolSettings,
     TraceSettings,
     VectorStore,
 )
 from ragstack_common.core.settings import Settings, as_text, read_settings
+from ragstack_common.ingestion_config import (
+    FUNCTION_SETTINGS,
+    BusName,
+    IngestionSettings,
+)
 
 S = TypeVar("S", bound=Settings)
-
-FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
-    QuerySettings,
-    AnswerSettings,
-    RetrieverToolSettings,
-    IngestionSettings,
-    ReconcileSettings,
-    DocumentApiSettings,
-    TraceSettings,
-)
 
 SET_BY_STACKS: Final = frozenset(
     {

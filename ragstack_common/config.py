@@ -7,11 +7,11 @@ from it. Only handlers and the command line look into ``os.environ``.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from ragstack_common.core.settings import Allowed, Settings, json_object
+from ragstack_common.core.settings import Allowed, Settings, json_object, separated_names
 from ragstack_common.relevance import Calibrations
 from ragstack_common.reranking_weights import RerankingWeights, RerankingWeightsSetting
 
@@ -21,8 +21,6 @@ STACK: Final = "RAGSTACK_STACK"
 STACK_DIMENSION: Final = "stack"
 """The metric dimension that tells copies of the stacks in one account apart."""
 
-JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
-"""Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
 
 ANSWERS_FAILED: Final = "AnswersFailed"
 """Metric: questions that ended with an error of the service, also those whose stream had begun."""
@@ -39,22 +37,11 @@ SLICE_FAILURES: Final = "SliceFailures"
 MCP_FAILURES: Final = "McpFailures"
 """Metric: calls of tools over MCP that failed by no fault of the caller; they have the HTTP status 200."""
 
-BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
-"""Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
-
-EVENT_SOURCE: Final = "ragstack"
-"""The source of the events on the bus."""
-
-TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
-"""Where the function for contextual headers writes in the intermediate bucket: put before the key that it read."""
 
 S3_VECTORS: Final = "S3_VECTORS"
 OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
 OTHER_STORE: Final = "OTHER"
-VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
-"""Stores behind a knowledge base; ``OTHER`` is an unknown one. S3 Vectors limits the attributes of a document and
-ignores some operators of filters; OpenSearch Serverless has every operator. Source: bedrock-agent, shape
-KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
+"""Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
 
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
@@ -139,9 +126,6 @@ DOCUMENTS_PER_VALUE: Final = 2
 SNAPSHOT_KEY: Final = "values.json.gz"
 """The only object in the bucket of the snapshot."""
 
-INFER_VALUES: Final = 50_000
-"""Each takes 1 KB of memory and 11 microseconds of processor time in a function that searches, when it starts.
-Source: benchmarks/inferred_filters.py."""
 
 PER_CORPUS: Final = 200
 SINGLE_CORPUS: Final = 500
@@ -156,25 +140,9 @@ MAX_RETRIEVAL_SECONDS: Final = 24
 MAX_ANSWER_SECONDS: Final = 890
 """Lambda ends the function after 900 seconds; the error must be sent before."""
 
-MAX_URI_CHARACTERS: Final = 133
-"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
-
-MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
-"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
-
-MAX_DELAY_SECONDS: Final = 900
-"""Source: SQS API reference, SendMessage, DelaySeconds."""
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
-    if "" in names:
-        raise ValueError("names must be separated by one comma each")
-    return names
-
 
 def _corpus_names(value: Any) -> Any:
-    names = _names(value)
+    names = separated_names(value)
     if len(set(names)) < len(names):
         raise ValueError("each name must occur once")
     if ALL_CORPORA in names:
@@ -227,17 +195,12 @@ RelevanceCalibration = Annotated[
 CorpusNames = Annotated[
     tuple[str, ...], BeforeValidator(_corpus_names), Allowed(f"1 to {MAX_CORPORA} names separated by commas")
 ]
-AttributeNames = Annotated[
-    tuple[str, ...], BeforeValidator(_names), Allowed("names of attributes, separated by commas")
-]
 Collections = Annotated[
     dict[str, dict[str, Any]],
     BeforeValidator(_collections),
     Allowed("names separated by commas, or a JSON object with the options of each"),
 ]
 EngineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$"), Allowed("the name of an engine, such as bedrock")]
-BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
-"""Source: events, shape EventBusName."""
 
 SecretArn = Annotated[
     str,
@@ -505,151 +468,6 @@ class TraceSettings(Settings):
     openinference_hide_outputs: bool = Field(False, description="hides answers, texts and attributes anyway")
 
 
-class PathSettings(Settings):
-    """What every function of the ingestion path shares."""
-
-    knowledge_base_id: str = Field(description="the knowledge base of the documents")
-    data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
-    registry_table: str = Field(description="the document registry")
-    ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
-    calls_per_second: float = Field(
-        5.0,
-        validation_alias="INGESTION_CALLS_PER_SECOND",
-        ge=0.1,
-        le=10_000,
-        description="calls of one operation by all functions together: your quota",
-    )
-    give_up_seconds: float = Field(
-        6 * 3600.0,
-        validation_alias="STATUS_GIVE_UP_SECONDS",
-        ge=1,
-        le=3 * 24 * 3600,
-        description="time after which a document without a final status is FAILED",
-    )
-
-
-class IngestionSettings(PathSettings):
-    """How `ingestion` and `ingestion_status` submit and follow documents."""
-
-    status_queue_url: str = Field(description="the queue of documents that are being indexed")
-    dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
-    jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
-    event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
-    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
-    max_receives: int = Field(
-        20,
-        validation_alias="INGESTION_MAX_RECEIVES",
-        ge=1,
-        le=100,
-        description="deliveries of a message at most, 5 to 120 seconds apart",
-    )
-    max_retries: int = Field(
-        3,
-        validation_alias="INGESTION_MAX_RETRIES",
-        ge=0,
-        le=10,
-        description="retries of a call within one delivery, after temporary errors",
-    )
-    max_attempts: int = Field(
-        5,
-        validation_alias="INGESTION_MAX_ATTEMPTS",
-        ge=1,
-        le=100,
-        description="submissions of a document, if the knowledge base fails for a temporary reason",
-    )
-    base_delay_seconds: float = Field(
-        2.0,
-        validation_alias="INGESTION_BASE_DELAY_SECONDS",
-        ge=0,
-        le=30,
-        description="longest delay before the first retry of a call; doubles up to 60 seconds",
-    )
-    documents_per_call: int = Field(
-        10,
-        validation_alias="INGESTION_DOCUMENTS_PER_CALL",
-        ge=1,
-        le=25,
-        description="documents in one call; the service's model allows 10, its quota page 25",
-    )
-    first_delay_seconds: float = Field(
-        2.0,
-        validation_alias="STATUS_FIRST_DELAY_SECONDS",
-        ge=0,
-        le=MAX_DELAY_SECONDS,
-        description="delay of the first status check, doubled for documents that fill a call",
-    )
-    snapshot_delay_seconds: int = Field(
-        120,
-        ge=0,
-        le=MAX_DELAY_SECONDS,
-        description="delay of the snapshot of attribute values after a change; it covers all changes until then",
-    )
-
-
-class ReconcileSettings(PathSettings):
-    """How `reconcile` compares bucket, registry and knowledge base, and follows synchronisations."""
-
-    stuck_seconds: ClassVar[float] = 1800.0
-    """How long after its time a document on its way counts as stuck."""
-
-    wait_seconds: ClassVar[float] = 2 * 3600.0
-    """How long a synchronisation waits for its turn."""
-
-    follow_seconds: ClassVar[float] = 24 * 3600.0
-    """How long Bedrock's job may take."""
-
-    documents_bucket: str = Field(description="the bucket of the documents")
-    jobs_queue_url: str = Field(description="the queue of jobs")
-    snapshot_bucket: str = Field(description="the bucket with the snapshot of attribute values")
-    infer_attributes: AttributeNames = Field(
-        (), description="attributes from whose values filters are inferred; by default from all"
-    )
-    infer_values: int = Field(
-        INFER_VALUES,
-        ge=1,
-        le=200_000,
-        description="values from which filters are inferred, of all attributes together; the most frequent ones if"
-        " there are more",
-    )
-    settle_seconds: float = Field(
-        60.0,
-        validation_alias="RECONCILE_SETTLE_SECONDS",
-        ge=0,
-        le=3600,
-        description="age of an object after which a missing event counts as lost",
-    )
-    poll_seconds: float = Field(
-        15.0,
-        validation_alias="RECONCILE_POLL_SECONDS",
-        ge=0,
-        le=MAX_DELAY_SECONDS,
-        description="time between two steps of a full synchronisation",
-    )
-
-
-class DocumentSettings(Settings):
-    """Where documents and their status are."""
-
-    registry_table: str = Field(description="the document registry")
-    documents_bucket: str = Field(description="the bucket of the documents")
-
-
-class DocumentApiSettings(DocumentSettings):
-    """Where the function `documents` finds documents and jobs, and what it lets callers upload."""
-
-    jobs_queue_url: str = Field(description="the queue of jobs")
-    ingestion_queue_url: str = Field(description="the queue for replayed documents")
-    dead_letter_queue_url: str = Field(description="the dead-letter queue")
-    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
-    upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
-    upload_seconds: int = Field(
-        900,
-        ge=1,
-        le=3600,
-        description="how long an upload URL is valid",
-    )
-
-
 class KnowledgeSettings(Settings):
     """Where a knowledge base in Chroma is."""
 
@@ -688,15 +506,3 @@ def with_pooling(embedding: str | None, pooling: str | None) -> str | None:
     """Add a pooling to the folder of an ONNX model that names none."""
     is_plain_onnx = embedding is not None and embedding.startswith("onnx:") and "#" not in embedding
     return f"{embedding}#{pooling}" if is_plain_onnx and pooling else embedding
-
-
-FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
-    QuerySettings,
-    AnswerSettings,
-    RetrieverToolSettings,
-    IngestionSettings,
-    ReconcileSettings,
-    DocumentApiSettings,
-    TraceSettings,
-)
-"""What functions read from their environment."""

@@ -39,18 +39,15 @@ from infra.engine import grant_model
 from infra.layers import extra_layer
 from infra.options import Auth, Options
 from infra.target import Target
-from ragstack_common.config import (
+from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
+from ragstack_common.core.settings import Settings
+from ragstack_common.ingestion_config import (
     JOBS_NOT_COMPLETE,
-    AnswerSettings,
     DocumentApiSettings,
     DocumentSettings,
     IngestionSettings,
-    QuerySettings,
     ReconcileSettings,
-    RetrieverToolSettings,
-    TraceSettings,
 )
-from ragstack_common.core.settings import Settings
 from ragstack_common.registry.table import CATALOGUE, GATE, RATE, SNAPSHOT
 
 API_MEMORY_MB: Final = 1024

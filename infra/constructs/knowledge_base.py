@@ -26,7 +26,7 @@ class KnowledgeBase:
     Attributes:
         knowledge_base_id: The knowledge base.
         data_source_id: The data source that reads the documents bucket.
-        vector_store: One of ``config.VECTOR_STORES``; decides which attributes and filters are accepted.
+        vector_store: One of ``STORE_RULES``; decides which attributes and filters are accepted.
     """
 
     knowledge_base_id: str

@@ -17,7 +17,8 @@ from infra.constructs.adopted_bucket import AdoptedBucket
 from infra.constructs.queues import DocumentQueue
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.config import MAX_URI_CHARACTERS, SNAPSHOT_KEY
+from ragstack_common.config import SNAPSHOT_KEY
+from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
 from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"

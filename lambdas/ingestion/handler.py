@@ -8,10 +8,10 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.config import IngestionSettings
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.ingestion_config import IngestionSettings
 
 
 @cache

@@ -8,8 +8,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.config import ReconcileSettings
 from ragstack_common.ingestion.messages import messages_of
+from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
 
 

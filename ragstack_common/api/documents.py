@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from ragstack_common.config import DocumentSettings
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.objects import unless_absent
+from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import (

@@ -26,11 +26,11 @@ from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, Fa
 from ragstack_common.api.failures import Failures
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
-from ragstack_common.config import DocumentApiSettings
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.ingestion.messages import Queue
+from ragstack_common.ingestion_config import DocumentApiSettings
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import JobStore

@@ -10,14 +10,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.api.documents import DocumentsBucket, Time, iso
-from ragstack_common.config import MAX_URI_CHARACTERS
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
+from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
 from ragstack_common.registry.table import document_id
 
 if TYPE_CHECKING:
-    from ragstack_common.config import DocumentApiSettings
+    from ragstack_common.ingestion_config import DocumentApiSettings
 
 MAX_KEY_CHARACTERS: Final = 1024
 """Source: Amazon S3 user guide, object keys. A document's key may have to be much shorter: that depends on the bucket's

@@ -21,6 +21,14 @@ class Allowed:
     text: str
 
 
+def separated_names(value: Any) -> tuple[str, ...]:
+    """Read names that are separated by commas; a sequence stays as it is."""
+    names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
+    if "" in names:
+        raise ValueError("names must be separated by one comma each")
+    return names
+
+
 def json_object(value: Any) -> dict[str, Any]:
     """Read a JSON object from text; an object stays as it is.
 

@@ -40,7 +40,7 @@ def to_bedrock(filter_: Filter) -> dict[str, Any]:
 def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -> None:
     """Reject operators that the store behind a knowledge base may ignore, so that every document would match.
 
-    *vector_store* is one of ``config.VECTOR_STORES``. A preference, which does not restrict what may be found, may use
+    *vector_store* is one of ``STORE_RULES``. A preference, which does not restrict what may be found, may use
     any operator that the store is not known to ignore.
 
     Raises:

@@ -51,4 +51,4 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
         " if the knowledge base is on OpenSearch Serverless",
     ),
 }
-"""By the names of ``config.VECTOR_STORES``."""
+"""By the names of vector stores in ``config``."""

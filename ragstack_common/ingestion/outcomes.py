@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.config import EVENT_SOURCE
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import DeadLetter, Queue, failure
+from ragstack_common.ingestion_config import EVENT_SOURCE
 from ragstack_common.registry.records import DocumentRecord, Status
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ class Sidecar:
 
 
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
-    """Return the attributes in a sidecar, for one of ``config.VECTOR_STORES``.
+    """Return the attributes in a sidecar, for one of ``STORE_RULES``.
 
     Raises:
         InvalidDocumentError: Bedrock would refuse it.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.config import ReconcileSettings
 from ragstack_common.documents import fault_of_uri, s3_uri
+from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ragstack_common.config import ReconcileSettings
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched, is_retryable
 from ragstack_common.ingestion.messages import Queue, look
+from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.compare import (
     CLOCK_SECONDS,
     FORCED,

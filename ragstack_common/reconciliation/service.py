@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.core.clients import agent_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.bedrock_agent import PacedAgent, in_one_line
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
+from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.run import Reconciliation
 from ragstack_common.reconciliation.synchronisation import REPORT, NotStartedError, Synchronisation

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common.config import ReconcileSettings
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
+from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import Job

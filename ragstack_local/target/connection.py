@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 
 from local_bedrock.options import LOCAL
-from ragstack_common.config import FUNCTION_SETTINGS
+from ragstack_common.ingestion_config import FUNCTION_SETTINGS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.environment import DATA_VARIABLE
@@ -35,7 +35,7 @@ NAMES: Final = ("API", "ANSWERS", "BUCKET", "KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID
 """Variables of `ragstack env` that AWS SDKs do not read."""
 
 OTHER_STORE: Final = "OTHER"
-"""A vector store with unknown limits, among ``config.VECTOR_STORES``."""
+"""A vector store with unknown limits, among ``STORE_RULES``."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ragstack_common.config import VECTOR_STORES
+from ragstack_common.config import OTHER_STORE
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX, read_sidecar
@@ -169,7 +169,7 @@ def _uri_of(passage: Any) -> str:
 def _attributes(places: Places, uri: str) -> dict[str, Any]:
     key = uri.removeprefix(f"s3://{places.bucket}/") + SIDECAR_SUFFIX
     body = places.client("s3").get_object(Bucket=places.bucket, Key=key)["Body"].read()
-    return dict(read_sidecar(body, VECTOR_STORES[-1]))
+    return dict(read_sidecar(body, OTHER_STORE))
 
 
 def told_of(record: DocumentRecord, what: str) -> str:

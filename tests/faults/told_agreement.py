@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ragstack_common.config import EVENT_SOURCE
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES
+from ragstack_common.ingestion_config import EVENT_SOURCE
 from ragstack_common.registry.lifecycle import TRANSITIONS_KEPT
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
 from tests.faults.agreement import told_of

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from infra.layers import LAMBDA_PYTHON
-from infra.options import FUNCTION_SETTINGS
-from ragstack_common.config import (
-    STACK,
-    AnswerSettings,
+from ragstack_common.config import STACK, AnswerSettings, QuerySettings
+from ragstack_common.ingestion_config import (
+    FUNCTION_SETTINGS,
     DocumentApiSettings,
     IngestionSettings,
-    QuerySettings,
     ReconcileSettings,
 )
 from ragstack_common.reranking_weights import RerankingWeights

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.options import Options
-from ragstack_common.config import IngestionSettings
+from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.reconciliation.service import MAX_FAILURES
 from ragstack_common.registry.jobs import SILENT_SECONDS
 

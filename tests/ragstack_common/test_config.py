@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.config import (
-    IngestionSettings,
-    KnowledgeSettings,
-    QuerySettings,
-)
+from ragstack_common.config import KnowledgeSettings, QuerySettings
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.settings import read_settings
+from ragstack_common.ingestion_config import IngestionSettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 INGESTION = {

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from local_bedrock import service
 from local_bedrock.limits.quotas import Quotas
-from ragstack_common import config
+from ragstack_common import config, ingestion_config
 from ragstack_common.answers.answer import Quotation, Sentence, Source
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.search_models import RetrieveRequest
@@ -228,7 +228,7 @@ def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values()
         STORE_RULES[config.S3_VECTORS].metadata_keys,
         MOST_LIST_MEMBERS,
         LARGEST_DOCUMENT,
-        config.MAX_URI_CHARACTERS,
+        ingestion_config.MAX_URI_CHARACTERS,
         VALUES_COUNTED,
         LONGEST_VALUE,
     ]
@@ -249,13 +249,17 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
     sources = [file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py")]
     added = {name for source in sources for name in re.findall(r'add_metric\(\s*"(\w+)"', source)}
 
-    assert documented == added | set(METRICS.values()) | {config.JOBS_NOT_COMPLETE, INVALID_ITEMS, VALUES_LEFT_OUT}
+    assert documented == added | set(METRICS.values()) | {
+        ingestion_config.JOBS_NOT_COMPLETE,
+        INVALID_ITEMS,
+        VALUES_LEFT_OUT,
+    }
 
 
 def test_the_example_event_has_the_members_of_a_real_event() -> None:
     (event,) = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
 
-    assert event["source"] == config.EVENT_SOURCE
+    assert event["source"] == ingestion_config.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id

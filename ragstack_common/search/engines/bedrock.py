@@ -19,12 +19,12 @@ from ragstack_common.config import (
     SEARCH_TYPES,
     SIGNALS_HEADER,
     SLICE_FAILURES,
-    VECTOR_STORES,
 )
 from ragstack_common.core.clients import agent_client, retrieval_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
+from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.search.base import PAGE_SIZE
@@ -124,8 +124,8 @@ class BedrockBackend(MultiSliceBackend):
             raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
         if search_type not in (None, *SEARCH_TYPES):
             raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
-        if vector_store not in VECTOR_STORES:
-            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
+        if vector_store not in STORE_RULES:
+            raise ValueError(f"vector_store must be one of {', '.join(STORE_RULES)}, not {vector_store!r}")
         self.knowledge_base_id = knowledge_base_id
         self.data_source_id = data_source_id
         self.search_type = search_type

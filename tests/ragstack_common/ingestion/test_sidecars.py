@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstack_common.config import VECTOR_STORES
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
+from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.ingestion.sidecars import (
     RecordStructure,
     check_attributes,
@@ -51,11 +51,11 @@ def outcome(body: bytes, vector_store: str) -> Any:
 def test_a_sidecar_is_accepted_for_the_vector_stores_that_can_keep_it(name: str) -> None:
     body, taken_by = TAKEN[name]
 
-    assert tuple(store for store in VECTOR_STORES if outcome(body, store) != "refused") == taken_by
+    assert tuple(store for store in STORE_RULES if outcome(body, store) != "refused") == taken_by
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("vector_store", VECTOR_STORES)
+@pytest.mark.parametrize("vector_store", STORE_RULES)
 def test_the_error_of_an_invalid_sidecar_is_one_line_with_the_problem(name: str, vector_store: str) -> None:
     body, words = REFUSED[name]
 
@@ -77,7 +77,7 @@ def test_typed_values_are_read_as_plain_values() -> None:
 @given(attribute_sets)
 @example({f"key{number}": "ü" * 20 for number in range(35)})
 def test_written_attributes_are_read_back(attributes: dict[str, Any]) -> None:
-    for vector_store in VECTOR_STORES:
+    for vector_store in STORE_RULES:
         try:
             check_attributes(attributes, vector_store)
         except InvalidDocumentError:

@@ -11,11 +11,11 @@ import pytest
 from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
-from ragstack_common.config import IngestionSettings
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, follow, look
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
 from tests.support.aws_service import AwsService, Dropped, Fault
 from tests.support.documents import accept, answer_with, asked_uris, detail

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from ragstack_common.config import IngestionSettings, ReconcileSettings
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, look
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.ingestion_config import IngestionSettings, ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.jobs import Job, JobKind, JobStore

@@ -12,8 +12,8 @@ from botocore.config import Config
 
 from lambdas.reconcile import handler as module
 from ragstack_common.api.jobs import Jobs
-from ragstack_common.config import JOBS_NOT_COMPLETE
 from ragstack_common.ingestion.messages import QueueMessage
+from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.service import FAILURE_DELAY_SECONDS, MAX_FAILURES, ReconcileService
 from ragstack_common.registry.coordination import Gate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.config import ReconcileSettings
+from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
