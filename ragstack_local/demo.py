@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_local.api.api_client import ApiClient
+from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.api.documents import Facets
+from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_local.api.calls import each, run
+from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import StackError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import ingest, note_skipped
@@ -16,6 +20,7 @@ from ragstack_local.files.uploads import select
 from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
+from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import FOUND
 from ragstack_local.target.roots import Roots
@@ -159,8 +164,8 @@ def run_demo(connection: Connection, root: Path) -> None:
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")
-    api = ApiClient.of(connection)
-    others = api.look_up("facets")["documents"] - len(handbook.files)
+    api = HttpOperations(lambda: Address.of(connection))
+    others = run(api.request("GET", "/api/facets", Facets)).documents - len(handbook.files)
     if others > 0:
         found_too = f"{display.counted(others, 'other document')} in the data folder can be found too."
         display.console.print(found_too, style="yellow")
@@ -177,10 +182,10 @@ def _show_command(name: str, arguments: Sequence[str]) -> None:
     display.console.print(command, style="bold cyan", soft_wrap=True)
 
 
-def _ask(api: ApiClient, question: Asked) -> bool:
+def _ask(api: HttpOperations, question: Asked) -> bool:
     """Ask one question, show the command and the answer as it arrives, and check the answer."""
     _show_command("ask", question.arguments)
-    with closing(api.ask_stream(question.body)) as events:
+    with closing(each(api.ask(AskRequest.model_validate(question.body)))) as events:
         answer = print_stream(events)
     is_answered = question.is_answered_by(answer)
     if is_answered:
@@ -188,11 +193,11 @@ def _ask(api: ApiClient, question: Asked) -> bool:
     return is_answered
 
 
-def _search(api: ApiClient, question: Question) -> bool:
+def _search(api: HttpOperations, question: Question) -> bool:
     """Search for one question, show the command and its results, and check them."""
     _show_command("query", question.arguments)
     start = time.perf_counter()
-    answer = api.retrieve(dict(question.body))
+    answer = run(api.search(RetrieveRequest.model_validate(question.body))).model_dump(mode="json")
     took = time.perf_counter() - start
     results.print_results(answer, question.body["query"])
     if "explain" in question.body:

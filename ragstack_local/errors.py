@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ragstack_common.core.errors import RagStackError
+from ragstack_common.core.errors import OperationError, RagStackError
 
 NOTHING_FOUND: Final = 1
 """Exit code if nothing was found, or a document is not searchable."""
@@ -25,7 +25,7 @@ class UsageError(StackError):
     """The command line names something that does not exist or is malformed; the exit code is that of wrong usage."""
 
 
-class ApiError(RagStackError):
+class ApiError(OperationError):
     """The API answered with an error, or not at all."""
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,8 +25,7 @@ from ragstack_local.targets import Target, not_blank
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragstack_local.api.api_client import ApiClient
-    from ragstack_local.api.engine_search import EngineClient
+    from ragstack_common.api.operations import Operations
 
 
 class FilterMode(StrEnum):
@@ -114,14 +113,11 @@ class EngineOptions(SettingsOptions):
         """Whether the API of a stack searches."""
         return (self.engine or (CHROMA_ENGINE if self.collection or self.db_path else BEDROCK_ENGINE)) == BEDROCK_ENGINE
 
-    def roots(self, client: "ApiClient | EngineClient") -> Roots:
-        """Return where the documents of a client's stack are on this machine, as far as it is remembered."""
-        url = getattr(client, "api_url", None)
-        return Roots() if url is None else Roots.of_api(url)
-
     @contextmanager
-    def client(self, target: Target, reranker: str | None = None) -> "Iterator[ApiClient | EngineClient]":
-        """Open what searches and answers; *reranker* is for an engine in this process.
+    def open(self, target: Target, reranker: str | None = None) -> "Iterator[tuple[Operations, Roots]]":
+        """Open what searches and answers, and where its documents are on this machine, as far as it is remembered.
+
+        *reranker* is for an engine in this process.
 
         Raises:
             BadParameter: Options contradict each other.
@@ -130,7 +126,10 @@ class EngineOptions(SettingsOptions):
         """
         if self.is_api:
             self._check_for_api()
-            yield target.api()
+            from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
+
+            address = target.address()
+            yield HttpOperations(lambda: address), Roots.of_api(address.api_url)
             return
         if target.aws:
             engine = self.engine or CHROMA_ENGINE
@@ -138,11 +137,11 @@ class EngineOptions(SettingsOptions):
                 f"selects a stack on AWS, but the engine {engine} runs on this machine", param_hint="--aws"
             )
         environment = self.environment(QuerySettings, AnswerSettings, KnowledgeSettings)
-        from ragstack_local.api.engine_search import EngineClient  # noqa: PLC0415 - the API needs no engines
+        from ragstack_local.api.engine import engine_operations  # noqa: PLC0415 - the API needs no engines
 
-        engine_client = EngineClient(self.engine or CHROMA_ENGINE, self.collection, self.db_path, environment, reranker)
-        with closing(engine_client):
-            yield engine_client
+        engine = self.engine or CHROMA_ENGINE
+        with engine_operations(engine, self.collection, self.db_path, environment, reranker) as operations:
+            yield operations, Roots()
 
     def _check_for_api(self) -> None:
         for option, value in (("--collection", self.collection), ("--db-path", self.db_path)):

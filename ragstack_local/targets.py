@@ -7,18 +7,20 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
 
 import typer
-from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_local.api.api_client import LOOPBACK, ApiClient
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
+from ragstack_local.target.address import LOOPBACK, Address
 from ragstack_local.target.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
 from ragstack_local.target.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from ragstack_local.api.http_operations import HttpOperations
 
 OnAws = Annotated[
     bool,
@@ -107,6 +109,8 @@ class StackTarget:
             StackError: There is none, or the environment names only an API.
         """
         if self.aws:
+            from botocore.exceptions import NoCredentialsError, NoRegionError  # noqa: PLC0415 - only AWS needs it
+
             _leave_local_settings()
             try:
                 connection = Connection.of_deployed_stack(self.stack_prefix)
@@ -137,8 +141,11 @@ class Target(StackTarget):
         """Whether only an API is named; ``--aws`` has precedence."""
         return bool(self.api_url) and not self.aws
 
-    def api(self) -> ApiClient:
+    def address(self, connection: Connection | None = None) -> Address:
         """Find the API: the one at the URL, else that of the stack.
+
+        Args:
+            connection: The stack, if the command has found it before.
 
         Raises:
             StackError: There is none.
@@ -150,15 +157,22 @@ class Target(StackTarget):
                     "it has a line break or another character that a header cannot hold", param_hint=option
                 )
         if not self.is_api:
-            return ApiClient.of(self.connect(), self.api_key, self.token)
+            return Address.of(connection or self.connect(), self.api_key, self.token)
         if not _is_here(str(self.api_url)):
             _leave_local_settings()
         try:
-            api = ApiClient.at(str(self.api_url), self.api_key, self.token)
+            address = Address.at(str(self.api_url), self.api_key, self.token)
         except ConfigurationError as error:
             raise typer.BadParameter(str(error), param_hint="--api-url") from None
-        announce(f"Stack: the API {api.api_url}")
-        return api
+        announce(f"Stack: the API {address.api_url}")
+        return address
+
+    def api(self, connection: Connection | None = None) -> "HttpOperations":
+        """Call the API; arguments and errors are those of :meth:`address`."""
+        from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
+
+        address = self.address(connection)
+        return HttpOperations(lambda: address)
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:

@@ -40,9 +40,10 @@ def tools() -> "Registry":
 @cache
 def mcp() -> "McpEndpoint":
     """Build the server of the Model Context Protocol with its first request."""
-    from ragstack_common.api.mcp import McpEndpoint, ServiceOperations  # noqa: PLC0415 - takes half a second
+    from ragstack_common.api.mcp import McpEndpoint  # noqa: PLC0415 - takes half a second
+    from ragstack_common.api.operations import ServiceOperations  # noqa: PLC0415
 
-    operations = ServiceOperations(service, documents, tools, metrics)
+    operations = ServiceOperations(lambda: service().searches, service, documents, tools, metrics)
     return McpEndpoint(operations, metrics, is_local=not ON_LAMBDA)
 
 

@@ -4,12 +4,12 @@ One server for both transports: :class:`McpEndpoint` answers streamable HTTP wit
 themselves; ``ragstack mcp`` answers on standard input and output, with the HTTP API of any stack.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from mcp.server import Server, ServerRequestContext
@@ -27,28 +27,25 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from ragstack_common import __version__
 from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.api import mcp_texts
-from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent, StreamEvent
+from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
 from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.documents import DocumentList, Documents
+from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.operations import DocumentStatusRequest, Operations, parse_request
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
-from ragstack_common.config import MAX_QUERY_CHARACTERS, MCP_FAILURES
-from ragstack_common.core.deadline import in_thread
-from ragstack_common.core.errors import GenerationError, InvalidRequestError, RagStackError, loggable
+from ragstack_common.config import MCP_FAILURES
+from ragstack_common.core.errors import GenerationError, OperationError, RagStackError, loggable
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
-from ragstack_common.error_responses import code_of, invalid_members, message_of, record_failure
+from ragstack_common.error_responses import code_of, message_of, record_failure
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
-
-    from ragstack_common.api.ask import AskService
-    from ragstack_common.tools import Registry
 
 INSTRUCTIONS: Final = """\
 Search and question answering over the documents of one RAGStack deployment.
@@ -79,120 +76,6 @@ class NoArguments(BaseModel):
     """Nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DocumentStatusRequest(BaseModel):
-    """One document."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    document: str = Field(
-        min_length=1,
-        max_length=MAX_QUERY_CHARACTERS,
-        description="Its s3:// URI, which is the source of a result, or its key in the documents bucket",
-        examples=["people/leave-and-holidays-2026.md"],
-    )
-
-    @property
-    def name(self) -> dict[str, str]:
-        """The parameter of ``GET /api/documents`` that names it."""
-        return {"uri" if self.document.startswith("s3://") else "key": self.document}
-
-
-class CallError(RagStackError):
-    """An operation failed; the caller gets the message word for word.
-
-    Args:
-        message: The message.
-        status: The HTTP status of the operation's response, if it has one.
-    """
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Operations(Protocol):
-    """What the tools call. Each method raises RagStackError; CallError if the message is complete."""
-
-    async def search(self, request: RetrieveRequest) -> RetrieveResponse:
-        """Answer ``POST /api/retrieve``."""
-        ...
-
-    def ask(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Answer ``POST /api/ask/stream``."""
-        ...
-
-    async def corpora(self) -> Corpora:
-        """Answer ``GET /api/corpora``."""
-        ...
-
-    async def versions(self) -> Versions:
-        """Answer ``GET /api/versions``."""
-        ...
-
-    async def document(self, request: DocumentStatusRequest) -> DocumentList:
-        """Answer ``GET /api/documents`` for one document."""
-        ...
-
-    async def tools(self) -> list[dict[str, Any]]:
-        """Return the tools of ``GET /tools``."""
-        ...
-
-    async def run_tool(self, name: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the output of ``POST /tools/NAME``."""
-        ...
-
-
-@dataclass(frozen=True)
-class ServiceOperations:
-    """The services of this process.
-
-    Attributes:
-        answers: Returns the service that answers questions.
-        documents: Returns the documents.
-        registry: Returns the tools.
-        metrics: Counts the failures of tools that alarms watch.
-    """
-
-    answers: "Callable[[], AskService]"
-    documents: Callable[[], Documents]
-    registry: "Callable[[], Registry]"
-    metrics: MetricSink = NO_METRICS
-
-    async def search(self, request: RetrieveRequest) -> RetrieveResponse:
-        """Search."""
-        return await self.answers().searches.retrieve_async(request)
-
-    def ask(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Answer a question."""
-        return self.answers().stream(request)
-
-    async def corpora(self) -> Corpora:
-        """List the corpora."""
-        return await self.answers().searches.corpora_async()
-
-    async def versions(self) -> Versions:
-        """List the versions."""
-        return await self.answers().searches.versions_async()
-
-    async def document(self, request: DocumentStatusRequest) -> DocumentList:
-        """Look at a document."""
-        return await in_thread(lambda: self.documents().named(**request.name))
-
-    async def tools(self) -> list[dict[str, Any]]:
-        """List the registry's tools."""
-        return (await in_thread(self.registry)).list()
-
-    async def run_tool(self, name: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Run a tool of the registry."""
-        from ragstack_common.tools import answer  # noqa: PLC0415 - most containers run none
-
-        status, body = await answer(await in_thread(self.registry), name, {"input": data}, self.metrics)
-        if not body["success"]:
-            raise CallError(str(body["error"]), status)
-        output: Mapping[str, Any] = body["output"]
-        return output
 
 
 def server_of(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:
@@ -338,7 +221,7 @@ class _Tools:
             return await self._called(params.name, params.arguments or {}, progress)
         except MCPError:
             raise
-        except CallError as error:
+        except OperationError as error:
             return self._failure(str(error), error.status)
         except RagStackError as error:
             return self._failure(f"{code_of(error)}: {message_of(error)}", record_failure(error, self._metrics))
@@ -355,7 +238,7 @@ class _Tools:
     async def _called(self, name: str, arguments: dict[str, Any], progress: Progress) -> CallToolResult:
         operation = _OPERATIONS.get(name)
         if operation is not None:
-            request = _read(operation.request, arguments)
+            request = parse_request(operation.request, arguments)
             response = await operation.run(self._operations, request, progress)
             return _success(operation.text(response), response.model_dump(mode="json"))
         if name not in self._registry:
@@ -396,14 +279,6 @@ def _filled_in(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": {**members, **defaults}, "required": required}
 
 
-def _read(form: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
-    try:
-        return form.model_validate(arguments)
-    except ValidationError as error:
-        message, _ = invalid_members(error.errors(include_url=False, include_context=False, include_input=False))
-        raise InvalidRequestError(message) from None
-
-
 def _described(
     name: str, title: str | None, description: str, takes: Mapping[str, Any], returns: Mapping[str, Any]
 ) -> Tool:
@@ -432,7 +307,7 @@ async def _ask(operations: Operations, request: AskRequest, progress: Progress) 
                 case AskResponse():
                     return event
                 case ErrorEvent():
-                    raise CallError(f"{event.error.code}: {event.error.message}")
+                    raise OperationError(f"{event.error.code}: {event.error.message}")
     raise GenerationError("The answer ended early; try again")
 
 

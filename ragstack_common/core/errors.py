@@ -29,6 +29,7 @@ answers a request maps a class to a status.
     ├── RegistryError                    the document registry, or the way to it, failed
     ├── IndexingError                    some documents were not put into an index
     ├── DeliveryError                    a queue or an event bus did not take everything
+    ├── OperationError                   an operation failed elsewhere; the message is complete
     └── RetrievalError                   no slice of a search succeeded
         ├── KnowledgeBaseNotFoundError   no such knowledge base
         ├── CollectionNotFoundError      no such collection, partition or index
@@ -207,6 +208,19 @@ class IndexingError(RagStackError):
 
 class DeliveryError(RagStackError):
     """A queue or an event bus did not take everything that was sent; the same may succeed later."""
+
+
+class OperationError(RagStackError):
+    """An operation failed elsewhere; callers get the message word for word.
+
+    Args:
+        message: The message.
+        status: The HTTP status of the response, if there is one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class RetrievalError(RagStackError):

@@ -1,58 +1,53 @@
 """A job of the API: following it, and the error if it did not complete."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.calls import run
 from ragstack_local.errors import StackError
+
+if TYPE_CHECKING:
+    from ragstack_common.api.jobs import JobAnswer
+    from ragstack_local.api.http_operations import HttpOperations
 
 JOBS: Final = "/api/ingestion-jobs"
 
 POLL_SECONDS: Final = 0.5
 LONGEST_POLL_SECONDS: Final = 5.0
 
-_RUNNING: Final = ("QUEUED", "RUNNING")
 
-
-def is_running(job: Mapping[str, Any]) -> bool:
+def is_running(job: "JobAnswer") -> bool:
     """Whether a job of the API has not ended."""
-    return job["status"] in _RUNNING
+    return job.status in ("QUEUED", "RUNNING")
 
 
-def follow_jobs(
-    api: ApiClient,
-    job_ids: Collection[str],
-    changed: Callable[[Mapping[str, Mapping[str, Any]]], None],
+def follow_job(
+    api: "HttpOperations",
+    job: "JobAnswer",
+    changed: Callable[["JobAnswer"], None],
     timeout_seconds: float,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> dict[str, dict[str, Any]]:
-    """Poll until every job has ended, or the time is over.
-
-    Returns:
-        Each job as it was read last.
+) -> "JobAnswer":
+    """Poll until a job has ended, or the time is over; return it as it was read last.
 
     Raises:
-        ApiError: The API failed, or does not know a job.
+        ApiError: The API failed, or does not know the job.
     """
     deadline = clock() + timeout_seconds
     pause = POLL_SECONDS
-    jobs: dict[str, dict[str, Any]] = {}
-    waiting = list(job_ids)
-    while waiting:
-        jobs |= {job_id: api.request("GET", f"{JOBS}/{job_id}", "status") for job_id in waiting}
-        waiting = [job_id for job_id in waiting if is_running(jobs[job_id])]
-        changed(jobs)
-        if not waiting or clock() > deadline:
-            break
+    while True:
+        job = run(api.request("GET", f"{JOBS}/{job.id}", type(job)))
+        changed(job)
+        if not is_running(job) or clock() > deadline:
+            return job
         sleep(pause)
         pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
-    return jobs
 
 
-def check_complete(job: Mapping[str, Any], timeout_seconds: float) -> None:
+def check_complete(job: "JobAnswer", timeout_seconds: float) -> None:
     """Check that a job that was followed is COMPLETE.
 
     Raises:
@@ -60,8 +55,8 @@ def check_complete(job: Mapping[str, Any], timeout_seconds: float) -> None:
     """
     if is_running(job):
         raise StackError(
-            f"The job {job['id']} is still {job['status']} after {timeout_seconds:g} s, and continues in the background"
+            f"The job {job.id} is still {job.status} after {timeout_seconds:g} s, and continues in the background"
         )
-    if job["status"] != "COMPLETE":
-        reason = f": {job['reason']}" if job.get("reason") else ""
-        raise StackError(f"The job {job['id']} is {job['status']}{reason}")
+    if job.status != "COMPLETE":
+        reason = f": {job.reason}" if job.reason else ""
+        raise StackError(f"The job {job.id} is {job.status}{reason}")

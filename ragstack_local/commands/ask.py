@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ragstack_local.api.calls import each
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
-from ragstack_local.show.answers import advise_on_models, print_stream
+from ragstack_local.show.answers import advise_on_models, last, print_stream
 from ragstack_local.show.results import print_hints
 from ragstack_local.target.connection import Project
 from ragstack_local.targets import AsJson, Target, with_target
@@ -32,18 +33,20 @@ def ask(
 
     From one corpus, in another language:  ragstack ask "When is parental leave paid?" --corpus people --language German
     """
-    body = {"question": question, **options.body()}
+    from ragstack_common.api.ask_models import AskRequest  # noqa: PLC0415 - help does without
+    from ragstack_common.api.operations import parse_request  # noqa: PLC0415
+
+    request = parse_request(AskRequest, {"question": question, **options.body()})
     try:
-        with engine.client(target) as client:
+        with engine.open(target) as (operations, roots), closing(each(operations.ask(request))) as events:
             if as_json:
-                answer = client.ask(body)
+                answer = last(events)
                 display.print_json(answer)
             else:
-                with closing(client.ask_stream(body)) as events:
-                    answer = print_stream(events, engine.roots(client))
+                answer = print_stream(events, roots)
                 advise_on_models(answer, Project.find().data)
                 if engine.is_api and not answer["sources"]:
-                    print_hints(body)
+                    print_hints(request.model_fields_set)
     except KeyboardInterrupt:
         display.errors.print("Stopped.")
         raise typer.Exit(INTERRUPTED) from None

@@ -13,18 +13,18 @@ from rich.text import Text
 
 from ragstack_common.config import ALL_CORPORA, MAX_TURNS
 from ragstack_common.core.errors import RagStackError
+from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
-from ragstack_local.show.answers import advise_on_models, print_sources, print_stream
+from ragstack_local.show.answers import advise_on_models, last, print_sources, print_stream
 from ragstack_local.show.display import console
 from ragstack_local.target.connection import Project
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api.api_client import ApiClient
-    from ragstack_local.api.engine_search import EngineClient
+    from ragstack_common.api.operations import Operations
 
 PROMPT: Final = "> "
 
@@ -49,8 +49,8 @@ def chat(options: AskOptions, engine: EngineOptions, target: Target, as_json: As
 
     From a file:  ragstack chat --json < notes/questions.txt
     """
-    with engine.client(target) as client:
-        conversation = Conversation(client, options, Project.find().data, engine.roots(client), as_json=as_json)
+    with engine.open(target) as (operations, roots):
+        conversation = Conversation(operations, options, Project.find().data, roots, as_json=as_json)
         _hold(conversation, is_interactive=sys.stdin.isatty())
 
 
@@ -98,7 +98,7 @@ class Conversation:
     """The questions and answers so far.
 
     Attributes:
-        api: The API, or an engine here.
+        operations: Those of the API, or of an engine here.
         options: What to answer from.
         data: Remembers what was explained once.
         roots: Where documents are on this machine.
@@ -108,7 +108,7 @@ class Conversation:
         failed: Whether a question failed.
     """
 
-    api: "ApiClient | EngineClient"
+    operations: "Operations"
     options: AskOptions
     data: Path
     roots: Roots
@@ -151,13 +151,15 @@ class Conversation:
             display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
 
     def _ask(self, question: str) -> None:
-        body = {"question": question, "chat_history": list(self.history), **self.options.body()}
+        from ragstack_common.api.ask_models import AskRequest  # noqa: PLC0415 - help does without
+        from ragstack_common.api.operations import parse_request  # noqa: PLC0415
+
+        members = {"question": question, "chat_history": list(self.history), **self.options.body()}
+        with closing(each(self.operations.ask(parse_request(AskRequest, members)))) as events:
+            answer = last(events) if self.as_json else print_stream(events, self.roots)
         if self.as_json:
-            answer: Mapping[str, Any] = self.api.ask(body)
             display.print_json(answer, in_one_line=True)
         else:
-            with closing(self.api.ask_stream(body)) as events:
-                answer = print_stream(events, self.roots)
             advise_on_models(answer, self.data)
             console.print()
         self.answer = answer
@@ -173,9 +175,9 @@ class Conversation:
 
     def _choose_corpus(self, name: str) -> None:
         """Answer from another corpus, if there is one of this name."""
-        known = self.api.look_up("corpora")
-        names = [corpus["name"] for corpus in known["corpora"]]
-        if name and (name == ALL_CORPORA or name in names or not known["complete"]):
+        known = run(self.operations.corpora())
+        names = [corpus.name for corpus in known.corpora]
+        if name and (name == ALL_CORPORA or name in names or not known.complete):
             self.options = replace(self.options, corpus=name)
             self.console.print("Every corpus." if name == ALL_CORPORA else f"Only the corpus {name}.", style="dim")
             return

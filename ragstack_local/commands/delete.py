@@ -1,17 +1,20 @@
 """``ragstack delete``."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ragstack_common.core.errors import DocumentNotFoundError
-from ragstack_common.documents import DocumentStatus
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
+from ragstack_local.files.ingestion import remove
 from ragstack_local.show import display
-from ragstack_local.target.following import DELETED, ENDED, Gone
+from ragstack_local.target.following import DELETED
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
+
+if TYPE_CHECKING:
+    from ragstack_common.api.documents import DocumentSummary
 
 _PREVIEWED: Final = 10
 """Documents that are shown before a folder or a corpus is deleted."""
@@ -53,12 +56,11 @@ def delete(
     names = [_folder_or_document(documents, name) for name in names]
     chosen = _choose(documents, names, corpus)
     if corpus is not None or any(name.endswith("/") for name in names):
-        _confirm(list(chosen), yes=yes, as_json=as_json)
-    statuses: dict[str, DocumentStatus] = {}
+        _confirm(chosen, yes=yes, as_json=as_json)
     try:
-        _delete(documents, chosen, statuses, timeout if wait else None, as_json=as_json)
-    except KeyboardInterrupt:
-        display.console_for(as_json=as_json).print(display.interrupted(statuses, len(chosen) - len(statuses)))
+        statuses = remove(documents, chosen, timeout if wait else None, as_json=as_json)
+    except KeyboardInterrupt as interrupt:
+        display.console_for(as_json=as_json).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
     left = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
@@ -72,32 +74,6 @@ def delete(
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _delete(
-    documents: ApiDocuments,
-    chosen: Mapping[str, Mapping[str, Any]],
-    statuses: dict[str, DocumentStatus],
-    timeout_seconds: float | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Delete documents and follow them; don't follow if the timeout is None. *statuses* has what is known so far."""
-    with display.progress(as_json=as_json) as bars:
-        deleting = bars.add_task("Deleting", total=len(chosen), detail="")
-        for uri, document in chosen.items():
-            statuses[uri] = documents.delete(document)
-            bars.advance(deleting)
-        if timeout_seconds is None:
-            return
-        waiting = bars.add_task("Waiting ", total=len(chosen), detail="")
-
-        def show(found: Mapping[str, DocumentStatus]) -> None:
-            statuses.update(found)
-            ended = sum(status in ENDED for status in statuses.values())
-            bars.update(waiting, completed=ended, detail=display.summary(statuses))
-
-        documents.follow(dict.fromkeys(statuses, Gone()), show, timeout_seconds)
-
-
 def _folder_or_document(documents: ApiDocuments, name: str) -> str:
     """Add the slash to the name of a folder."""
     if name.endswith("/"):
@@ -105,30 +81,33 @@ def _folder_or_document(documents: ApiDocuments, name: str) -> str:
     try:
         documents.named(name)
     except DocumentNotFoundError:
-        part = "uri" if name.startswith("s3://") else "key"
-        if any(each[part].startswith(f"{name}/") for each in documents.listed()):
+        if any(_is_in(each, f"{name}/") for each in documents.listed()):
             return f"{name}/"
     return name
 
 
-def _choose(documents: ApiDocuments, names: Sequence[str], corpus: str | None) -> dict[str, dict[str, Any]]:
-    """Return the documents to delete, as the API lists them, by URI.
+def _is_in(document: "DocumentSummary", folder: str) -> bool:
+    return (document.uri if folder.startswith("s3://") else document.key).startswith(folder)
+
+
+def _choose(documents: ApiDocuments, names: Sequence[str], corpus: str | None) -> list[str]:
+    """Return the URIs of the documents to delete.
 
     Raises:
         DocumentNotFoundError: There is no such document, or none in a folder, or none of the corpus.
     """
     folders = [name for name in names if name.endswith("/")]
-    listed = list(documents.listed(**({} if corpus is None else {"corpus": corpus}))) if folders or not names else []
+    listed = list(documents.listed(corpus=corpus)) if folders or not names else []
     chosen = [documents.named(name) for name in names if name not in folders] if names else listed
     for folder in folders:
-        found = [each for each in listed if each["uri" if folder.startswith("s3://") else "key"].startswith(folder)]
+        found = [each for each in listed if _is_in(each, folder)]
         if not found:
             raise DocumentNotFoundError(f"There is no document in the folder {folder}; nothing was deleted")
         chosen += found
-    chosen = [each for each in chosen if corpus is None or each["corpus"] == corpus]
+    chosen = [each for each in chosen if corpus is None or each.corpus == corpus]
     if not chosen:
         raise DocumentNotFoundError(f"No such document belongs to the corpus {corpus}; nothing was deleted")
-    return {each["uri"]: each for each in sorted(chosen, key=lambda each: str(each["uri"]))}
+    return sorted({each.uri for each in chosen})
 
 
 def _confirm(uris: Sequence[str], *, yes: bool, as_json: bool) -> None:

@@ -14,12 +14,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
 from ragstack_common.core.errors import RagStackError
+from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api.api_client import ApiClient
+    from ragstack_common.api.search_models import RetrieveResponse
+    from ragstack_local.api.http_operations import HttpOperations
     from ragstack_local.files.documents import ApiDocuments
     from ragstack_local.target.connection import Connection
 
@@ -115,7 +117,7 @@ def doctor(
     """
     checks = Checks(show=(lambda _check: None) if as_json else _print)
     connection = None if target.is_api else target.connect()
-    api = target.api()
+    api = target.api(connection)
     if connection is None:
         checks.skip("only an API is named", "permissions", "knowledge base", "alarms", "dead letters")
     else:
@@ -126,7 +128,7 @@ def doctor(
         checks.skip("the API does not answer", "upload", "search", "answer", "relevance", "clean-up")
     if as_json:
         shown = [asdict(check) for check in checks.done]
-        display.print_json({"healthy": checks.are_healthy, "api_url": api.api_url, "checks": shown})
+        display.print_json({"healthy": checks.are_healthy, "api_url": api.url, "checks": shown})
     if not checks.are_healthy:
         raise typer.Exit(FAILED)
 
@@ -148,7 +150,7 @@ def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
     checks.run("dead letters", lambda: _dead_letters(connection), "`ragstack failures` lists what failed, and why")
 
 
-def _check_documents(checks: Checks, api: "ApiClient", connection: "Connection | None", timeout: float) -> None:
+def _check_documents(checks: Checks, api: "HttpOperations", connection: "Connection | None", timeout: float) -> None:
     """Take a probe through upload, search, answer and deletion."""
     from ragstack_local.files.documents import ApiDocuments  # noqa: PLC0415 - help does without
 
@@ -244,9 +246,9 @@ def _dead_letters(connection: "Connection") -> str:
     return "None"
 
 
-def _health(api: "ApiClient") -> str:
-    api.request("GET", "/health", "status")
-    return api.api_url
+def _health(api: "HttpOperations") -> str:
+    run(api.health())
+    return api.url
 
 
 def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:
@@ -271,34 +273,41 @@ def _probe(token: str) -> Iterator[Path]:
         yield path
 
 
-def _found(api: "ApiClient", chosen: dict[str, Any], token: str) -> dict[str, Any]:
-    return api.retrieve({"query": f"What is the word of the probe? {token}", **chosen})
+def _found(api: "HttpOperations", chosen: dict[str, Any], token: str) -> "RetrieveResponse":
+    from ragstack_common.api.search_models import RetrieveRequest  # noqa: PLC0415 - help does without
+
+    return run(api.search(RetrieveRequest(query=f"What is the word of the probe? {token}", **chosen)))
 
 
-def _search(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
+def _search(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
     start = time.monotonic()
-    while not any(token in result["content"] for result in _found(api, chosen, token)["results"]):
+    while not any(token in result.content for result in _found(api, chosen, token).results):
         if time.monotonic() > start + FINDABLE_SECONDS:
             raise CheckError(f"The probe is INDEXED, but no search found it within {FINDABLE_SECONDS:g} s")
         time.sleep(POLL_SECONDS)
     answer = _found(api, chosen, token)
-    if not answer["complete"]:
-        raise CheckError("A part of the search failed: " + ", ".join(each["error"] or "" for each in answer["slices"]))
-    return f"The probe is found in {answer['milliseconds']:.0f} ms"
+    if not answer.complete:
+        raise CheckError("A part of the search failed: " + ", ".join(each.error or "" for each in answer.slices))
+    return f"The probe is found in {answer.milliseconds:.0f} ms"
 
 
-def _relevance(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
-    if _found(api, chosen, token)["best_relevance"] is None:
+def _relevance(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
+    if _found(api, chosen, token).best_relevance is None:
         raise CheckError("Not calibrated: relevance is null, and min_relevance is an error", "warning")
     return "Calibrated"
 
 
-def _answer(api: "ApiClient", chosen: dict[str, Any], token: str) -> str:
-    answer = api.ask({"question": "What is the word of the probe?", **chosen})
-    provider = answer["answerer"]["provider"]
-    if token not in answer["answer"]:
-        raise CheckError(f"The answer ({provider}) does not have the probe's word: {answer['answer']:.200}", "warning")
-    return f"Answered by {answer['answerer'].get('model') or provider}"
+def _answer(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
+    from ragstack_common.api.ask_models import AskRequest, AskResponse  # noqa: PLC0415 - help does without
+
+    *_, answer = each(api.ask(AskRequest(question="What is the word of the probe?", **chosen)))
+    assert isinstance(answer, AskResponse)
+    answerer = answer.answerer
+    if token not in answer.answer:
+        raise CheckError(
+            f"The answer ({answerer.provider}) does not have the probe's word: {answer.answer:.200}", "warning"
+        )
+    return f"Answered by {answerer.model or answerer.provider}"
 
 
 def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str, timeout: float) -> str:
@@ -312,17 +321,17 @@ def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str
         _delete_objects(connection, key + SIDECAR_SUFFIX)  # the API writes it before the upload
         return "Nothing was uploaded"
     try:
-        documents.delete(document)
+        list(documents.remove([document.uri]))
     except RagStackError:
         # The API deletes what the registry knows; if no function reads events, that is nothing.
         if connection is None:
             raise
         _delete_objects(connection, key, key + SIDECAR_SUFFIX)
-        return f"{document['uri']} is deleted from the bucket"
-    status = documents.follow({document["uri"]: Gone()}, lambda _statuses: None, timeout)[document["uri"]]
+        return f"{document.uri} is deleted from the bucket"
+    status = documents.follow({document.uri: Gone()}, lambda _statuses: None, timeout)[document.uri]
     if status != "DELETED":
-        raise CheckError(f"{document['uri']} is still {status}", "warning")
-    return f"{document['uri']} is deleted"
+        raise CheckError(f"{document.uri} is still {status}", "warning")
+    return f"{document.uri} is deleted"
 
 
 def _delete_objects(connection: "Connection | None", *keys: str) -> None:

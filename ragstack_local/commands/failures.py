@@ -1,25 +1,29 @@
 """``ragstack failures``, ``ragstack replay`` and ``ragstack discard``: clients of the API's operator routes."""
 
+import asyncio
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
-from typing import Annotated, Any, Final
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.progress import Progress
 from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.calls import run
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
 from ragstack_local.target.following import DELETED, ENDED, FOUND, follow
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ragstack_common.api.failure_models import FailedDocument, FailureList, ReplayAnswer, ReplayedDocument
+    from ragstack_local.api.http_operations import HttpOperations
 
 FAILURES: Final = "/api/failures"
 
@@ -47,22 +51,22 @@ def failures(target: Target, as_json: AsJson = False) -> None:
     if as_json:
         display.print_json(found)
         return
-    for alike in _by_cause(found["documents"]):
+    for alike in _by_cause(found.documents):
         for document in alike:
-            style = "green" if document["status"] in _SETTLED else "red"
-            console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
+            style = "green" if document.status in _SETTLED else "red"
+            console.print(Text.assemble((document.status, style), " ", (document.uri, "bold")), soft_wrap=True)
             _print_letters(document)
         _print_cause(alike)
-    for message in found["unreadable"]:
-        heading = Text.assemble(("UNREADABLE", "magenta"), " message ", (message["message_id"], "bold"))
+    for message in found.unreadable:
+        heading = Text.assemble(("UNREADABLE", "magenta"), " message ", (message.message_id, "bold"))
         console.print(heading, soft_wrap=True)
-        print_below(message["cause"] or "no cause given")
-        body = " ".join(message["body"].split())
+        print_below(message.cause or "no cause given")
+        body = " ".join(message.body.split())
         print_below(f"{body[:EXCERPT_CHARACTERS]}{' …' if len(body) > EXCERPT_CHARACTERS else ''}", "dim")
-        print_below(f"If it is not needed: ragstack discard {message['message_id']}", "yellow")
-    if not found["complete"]:
+        print_below(f"If it is not needed: ragstack discard {message.message_id}", "yellow")
+    if not found.complete:
         console.print("The dead-letter queue has more messages than these.", style="yellow")
-    if not (found["documents"] or found["unreadable"]):
+    if not (found.documents or found.unreadable):
         console.print("Nothing failed, and there is no dead letter.")
 
 
@@ -100,9 +104,9 @@ def replay(
     try:
         with display.progress(as_json=as_json) as bars:
             replayed = _send(api, {"documents": uris or [], "failed": everything})
-            statuses.update(dict.fromkeys((document["uri"] for document in replayed["documents"]), _NOT_READ))
+            statuses.update(dict.fromkeys((document.uri for document in replayed.documents), _NOT_READ))
             if wait:
-                _follow_documents(api, replayed["documents"], bars, statuses, timeout)
+                _follow_documents(api, replayed.documents, bars, statuses, timeout)
     except KeyboardInterrupt:
         display.console_for(as_json=as_json).print(display.interrupted(statuses))
         raise typer.Exit(INTERRUPTED) from None
@@ -111,7 +115,7 @@ def replay(
             {"uri": uri, "status": str(status), "reason": status.reason, "sent": True}
             for uri, status in statuses.items()
         ]
-        letters = {name: replayed[name] for name in ("deleted", "unreadable", "shared")}
+        letters = {"deleted": replayed.deleted, "unreadable": replayed.unreadable, "shared": replayed.shared}
         display.print_json({"documents": rows, "letters": letters})
     else:
         _print_replayed(replayed)
@@ -151,88 +155,93 @@ def discard(
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
     api = target.api()
-    asked = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}
-    chosen = api.request("POST", f"{FAILURES}/discard", "messages", asked)["messages"]
+    from ragstack_common.api.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
+
+    request = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}
+    chosen = run(api.request("POST", f"{FAILURES}/discard", DiscardAnswer, request)).messages
     if as_json:
         display.print_json({"discarded": chosen})
     elif not chosen:
         console.print("There is no unreadable dead letter.")
     for message in () if as_json else chosen:
-        console.print(Text.assemble("message ", (message["message_id"], "bold")), soft_wrap=True)
-        print_below(message["cause"] or "no cause given")
+        console.print(Text.assemble("message ", (message.message_id, "bold")), soft_wrap=True)
+        print_below(message.cause or "no cause given")
         # Unbroken, so that users can copy it.
-        console.print(message["body"], no_wrap=True, overflow="ignore", crop=False)
-        for note in message["notes"]:
+        console.print(message.body, no_wrap=True, overflow="ignore", crop=False)
+        for note in message.notes:
             print_below(note, "yellow")
     if not chosen:
         return
     if unreadable and not yes:
         typer.confirm(f"Discard {counted(len(chosen), 'dead letter')} for good?", abort=True, err=True)
     # Exactly the messages that were shown.
-    shown = {"message_ids": [message["message_id"] for message in chosen]}
-    done = api.request("POST", f"{FAILURES}/discard", "messages", shown)
+    shown = {"message_ids": [message.message_id for message in chosen]}
+    done = run(api.request("POST", f"{FAILURES}/discard", DiscardAnswer, shown))
     out = display.console_for(as_json=as_json)
-    out.print(f"Discarded: {counted(len(done['messages']), 'dead letter')}")
+    out.print(f"Discarded: {counted(len(done.messages), 'dead letter')}")
 
 
-def _list_failures(api: ApiClient) -> dict[str, Any]:
+def _list_failures(api: "HttpOperations") -> "FailureList":
     """Read every page. A document with a dead letter is on the first page, and may be on another one too."""
-    found = api.request("GET", FAILURES, "documents")
-    documents = {document["uri"]: document for document in found["documents"]}
-    token = found["next_token"]
+    from ragstack_common.api.failure_models import FailureList  # noqa: PLC0415 - help does without
+
+    found = run(api.request("GET", FAILURES, FailureList))
+    documents = {document.uri: document for document in found.documents}
+    token = found.next_token
     while token:
-        page = api.request("GET", f"{FAILURES}?{urlencode({'next_token': token})}", "documents")
-        documents = {document["uri"]: document for document in page["documents"]} | documents
-        token = page["next_token"]
-    return {**found, "documents": [documents[uri] for uri in sorted(documents)]}
+        page = run(api.request("GET", FAILURES, FailureList, parameters={"next_token": token}))
+        documents = {document.uri: document for document in page.documents} | documents
+        token = page.next_token
+    return found.model_copy(update={"documents": [documents[uri] for uri in sorted(documents)], "next_token": None})
 
 
-def _by_cause(documents: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+def _by_cause(documents: "Sequence[FailedDocument]") -> "list[list[FailedDocument]]":
     """Group documents that failed for the same reasons and need the same action; the largest group comes first."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[FailedDocument]] = {}
     for document in documents:
-        cause = (*document["reasons"], document["advice"], document["can_replay"])
-        groups.setdefault(cause, []).append(document)
+        groups.setdefault((*document.reasons, document.advice, document.can_replay), []).append(document)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _print_cause(failures: Sequence[Mapping[str, Any]]) -> None:
+def _print_cause(failures: "Sequence[FailedDocument]") -> None:
     """Print the reasons and what to do, once for all failures with the same cause."""
+    first = failures[0]
     if len(failures) > 1:
         print_below(f"{len(failures)} documents failed for the same reason:")
-    for reason in failures[0]["reasons"]:
+    for reason in first.reasons:
         print_below(reason)
-    first = failures[0]
-    command = f". Run: ragstack replay {shlex.join(each['uri'] for each in failures)}" if first["can_replay"] else ""
-    print_below(f"{first['advice']}{command}", "yellow")
+    command = shlex.join(["ragstack", "replay", *(each.uri for each in failures)])
+    print_below(f"{first.advice}. Run: {command}" if first.can_replay else first.advice, "yellow")
 
 
-def _print_letters(failure: Mapping[str, Any]) -> None:
-    ids = failure["message_ids"]
-    messages = f"; message {', '.join(ids)}" if ids else ""
-    age = display.duration(time.time() - datetime.fromisoformat(failure["since"]).timestamp())
-    print_below(
-        f"{counted(len(ids), 'dead letter')}, {counted(failure['attempts'], 'attempt')}, {age} ago{messages}", "dim"
+def _print_letters(failure: "FailedDocument") -> None:
+    messages = f"; message {', '.join(failure.message_ids)}" if failure.message_ids else ""
+    letters = counted(len(failure.message_ids), "dead letter")
+    age = display.duration(time.time() - datetime.fromisoformat(failure.since).timestamp())
+    print_below(f"{letters}, {counted(failure.attempts, 'attempt')}, {age} ago{messages}", "dim")
+
+
+def _send(api: "HttpOperations", request: Mapping[str, Any]) -> "ReplayAnswer":
+    """Replay until the API has nothing more to send."""
+    from ragstack_common.api.failure_models import ReplayAnswer  # noqa: PLC0415 - help does without
+
+    path = f"{FAILURES}/replay"
+    pages = [run(api.request("POST", path, ReplayAnswer, request))]
+    while token := pages[-1].next_token:
+        pages.append(run(api.request("POST", path, ReplayAnswer, {**request, "next_token": token})))
+    return ReplayAnswer(
+        documents=list({document.uri: document for page in pages for document in page.documents}.values()),
+        deleted=sum(page.deleted for page in pages),
+        # What stays is counted again by each request that reads the queue.
+        unreadable=max(page.unreadable for page in pages),
+        shared=max(page.shared for page in pages),
+        next_token=None,
     )
 
 
-def _send(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Replay until the API has nothing more to send."""
-    pages = [api.request("POST", f"{FAILURES}/replay", "deleted", request)]
-    while token := pages[-1]["next_token"]:
-        pages.append(api.request("POST", f"{FAILURES}/replay", "deleted", {**request, "next_token": token}))
-    return {
-        "documents": list({document["uri"]: document for page in pages for document in page["documents"]}.values()),
-        "deleted": sum(page["deleted"] for page in pages),
-        # What stays is counted again by each request that reads the queue.
-        "unreadable": max(page["unreadable"] for page in pages),
-        "shared": max(page["shared"] for page in pages),
-    }
-
-
 def _follow_documents(
-    api: ApiClient,
-    documents: Sequence[Mapping[str, Any]],
+    api: "HttpOperations",
+    documents: "Sequence[ReplayedDocument]",
     bars: Progress,
     statuses: dict[str, DocumentStatus],
     timeout: float,
@@ -241,43 +250,49 @@ def _follow_documents(
     if not documents:
         return
     bar = bars.add_task("Indexing  ", total=len(documents), detail="")
-    replayed: dict[str, Any] = {document["uri"]: document for document in documents}
+    replayed: dict[str, Any] = {document.uri: document for document in documents}
 
     def show(found: Mapping[str, DocumentStatus]) -> None:
         statuses.update(found)
         bars.update(bar, completed=sum(s in ENDED for s in found.values()), detail=display.summary(statuses))
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as threads:
+    def ask(waiting: Mapping[str, Any]) -> dict[str, DocumentStatus]:
+        return dict(zip(waiting, run(_statuses_since(api, waiting.values())), strict=True))
 
-        def ask(waiting: Mapping[str, Any]) -> dict[str, DocumentStatus]:
-            return dict(zip(waiting, threads.map(partial(_status_since, api), waiting.values()), strict=True))
-
-        follow(ask, replayed, show, timeout)
+    follow(ask, replayed, show, timeout)
 
 
-def _status_since(api: ApiClient, replayed: Mapping[str, Any]) -> DocumentStatus:
-    """Return the status of a document; not a final one that it had before the replay."""
-    query = urlencode({"uri": replayed["uri"]})
-    listed = api.request("GET", f"/api/documents?{query}", "documents")["documents"]
-    if not listed or listed[0]["updated_at"] == replayed["updated_at"]:
-        return _NOT_READ
-    document = listed[0]
-    if document["status"] in ENDED:
-        # Only the detail says whether the document will be processed again.
-        document = api.request("GET", f"/api/documents/{replayed['id']}", "status")
-        if document["again"]:
-            return DocumentStatus("WAITING", document["waiting_for"])
-    return DocumentStatus(document["status"], document["reason"])
+async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDocument]") -> list[DocumentStatus]:
+    """Return the statuses of documents; not a final one that a document had before the replay."""
+    from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - help does without
+    from ragstack_common.api.operations import DocumentStatusRequest  # noqa: PLC0415
+
+    parallel = asyncio.Semaphore(PARALLEL_REQUESTS)
+
+    async def status(document: "ReplayedDocument") -> DocumentStatus:
+        async with parallel:
+            listed = (await api.document(DocumentStatusRequest(document=document.uri))).documents
+            if not listed or listed[0].updated_at == document.updated_at:
+                return _NOT_READ
+            if listed[0].status not in ENDED:
+                return DocumentStatus(listed[0].status, listed[0].reason)
+            # Only the detail says whether the document will be processed again.
+            found = await api.request("GET", f"/api/documents/{document.id}", DocumentDetail)
+            if found.again:
+                return DocumentStatus("WAITING", found.waiting_for)
+            return DocumentStatus(found.status, found.reason)
+
+    return await asyncio.gather(*map(status, replayed))
 
 
-def _print_replayed(replayed: Mapping[str, Any]) -> None:
+def _print_replayed(replayed: "ReplayAnswer") -> None:
     """Show what was sent again, and which dead letters remain."""
-    sent, deleted = counted(len(replayed["documents"]), "document"), counted(replayed["deleted"], "dead letter")
+    sent, deleted = counted(len(replayed.documents), "document"), counted(replayed.deleted, "dead letter")
     console.print(f"Sent again: {sent}; deleted: {deleted}")
-    for name, why, command in (
-        ("unreadable", "they are unreadable", "`ragstack discard --unreadable` deletes them"),
-        ("shared", "they name other documents too", "`ragstack replay` replays them all"),
+    for count, why, command in (
+        (replayed.unreadable, "they are unreadable", "`ragstack discard --unreadable` deletes them"),
+        (replayed.shared, "they name other documents too", "`ragstack replay` replays them all"),
     ):
-        if count := replayed[name]:
+        if count:
             text = f"Kept because {why}: {counted(count, 'dead letter')}; {command}"
             console.print(text, style="yellow", soft_wrap=True)

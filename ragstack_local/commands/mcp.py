@@ -6,7 +6,9 @@ import sys
 from functools import cache
 
 from ragstack_common.core.errors import RagStackError, needs_extra
+from ragstack_local.errors import ApiError
 from ragstack_local.show import display
+from ragstack_local.target.address import Address
 from ragstack_local.targets import Target, with_target
 
 
@@ -26,18 +28,28 @@ def mcp(target: Target) -> None:
         from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
         from ragstack_common.api.mcp import server_of  # noqa: PLC0415
-        from ragstack_local.api.mcp_operations import ApiOperations  # noqa: PLC0415
+        from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")
     is_fixed = target.is_api or target.aws
-    api = cache(target.api) if is_fixed else target.api  # a local stack can move to other ports
+    address = cache(target.address) if is_fixed else target.address  # a local stack can move to other ports
+
+    def find() -> Address:
+        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - slow to import
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+        try:
+            return address()
+        except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
+            raise ApiError(str(error)) from error
+
     try:
-        api()
-    except RagStackError as error:
+        find()
+    except ApiError as error:
         # The assistant shows the same message when it calls a tool; the stack may be up by then.
         display.errors.print(str(error), soft_wrap=True)
-    server = server_of(ApiOperations(api))
+    server = server_of(HttpOperations(find))
 
     async def serve() -> None:
         async with stdio_server() as (received, sent):

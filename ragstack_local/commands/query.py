@@ -1,15 +1,14 @@
 """``ragstack query``, and the commands that list what it can be restricted to: corpora, versions, facets."""
 
 import json
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import urlencode
 
 import typer
 from rich.text import Text
 
 from ragstack_common.config import LEXICAL, MAX_PASSAGES
+from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, SearchOptions
 from ragstack_local.show import display, results
@@ -18,7 +17,10 @@ from ragstack_local.show.explanation import print_explanation
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_local.api.api_client import ApiClient
+    from collections.abc import Sequence
+
+    from ragstack_common.api.documents import Facets
+    from ragstack_local.api.http_operations import HttpOperations
 
 VALUES_PER_PAGE: Final = 1000
 """The most that one answer of GET /api/facets has."""
@@ -97,15 +99,18 @@ def query(
         "passages": passages,
         "explain": explain or None,
     }
-    request = {name: value for name, value in body.items() if value is not None}
-    with engine.client(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as client:
-        answer, roots = client.retrieve(request), engine.roots(client)
+    from ragstack_common.api.operations import parse_request  # noqa: PLC0415 - help does without
+    from ragstack_common.api.search_models import RetrieveRequest  # noqa: PLC0415
+
+    request = parse_request(RetrieveRequest, {name: value for name, value in body.items() if value is not None})
+    with engine.open(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as (operations, roots):
+        answer = run(operations.search(request)).model_dump(mode="json")
     if as_json:
         display.print_json(answer)
     else:
         results.print_results(answer, words, passages or 1, roots)
         if engine.is_api and not answer["results"]:
-            results.print_hints(request)
+            results.print_hints(request.model_fields_set)
         if explain:
             print_explanation(answer["results"])
     if not answer["results"]:
@@ -118,21 +123,22 @@ def corpora(target: Target, as_json: AsJson = False) -> None:
 
     Example:  ragstack corpora
     """
-    answer = target.api().look_up("corpora")
+    answer = run(target.api().corpora())
     if as_json:
         display.print_json(answer)
         return
-    if not answer["corpora"]:
+    if not answer.corpora:
         console.print("No searchable document has a corpus: `ragstack ingest FOLDER --corpus NAME`")
-    for corpus in answer["corpora"]:
-        marks = [("configured", "green")] if corpus["configured"] else []
-        if not corpus["searchable"]:
+    for corpus in answer.corpora:
+        marks = [("configured", "green")] if corpus.configured else []
+        if not corpus.searchable:
             marks.append(("no searchable documents", "yellow"))
-        elif corpus.get("documents"):
-            marks.append((counted(corpus["documents"], "document"), "dim"))
-        line = Text.assemble(corpus["name"], *(Text.assemble("  ", mark) for mark in marks))
+        elif corpus.documents:
+            marks.append((counted(corpus.documents, "document"), "dim"))
+        line = Text.assemble(corpus.name, *(Text.assemble("  ", mark) for mark in marks))
         console.print(line, soft_wrap=True)
-    _note_incomplete(answer)
+    if not answer.complete:
+        console.print("There are more.", style="yellow")
 
 
 @with_target
@@ -141,18 +147,19 @@ def versions(target: Target, as_json: AsJson = False) -> None:
 
     Example:  ragstack versions --json
     """
-    answer = target.api().look_up("versions")
+    answer = run(target.api().versions())
     if as_json:
         display.print_json(answer)
         return
-    if not answer["versions"]:
+    if not answer.versions:
         console.print("No searchable document has a version: `ragstack ingest FOLDER --version NAME`")
-    counts = answer.get("documents") or [None] * len(answer["versions"])
-    for version, documents in zip(answer["versions"], counts, strict=True):
+    counts: Sequence[int | None] = answer.documents or [None] * len(answer.versions)
+    for version, documents in zip(answer.versions, counts, strict=True):
         kind = "" if isinstance(version, str) else f"  ({'boolean' if isinstance(version, bool) else 'number'})"
         count = f"  {counted(documents, 'document')}" if documents else ""
         console.print(Text.assemble(str(version), (kind + count, "dim")), soft_wrap=True)
-    _note_incomplete(answer)
+    if not answer.complete:
+        console.print("There are more.", style="yellow")
 
 
 @with_target
@@ -175,21 +182,21 @@ def facets(
     """
     if prefix and key is None:
         raise typer.BadParameter("name the attribute too: ragstack facets KEY --prefix TEXT", param_hint="--prefix")
-    answer = _values(target.api(), {"key": key, "prefix": prefix or None}, limit)
+    answer = _values(target.api(), limit, key=key, prefix=prefix or None)
     if as_json:
         display.print_json(answer)
         return
-    console.print(f"{counted(answer['documents'], 'document')} can be searched", style="dim")
-    for facet in answer["facets"]:
-        console.print(Text(facet["key"], "bold"), soft_wrap=True)
-        for value in sorted(facet["values"], key=lambda each: -each["documents"]):
-            text = value["value"] if isinstance(value["value"], str) else json.dumps(value["value"])
-            console.print(Text.assemble(f"{value['documents']:>7,}  ", text), soft_wrap=True)
-    if key is not None and not answer["facets"]:
+    console.print(f"{counted(answer.documents, 'document')} can be searched", style="dim")
+    for facet in answer.facets:
+        console.print(Text(facet.key, "bold"), soft_wrap=True)
+        for found in sorted(facet.values, key=lambda each: -each.documents):
+            text = found.value if isinstance(found.value, str) else json.dumps(found.value)
+            console.print(Text.assemble(f"{found.documents:>7,}  ", text), soft_wrap=True)
+    if key is not None and not answer.facets:
         what = f"a value of {key} that begins with {prefix}" if prefix else f"the attribute {key}"
         console.print(f"No document has {what}. `ragstack facets` lists all attributes.", soft_wrap=True)
         raise typer.Exit(NOTHING_FOUND)
-    if answer["next_token"]:
+    if answer.next_token:
         console.print(
             f"There are more than {limit:,} values: raise --limit, or narrow them down with KEY --prefix TEXT",
             style="yellow",
@@ -197,27 +204,23 @@ def facets(
         )
 
 
-def _values(api: "ApiClient", request: Mapping[str, str | None], limit: int) -> dict[str, Any]:
+def _values(api: "HttpOperations", limit: int, **chosen: str | None) -> "Facets":
     """Read pages of values until there are enough, and return them as one."""
-    facets: dict[str, list[dict[str, Any]]] = {}
-    token: str | None = None
-    left = limit
-    while True:
-        query = {**request, "limit": str(min(left, VALUES_PER_PAGE)), "next_token": token}
-        path = f"/api/facets?{urlencode({name: value for name, value in query.items() if value is not None})}"
-        answer = api.request("GET", path, "facets")
-        for facet in answer["facets"]:
-            facets.setdefault(facet["key"], []).extend(facet["values"])
-            left -= len(facet["values"])
-        token = answer.get("next_token")
-        if token is None or left <= 0:
-            pages = [{"key": key, "values": values} for key, values in facets.items()]
-            return {**answer, "facets": pages, "next_token": token}
+    from ragstack_common.api.documents import Facets  # noqa: PLC0415 - help does without
 
-
-def _note_incomplete(answer: dict[str, Any]) -> None:
-    if not answer["complete"]:
-        console.print("There are more.", style="yellow")
+    pages: list[Facets] = []
+    left, token = limit, None
+    while not pages or (token and left > 0):
+        some = min(left, VALUES_PER_PAGE)
+        pages.append(
+            run(api.request("GET", "/api/facets", Facets, parameters={**chosen, "limit": some, "next_token": token}))
+        )
+        token = pages[-1].next_token
+        left -= sum(len(facet.values) for facet in pages[-1].facets)
+    facets = {facet.key: facet.model_copy(update={"values": []}) for page in pages for facet in page.facets}
+    for facet in (facet for page in pages for facet in page.facets):
+        facets[facet.key].values.extend(facet.values)
+    return pages[-1].model_copy(update={"facets": list(facets.values())})
 
 
 def _reranker(name: str | None, *, is_api: bool) -> str | bool | None:

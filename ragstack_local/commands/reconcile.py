@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from ragstack_local.api.api_client import ApiClient
-from ragstack_local.api.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.api.calls import run
+from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
 from ragstack_local.errors import INTERRUPTED
 from ragstack_local.show import display
 from ragstack_local.show.display import console
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
+
+if TYPE_CHECKING:
+    from ragstack_common.api.jobs import JobAnswer
+    from ragstack_local.api.http_operations import HttpOperations
 
 _CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")
 
@@ -36,33 +40,31 @@ def reconcile(
 
     A full synchronisation, in the background:  ragstack reconcile --full --no-wait
     """
+    from ragstack_common.api.jobs import JobAnswer  # noqa: PLC0415 - help does without
+
     api = target.api()
-    job = api.request("POST", JOBS, "status", {"kind": "full" if full else "reconcile"})
+    job = run(api.request("POST", JOBS, JobAnswer, {"kind": "full" if full else "reconcile"}))
     if wait and is_running(job):
         try:
             job = _follow(api, job, timeout, as_json=as_json)
         except KeyboardInterrupt:
             out = display.console_for(as_json=as_json)
-            out.print(f"Interrupted. The job {job['id']} continues in the background")
+            out.print(f"Interrupted. The job {job.id} continues in the background")
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
         display.print_json(job)
     elif not wait:
-        console.print(f"Job {job['id']} ({job['kind']}) is {job['status']}")
+        console.print(f"Job {job.id} ({job.kind}) is {job.status}")
     else:
-        print_report(job.get("report") or {})
+        print_report(job.report)
     if wait:
         check_complete(job, timeout)
 
 
-def _follow(api: ApiClient, job: dict[str, Any], timeout: float, *, as_json: bool) -> dict[str, Any]:
+def _follow(api: "HttpOperations", job: "JobAnswer", timeout: float, *, as_json: bool) -> "JobAnswer":
     with display.progress(as_json=as_json) as bars:
-        bar = bars.add_task("Comparing", total=None, detail=f"{job['id']} {job['status']}")
-
-        def show(jobs: Mapping[str, Mapping[str, Any]]) -> None:
-            bars.update(bar, detail=f"{job['id']} {jobs[job['id']]['status']}")
-
-        job = follow_jobs(api, [job["id"]], show, timeout)[job["id"]]
+        bar = bars.add_task("Comparing", total=None, detail=f"{job.id} {job.status}")
+        job = follow_job(api, job, lambda now: bars.update(bar, detail=f"{now.id} {now.status}"), timeout)
         bars.update(bar, total=1, completed=int(not is_running(job)))
     return job
 

@@ -14,7 +14,6 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_local.demo import run_demo
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
@@ -126,6 +125,8 @@ def demo(
 
     Example:  ragstack demo --once
     """
+    from ragstack_local.demo import run_demo  # noqa: PLC0415 - help does without
+
     project = Project.find()
     ports = (port, bedrock_port, answers_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)

@@ -1,23 +1,32 @@
 """``ragstack status``."""
 
 import json
+import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from rich.text import Text
 
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.registry.records import FINAL, Status
+from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
 from ragstack_local.target.connection import Connection
 from ragstack_local.targets import AsJson, Target, with_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ragstack_common.api.documents import DocumentDetail, DocumentSummary
+
+SummaryT = TypeVar("SummaryT", bound="DocumentSummary")
 
 SHOWN: Final = 10
 """Maximum lines of the list of documents with a status."""
@@ -56,19 +65,20 @@ def status(
 
     All details of a document, and whether searches find it:  ragstack status handbook/leave.md
     """
-    of_api = ApiDocuments(target.api())
+    connection = None if target.is_api else target.connect()
+    of_api = ApiDocuments(target.api(connection))
     if documents:
         details = [of_api.detail(name) for name in documents]
         _print(details, details, _print_document, as_json=as_json)
-        if not all(each["searchable"] for each in details):
+        if not all(each.searchable for each in details):
             raise typer.Exit(NOTHING_FOUND)
     elif failed:
-        found = [{**each, "advice": _advice(each)} for each in of_api.listed(status=Status.FAILED)]
-        _print(found, {"failed": found}, _print_failed, as_json=as_json)
+        found = list(of_api.listed(status=Status.FAILED))
+        in_json = [{**each.model_dump(mode="json"), "advice": _advice(each)} for each in found]
+        _print(found, {"failed": in_json}, _print_failed, as_json=as_json)
         if not (found or as_json):
             console.print("No document failed.")
     else:
-        connection = None if target.is_api else target.connect()
         overview = _overview(of_api, connection)
         if as_json:
             display.print_json(overview)
@@ -78,9 +88,7 @@ def status(
         _print_overview(overview)
 
 
-def _print(
-    documents: Sequence[Mapping[str, Any]], in_json: Any, each: Callable[[Mapping[str, Any]], None], *, as_json: bool
-) -> None:
+def _print(documents: "Sequence[SummaryT]", in_json: Any, each: "Callable[[SummaryT], None]", *, as_json: bool) -> None:
     if as_json:
         display.print_json(in_json)
         return
@@ -89,11 +97,13 @@ def _print(
 
 
 def _overview(documents: ApiDocuments, connection: Connection | None) -> dict[str, Any]:
-    def some(status: Status) -> list[dict[str, Any]]:
+    from ragstack_common.api.documents import Facets  # noqa: PLC0415 - help does without
+
+    def some(status: Status) -> "list[DocumentSummary]":
         return list(islice(documents.listed(status=status), MOST_READ))
 
     found: dict[str, Any] = {
-        "searchable": documents.api.request("GET", "/api/facets?limit=1", "facets")["documents"],
+        "searchable": run(documents.api.request("GET", "/api/facets", Facets, parameters={"limit": 1})).documents,
         "in_motion": [document for each in IN_MOTION for document in some(each)],
         "failed": some(Status.FAILED),
     }
@@ -109,44 +119,44 @@ def _print_overview(found: Mapping[str, Any]) -> None:
             console.print(
                 "`ragstack failures` lists the dead letters, `ragstack replay` sends them again.", style="yellow"
             )
-    _print_some(sorted(found["in_motion"], key=lambda each: str(each["received_at"])), "cyan")
-    _print_some(sorted(found["failed"], key=lambda each: str(each["finished_at"]), reverse=True), "red")
+    _print_some(sorted(found["in_motion"], key=lambda each: str(each.received_at)), "cyan")
+    _print_some(sorted(found["failed"], key=lambda each: str(each.finished_at), reverse=True), "red")
     if found["failed"]:
         console.print("`ragstack status --failed` says what to do about each.", style="yellow")
 
 
-def _print_some(documents: Sequence[Mapping[str, Any]], style: str) -> None:
+def _print_some(documents: "Sequence[DocumentSummary]", style: str) -> None:
     for document in documents[:SHOWN]:
-        reason = f": {document['reason']}" if document["reason"] else ""
-        console.print(Text.assemble((document["status"], style), f" {document['uri']}{reason}"), soft_wrap=True)
+        reason = f": {document.reason}" if document.reason else ""
+        console.print(Text.assemble((document.status, style), f" {document.uri}{reason}"), soft_wrap=True)
     if len(documents) > SHOWN:
         least = "at least " if len(documents) >= MOST_READ else ""
         console.print(f"... and {least}{len(documents) - SHOWN:,} more", style="dim")
 
 
-def _print_failed(document: Mapping[str, Any]) -> None:
-    console.print(Text.assemble((document["status"], "red"), " ", (document["uri"], "bold")), soft_wrap=True)
-    print_below(document["reason"] or "no reason given")
-    age = display.duration(time.time() - datetime.fromisoformat(document["finished_at"]).timestamp())
-    print_below(f"{counted(document['attempts'], 'attempt')}, failed {age} ago", "dim")
-    print_below(document["advice"], "yellow")
+def _print_failed(document: "DocumentSummary") -> None:
+    console.print(Text.assemble((document.status, "red"), " ", (document.uri, "bold")), soft_wrap=True)
+    print_below(document.reason or "no reason given")
+    age = display.duration(time.time() - datetime.fromisoformat(str(document.finished_at)).timestamp())
+    print_below(f"{counted(document.attempts, 'attempt')}, failed {age} ago", "dim")
+    print_below(_advice(document), "yellow")
 
 
-def _print_document(document: Mapping[str, Any]) -> None:
+def _print_document(document: "DocumentDetail") -> None:
     """Show a document: whether searches find it, why not, what happens next, and its history."""
-    style = "green" if document["searchable"] else "red" if document["status"] == Status.FAILED else "cyan"
-    console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
-    print_below("Searches find this version" if document["searchable"] else "Searches do not find this version")
-    if document["reason"]:
-        print_below(document["reason"])
-    if document["waiting_for"]:
-        print_below(f"Next: {document['waiting_for']}", "yellow")
-    size = "" if document["size"] is None else f"{counted(document['size'], 'byte')}, "
-    print_below(f"{size}{counted(document['attempts'], 'attempt')}, id {document['id']}", "dim")
-    for name, value in document["attributes"].items():
+    style = "green" if document.searchable else "red" if document.status == Status.FAILED else "cyan"
+    console.print(Text.assemble((document.status, style), " ", (document.uri, "bold")), soft_wrap=True)
+    print_below("Searches find this version" if document.searchable else "Searches do not find this version")
+    if document.reason:
+        print_below(document.reason)
+    if document.waiting_for:
+        print_below(f"Next: {document.waiting_for}", "yellow")
+    size = "" if document.size is None else f"{counted(document.size, 'byte')}, "
+    print_below(f"{size}{counted(document.attempts, 'attempt')}, id {document.id}", "dim")
+    for name, value in document.attributes.items():
         print_below(f"{name} = {json.dumps(value, ensure_ascii=False)}", "dim")
-    for line in document["history"]:
-        print_below(f"{line['at']}  {line['status']}{': ' + line['reason'] if line['reason'] else ''}", "dim")
+    for line in document.history:
+        print_below(f"{line.at}  {line.status}{': ' + line.reason if line.reason else ''}", "dim")
 
 
 def queues(connection: Connection) -> dict[str, int]:
@@ -165,6 +175,6 @@ def queues(connection: Connection) -> dict[str, int]:
     return found
 
 
-def _advice(document: Mapping[str, Any]) -> str:
-    advice, can_replay = advice_for(document["reason"])
-    return f"{advice}. Run: ragstack replay '{document['uri']}'" if can_replay else advice
+def _advice(document: "DocumentSummary") -> str:
+    advice, can_replay = advice_for(document.reason)
+    return f"{advice}. Run: {shlex.join(['ragstack', 'replay', document.uri])}" if can_replay else advice

@@ -9,8 +9,8 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
-from ragstack_local.files.ingestion import Round, ingest, note_keys, note_skipped, warn_of_copies
-from ragstack_local.files.synchronisation import Folder, Plan, preview, remove
+from ragstack_local.files.ingestion import Round, ingest, note_keys, note_skipped, remove, warn_of_copies
+from ragstack_local.files.synchronisation import Folder, Plan, preview
 from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
 from ragstack_local.files.uploads import select
 from ragstack_local.show import display
@@ -103,4 +103,4 @@ def _remove(
         words = "Nothing was removed, because a file could not be uploaded: correct it, and run the command again"
         display.console_for(as_json=as_json).print(words, style="yellow", soft_wrap=True)
         return {}
-    return remove(documents, plan.removed, timeout, as_json=as_json)
+    return remove(documents, [each.uri for each in plan.removed.values()], timeout, as_json=as_json)

@@ -12,21 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPStatus
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, Final, Protocol, TypeAlias
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-import urllib3
-
+from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Attributes, DocumentRecord
-from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.calls import run
 from ragstack_local.errors import ApiError
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag
 from ragstack_local.files.uploads import LocalFile, sidecar_for
@@ -34,8 +31,9 @@ from ragstack_local.target.connection import TRANSFER_THREADS, Connection
 from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploaded, follow, registry_of, statuses_of
 from ragstack_local.target.roots import is_below
 
-UPLOAD_SECONDS: Final = 300.0
-"""For 50 MB over a slow line; the permission to upload expires a little later."""
+if TYPE_CHECKING:
+    from ragstack_common.api.documents import DocumentDetail, DocumentSummary
+    from ragstack_local.api.http_operations import HttpOperations
 
 Statuses: TypeAlias = dict[str, DocumentStatus]
 Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
@@ -82,8 +80,8 @@ class Documents(Protocol):
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Return groups of URIs with the same content, each with an upload; a large stack is searched in part."""
 
-    def remove(self, present: Sequence[Present]) -> Iterator[str]:
-        """Delete documents with their sidecars; yield the URI of each."""
+    def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
+        """Delete documents with their sidecars; yield the URI and the status of each."""
 
     def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:
         """Upload files; yield each when it is done, with its URI if it has one.
@@ -134,15 +132,15 @@ class StackDocuments:
         tags = self.bucket.entity_tags("", MOST_COMPARED) if uploaded else {}
         return _copies({self.bucket.uri_of(key): tag for key, tag in tags.items() if _is_document(key)}, uploaded)
 
-    def remove(self, present: Sequence[Present]) -> Iterator[str]:
+    def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete from the bucket, in parallel; see :class:`Documents`."""
 
-        def remove(each: Present) -> str:
-            self.bucket.remove(each.uri.removeprefix(self.bucket.uri_of("")))
-            return each.uri
+        def remove(uri: str) -> tuple[str, DocumentStatus]:
+            self.bucket.remove(uri.removeprefix(self.bucket.uri_of("")))
+            return uri, Gone().until_then
 
         with ThreadPoolExecutor(TRANSFER_THREADS) as threads:
-            yield from threads.map(remove, present)
+            yield from threads.map(remove, uris)
 
     def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll the registry; see :class:`Documents`."""
@@ -154,7 +152,7 @@ class StackDocuments:
 class ApiDocuments:
     """Documents behind an API."""
 
-    api: ApiClient
+    api: "HttpOperations"
     given: Attributes = field(default_factory=dict)  # for documents whose own sidecar does not set them
 
     def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:  # noqa: ARG002 - the API does not say which files the bucket already has
@@ -170,14 +168,14 @@ class ApiDocuments:
     def present(self, key: str) -> dict[str, Present]:
         """List the documents; see :class:`Documents`."""
         return {
-            each["key"]: Present(
-                each["uri"],
-                each["etag"] or "",
-                DocumentStatus(each["status"], each["reason"]) if each["status"] in ENDED else None,
-                each["attributes"],
+            each.key: Present(
+                each.uri,
+                each.etag or "",
+                DocumentStatus(each.status, each.reason) if each.status in ENDED else None,
+                each.attributes,
             )
             for each in self.listed()
-            if is_below(each["key"], key)
+            if is_below(each.key, key)
         }
 
     def is_current(self, file: LocalFile, present: Present) -> bool:
@@ -187,13 +185,16 @@ class ApiDocuments:
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
         listed = islice(self.listed(), MOST_COMPARED_BY_API) if uploaded else ()
-        return _copies({each["uri"]: each["etag"] for each in listed}, uploaded)
+        return _copies({each.uri: each.etag for each in listed}, uploaded)
 
-    def remove(self, present: Sequence[Present]) -> Iterator[str]:
+    def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete one after the other; see :class:`Documents`."""
-        for each in present:
-            self.delete({"id": DocumentRecord(each.uri).id})
-            yield each.uri
+        from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - help does without
+
+        for uri in uris:
+            path = f"/api/documents/{DocumentRecord(uri).id}"
+            deleted = run(self.api.request("DELETE", path, DocumentDetail))
+            yield uri, DocumentStatus(deleted.status, deleted.waiting_for)
 
     def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll each document, whose status is always about the bucket's newest object; see :class:`Documents`."""
@@ -203,35 +204,29 @@ class ApiDocuments:
 
         return follow(ask, awaited, changed, timeout_seconds)
 
-    def delete(self, document: Mapping[str, Any]) -> DocumentStatus:
-        """Delete a listed document and its sidecar from the bucket.
-
-        Raises:
-            ApiError: The API rejected the request.
-        """
-        deleted = self.api.request("DELETE", f"/api/documents/{document['id']}", "status")
-        return DocumentStatus(deleted["status"], deleted["waiting_for"])
-
-    def detail(self, name: str) -> dict[str, Any]:
+    def detail(self, name: str) -> "DocumentDetail":
         """Return a document with its history, by URI or by key.
 
         Raises:
             DocumentNotFoundError: There is no such document.
             ApiError: The API rejected a request.
         """
-        return self.api.request("GET", f"/api/documents/{self.named(name)['id']}", "status")
+        from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - as above
 
-    def listed(self, **filters: str) -> Iterator[dict[str, Any]]:
+        return run(self.api.request("GET", f"/api/documents/{self.named(name).id}", DocumentDetail))
+
+    def listed(self, **filters: str | None) -> "Iterator[DocumentSummary]":
         """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
-        parameters = {**filters, "limit": "100"}
-        while True:
-            page = self.api.request("GET", f"/api/documents?{urlencode(parameters)}", "documents")
-            yield from page["documents"]
-            if not page["next_token"]:
-                return
-            parameters["next_token"] = page["next_token"]
+        from ragstack_common.api.documents import DocumentList  # noqa: PLC0415 - as above
 
-    def named(self, name: str) -> dict[str, Any]:
+        token: str | None = ""
+        while token is not None:
+            parameters = {**filters, "limit": 100, "next_token": token or None}
+            page = run(self.api.request("GET", "/api/documents", DocumentList, parameters=parameters))
+            yield from page.documents
+            token = page.next_token
+
+    def named(self, name: str) -> "DocumentSummary":
         """Find a document by URI or by key.
 
         Raises:
@@ -246,13 +241,12 @@ class ApiDocuments:
         found = self._summary(uri)
         if found is None:
             return DocumentStatus(DELETED)
-        if isinstance(awaited, Gone) and found["status"] in ENDED - {DELETED}:
+        if isinstance(awaited, Gone) and found.status in ENDED - {DELETED}:
             return awaited.until_then
-        return DocumentStatus(found["status"], found["reason"])
+        return DocumentStatus(found.status, found.reason)
 
-    def _summary(self, name: str) -> dict[str, Any] | None:
-        parameter = {"uri" if name.startswith("s3://") else "key": name}
-        found = self.api.request("GET", f"/api/documents?{urlencode(parameter)}", "documents")["documents"]
+    def _summary(self, name: str) -> "DocumentSummary | None":
+        found = run(self.api.document(DocumentStatusRequest(document=name))).documents
         return found[0] if found else None
 
     def _given(self, file: LocalFile) -> dict[str, Any]:
@@ -270,18 +264,11 @@ class ApiDocuments:
             "size": len(content),
             "attributes": self._given(file),
         }
-        answer = self.api.request("POST", "/api/documents", "upload", body)
-        form = {**answer["upload"]["fields"], "file": (file.path.name, content)}
-        try:
-            response = urllib3.request(
-                "POST", answer["upload"]["url"], fields=form, timeout=UPLOAD_SECONDS, retries=False
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise ApiError(f"The upload failed: {error}") from error
-        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            text = " ".join(response.data.decode(errors="replace").split())
-            raise ApiError(f"The bucket answered {response.status}: {text:.200}")
-        return answer["uri"], Uploaded(response.headers.get("ETag", ""), response.headers.get("x-amz-version-id"))
+        from ragstack_common.api.uploads import UploadAnswer  # noqa: PLC0415 - as above
+
+        answer = run(self.api.request("POST", "/api/documents", UploadAnswer, body))
+        headers = run(self.api.upload(answer.upload.url, answer.upload.fields, file.path.name, content))
+        return answer.uri, Uploaded(headers.get("ETag", ""), headers.get("x-amz-version-id"))
 
 
 def _is_document(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""Upload files and follow them until each is searchable or has failed, with progress bars."""
+"""Uploads and deletions, followed until each document has its final status, with progress bars."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from ragstack_local.files.bucket import NotUploaded, Result, Unchanged
 from ragstack_local.files.documents import Documents
 from ragstack_local.files.uploads import Fault, LocalFile, Selection, Skip, Skipped, shown
 from ragstack_local.show import display
-from ragstack_local.target.following import ENDED, NOT_UPLOADED, Uploaded
+from ragstack_local.target.following import ENDED, NOT_UPLOADED, Gone, Uploaded
 from ragstack_local.target.roots import Roots
 
 SHOW_SKIPPED: Final = "--show-skipped"
@@ -93,6 +93,35 @@ def ingest(
     order = {shown(file.path): place for place, file in enumerate(files)}
     done.statuses = dict(sorted(done.statuses.items(), key=lambda item: order[done.paths.get(item[0], item[0])]))
     return done
+
+
+def remove(
+    documents: Documents, uris: Sequence[str], timeout_seconds: float | None, *, as_json: bool = False
+) -> dict[str, DocumentStatus]:
+    """Delete documents, and wait until no search finds them unless the timeout is None; return statuses by URI.
+
+    Raises:
+        KeyboardInterrupt: The message says how much has been done.
+    """
+    statuses: dict[str, DocumentStatus] = {}
+    with display.progress(as_json=as_json) as bars:
+        deleting = bars.add_task("Deleting ", total=len(uris), detail="")
+        waiting = bars.add_task("Waiting  ", total=len(uris), visible=timeout_seconds is not None, detail="")
+
+        def show(found: Mapping[str, DocumentStatus]) -> None:
+            statuses.update(found)
+            ended = sum(status in ENDED for status in statuses.values())
+            bars.update(waiting, completed=ended, detail=display.summary(statuses))
+
+        try:
+            for uri, status in documents.remove(uris):
+                statuses[uri] = status
+                bars.advance(deleting)
+            if timeout_seconds is not None:
+                documents.follow(dict.fromkeys(statuses, Gone()), show, timeout_seconds)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(display.interrupted(statuses, len(uris) - len(statuses))) from None
+    return statuses
 
 
 def warn_of_copies(documents: Documents, done: Round, *, as_json: bool = False) -> None:

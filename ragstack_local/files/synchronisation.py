@@ -11,8 +11,6 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_local.errors import UsageError
 from ragstack_local.files.documents import Documents, Present
 from ragstack_local.files.uploads import LocalFile, Selection, check_prefix, shown
-from ragstack_local.show import display
-from ragstack_local.target.following import ENDED, Gone
 from ragstack_local.target.roots import Roots, join_key
 
 PREVIEWED: Final = 10
@@ -134,31 +132,6 @@ def preview(plan: Plan) -> Iterator[str]:
             yield f"  {name:9}  ... and {len(keys) - PREVIEWED:,} more (--json lists them)"
     if plan.removed:
         yield "The documents to remove are not in the folder; other people or programs may have uploaded them."
-
-
-def remove(
-    documents: Documents, removed: Mapping[str, Present], timeout_seconds: float, *, as_json: bool
-) -> dict[str, DocumentStatus]:
-    """Delete documents and wait until no search finds them; return their statuses by URI.
-
-    Raises:
-        KeyboardInterrupt: The message says how much has been done.
-    """
-    statuses: dict[str, DocumentStatus] = {}
-    with display.progress(as_json=as_json) as bars:
-        removing = bars.add_task("Removing ", total=len(removed), detail="")
-
-        def show(found: Mapping[str, DocumentStatus]) -> None:
-            statuses.update(found)
-            bars.update(removing, completed=sum(status in ENDED for status in found.values()))
-
-        try:
-            for uri in documents.remove(list(removed.values())):
-                statuses[uri] = Gone().until_then
-            documents.follow(dict.fromkeys(statuses, Gone()), show, timeout_seconds)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(display.interrupted(statuses)) from None
-    return statuses
 
 
 def _is_same(documents: Documents, file: LocalFile, present: Present) -> bool:

@@ -61,7 +61,7 @@ class UploadOptions:
         require(paths)
         if target.is_api:
             api = target.api()
-            return ApiDocuments(api, given), Roots.of_api(api.api_url)
+            return ApiDocuments(api, given), Roots.of_api(api.url)
         connection = target.connect()
         return StackDocuments.of(connection, given), Roots.of_stack(connection)
 

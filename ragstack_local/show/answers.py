@@ -4,17 +4,19 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from ragstack_common.text.positions import SEPARATOR, section_over
-from ragstack_local.api.api_client import DONE
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_indented
 from ragstack_local.show.results import excerpt, place_of, print_incomplete, print_local_file
 from ragstack_local.target.roots import Roots
+
+if TYPE_CHECKING:
+    from ragstack_common.api.ask_models import StreamEvent
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
@@ -79,24 +81,34 @@ class Typewriter:
         console.print(text, end="", no_wrap=True, overflow="ignore", crop=False)
 
 
-def print_stream(events: Iterable[tuple[str, dict[str, Any]]], roots: Roots | None = None) -> dict[str, Any]:
+def last(events: "Iterable[StreamEvent]") -> dict[str, Any]:
+    """Return the last event of an answer, the response of ``POST /api/ask``, as JSON."""
+    *_, answer = events
+    return answer.model_dump(mode="json")
+
+
+def print_stream(events: "Iterable[StreamEvent]", roots: Roots | None = None) -> dict[str, Any]:
     """Print an answer as it arrives, then its sources; return the response of ``POST /api/ask``.
 
     Errors of *events* pass through, after the line of the answer has ended.
     """
+    from ragstack_common.answers.answer import TokenEvent  # noqa: PLC0415 - help does without
+    from ragstack_common.api.ask_models import AskResponse, SourcesEvent  # noqa: PLC0415
+
     typewriter = Typewriter()
     answer: dict[str, Any] = {}
     with ExitStack() as cleanup:
         cleanup.callback(typewriter.end)
         status = cleanup.enter_context(console.status("Searching ..."))
-        for name, data in events:
-            if name == "sources":
-                status.update(Text(f"Reading {counted(len(data['sources']), 'passage')} ..."))
-            elif name == "token":
-                status.stop()
-                typewriter.write(data["text"])
-            elif name == DONE:
-                answer = data
+        for event in events:
+            match event:
+                case SourcesEvent():
+                    status.update(Text(f"Reading {counted(len(event.sources), 'passage')} ..."))
+                case TokenEvent():
+                    status.stop()
+                    typewriter.write(event.text)
+                case AskResponse():
+                    answer = event.model_dump(mode="json")
     _print_unsupported(answer)
     cited = [source for source in answer["sources"] if source["cited"]]
     if not cited and not answer["answered"] and answer["sources"]:

@@ -85,8 +85,13 @@ def console_for(*, as_json: bool) -> Console:
 
 
 def print_json(value: Any, *, in_one_line: bool = False) -> None:
-    """Print JSON on the standard output, with every control character as a JSON escape."""
-    text = json.dumps(value, indent=None if in_one_line else 2, ensure_ascii=False)
+    """Print JSON, in which models are objects, on the standard output; every control character is an escape."""
+    text = json.dumps(
+        value,
+        indent=None if in_one_line else 2,
+        ensure_ascii=False,
+        default=lambda model: model.model_dump(mode="json"),
+    )
     # Outside strings, line feeds are the only control characters in JSON.
     typer.echo(_CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text))
 

@@ -21,7 +21,6 @@ from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
-from ragstack_local.stack.rebuilding import rebuild
 from ragstack_local.stack.recovery import DataFolder
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project, local_environment
@@ -138,6 +137,8 @@ def local_stack(
         if session.recovers:
             with step("The last run did not end cleanly: uploading its documents again"):
                 folder.restore(connection)
+        from ragstack_local.stack.rebuilding import rebuild  # noqa: PLC0415 - help does without
+
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock, answering), is_second=place != project.running)

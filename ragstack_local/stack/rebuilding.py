@@ -3,15 +3,17 @@
 The mark of the local Bedrock stays until the end, so that the next start continues after an interruption.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from local_bedrock.store.schema import INCOMPLETE
+from ragstack_common.api.jobs import JobAnswer, JobList
 from ragstack_common.registry.jobs import FULL
-from ragstack_local.api.api_client import ApiClient
-from ragstack_local.api.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.api.calls import run
+from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
 from ragstack_local.show import display
+from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 
 LONGEST_SECONDS: Final = 12 * 3600.0
@@ -51,12 +53,12 @@ def rebuild(connection: Connection, bedrock: Path, *, is_uploaded: bool = False)
 
 
 def _synchronise(connection: Connection) -> None:
-    api, agent = ApiClient.of(connection), connection.client("bedrock-agent")
+    api, agent = HttpOperations(lambda: Address.of(connection)), connection.client("bedrock-agent")
     ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
     with display.progress() as bars:
         bar = bars.add_task("Building the index from the bucket", total=None, detail="")
 
-        def show(_jobs: Mapping[str, Mapping[str, Any]]) -> None:
+        def show(_job: JobAnswer) -> None:
             newest = agent.list_ingestion_jobs(**ids, maxResults=1)["ingestionJobSummaries"]
             counts = newest[0]["statistics"] if newest else {}
             failed = counts.get("numberOfDocumentsFailed")
@@ -67,12 +69,11 @@ def _synchronise(connection: Connection) -> None:
                 detail=f"{failed} failed: `ragstack status --failed`" if failed else "",
             )
 
-        job = _full_job(api)
-        check_complete(follow_jobs(api, [job["id"]], show, LONGEST_SECONDS)[job["id"]], LONGEST_SECONDS)
+        check_complete(follow_job(api, _full_job(api), show, LONGEST_SECONDS), LONGEST_SECONDS)
 
 
-def _full_job(api: ApiClient) -> dict[str, Any]:
+def _full_job(api: HttpOperations) -> JobAnswer:
     """Start a full synchronisation, or return the one that an interrupted start left running."""
-    jobs = api.request("GET", JOBS, "jobs")["jobs"]
-    left = next((job for job in jobs if job["kind"] == FULL and is_running(job)), None)
-    return dict(left or api.request("POST", JOBS, "status", {"kind": FULL}))
+    jobs = run(api.request("GET", JOBS, JobList)).jobs
+    left = next((job for job in jobs if job.kind == FULL and is_running(job)), None)
+    return left or run(api.request("POST", JOBS, JobAnswer, {"kind": FULL}))

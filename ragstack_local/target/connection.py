@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-
-import boto3
-from botocore.config import Config
 
 from local_bedrock.options import LOCAL
 from ragstack_common.ingestion_config import FUNCTION_SETTINGS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.environment import DATA_VARIABLE
+
+if TYPE_CHECKING:
+    import boto3
+    from botocore.config import Config
 
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
@@ -167,6 +168,8 @@ class Connection:
             StackError: A stack is missing.
             ClientError: CloudFormation refused.
         """
+        import boto3  # noqa: PLC0415 - slow to import; a command that needs only the API does without
+
         cloudformation = boto3.client("cloudformation")
         outputs = {}
         for part in OUTPUT_STACKS:
@@ -209,6 +212,9 @@ class Connection:
 
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client of S3, SQS, DynamoDB or bedrock-agent for this stack."""
+        import boto3  # noqa: PLC0415 - as above
+        from botocore.config import Config  # noqa: PLC0415
+
         config = Config(max_pool_connections=TRANSFER_THREADS, retries={"mode": "standard"})
         if not self.is_local:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
@@ -216,16 +222,20 @@ class Connection:
         return local_client(service, str(endpoint), config)
 
 
-def local_client(service: str, endpoint: str, config: Config) -> Any:
+def local_client(service: str, endpoint: str, config: "Config") -> Any:
     """Make a client with the local stack's credentials, without the user's AWS settings and without a proxy."""
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)
     return _local_session().client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
 
 
 @cache
-def _local_session() -> boto3.Session:
+def _local_session() -> "boto3.Session":
     """Cached, because each session reads the service models again."""
+    import boto3  # noqa: PLC0415 - as above
+
     return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
 
 

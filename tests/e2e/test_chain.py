@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.api.api_client import ApiClient
+from ragstack_common.answers.answer import TokenEvent
+from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent
+from ragstack_local.api.calls import each
+from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.target.address import Address
 from tests.e2e.support import ROOT, LocalStack
 from tests.support.waiting import eventually
 
@@ -35,20 +39,22 @@ def test_an_uploaded_document_is_indexed_and_found_through_api_gateway(stack: Lo
 
 def test_an_answer_streams_and_the_stage_returns_the_same_one(stack: LocalStack, handbook: Path) -> None:
     question = {"question": "How many requests a minute may one API key make?", "metadata_filter": {"current": True}}
-    api = ApiClient.of(stack.connection)
+    operations = HttpOperations(lambda: Address.of(stack.connection))
 
-    events = list(api.ask_stream(question))
+    events = list(each(operations.ask(AskRequest.model_validate(question))))
     status, answer = stack.request("POST", "/api/ask", question)
     rejected, error = stack.request("POST", "/api/ask/stream", {"question": ""})
 
-    names = [name for name, _ in events]
-    assert (names[0], names[-1]) == ("sources", "done")
-    assert "".join(data["text"] for name, data in events if name == "token") == events[-1][1]["answer"]
+    last = events[-1]
+    assert isinstance(events[0], SourcesEvent)
+    assert isinstance(last, AskResponse)
+    assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == last.answer
     assert "600" in answer["answer"]
     assert any(source["cited"] for source in answer["sources"])
     assert (status, rejected, error["error"]["code"]) == (200, 400, "InvalidRequest")
+    streamed = last.model_dump(mode="json")
     assert {name: answer[name] for name in ("answer", "sentences")} == {
-        name: events[-1][1][name] for name in ("answer", "sentences")
+        name: streamed[name] for name in ("answer", "sentences")
     }
 
 

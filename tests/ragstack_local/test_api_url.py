@@ -18,7 +18,14 @@ from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
 SECRET = "key-or-token-that-nobody-may-see"
-NOTHING: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.0}
+NOTHING: dict[str, Any] = {
+    "results": [],
+    "complete": True,
+    "slices": [],
+    "corpora": [],
+    "notes": [],
+    "milliseconds": 1.0,
+}
 
 
 def signature_of(request: Mapping[str, Any], host: str, secret: str = "testing") -> str:
@@ -50,8 +57,8 @@ def gateway(api: Api, monkeypatch: pytest.MonkeyPatch) -> str:
     port = urlsplit(api.url).port
     resolve = socket.getaddrinfo
 
-    def resolve_here(host: str, *more: Any, **options: Any) -> Any:
-        return resolve("127.0.0.1" if host == HOST else host, *more, **options)
+    def resolve_here(host: str | bytes, *more: Any, **options: Any) -> Any:
+        return resolve("127.0.0.1" if host in (HOST, HOST.encode()) else host, *more, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve_here)
     return f"http://{HOST}:{port}/prod"

@@ -25,6 +25,17 @@ HANDBOOK = [path for path in DOCUMENTS.rglob("*") if path.is_file() and not path
 PLACE = {"corpus": None, "backend": None, "slice": "unfiltered"}
 PART = {**PLACE, "status": "ok", "milliseconds": 1.0, "hits": 1, "error": None}
 
+RANKING = {
+    "base_score": 0.5,
+    "boost": 1.0,
+    "found_by": ["unfiltered"],
+    "signals": {},
+    "contributions": {},
+    "ranks": {},
+    "score": 0.5,
+    "reason": "Ranked by its score",
+}
+
 questions = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question.arguments[1:]))
 
 
@@ -33,13 +44,16 @@ def answer(*names: str) -> dict[str, Any]:
         {
             "score": 0.5,
             "content": "text",
+            "content_type": "TEXT",
+            "location": {},
             "source": f"s3://documents/{name}",
             "metadata": {},
-            "ranking": {"base_score": 0.5, "boost": 1.0, "found_by": ["unfiltered"], "contributions": {}, "score": 0.5},
+            "ranking": RANKING,
         }
         for name in names
     ]
-    return {"results": results, "complete": True, "slices": [PART], "milliseconds": 1.0}
+    more = {"corpora": [], "notes": [], "milliseconds": 1.0}
+    return {"results": results, "complete": True, "slices": [PART], **more}
 
 
 @pytest.fixture
@@ -117,7 +131,7 @@ def test_an_expected_document_is_one_of_the_handbook_and_fits_the_filter(questio
 def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
     api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    api.first = [{"facets": [], "documents": len(HANDBOOK)}]
+    api.first = [{"facets": [], "documents": len(HANDBOOK), "next_token": None}]
     api.first += [answer(*(f"samples/{name}" for name in question.expected)) for question in QUESTIONS]
 
     demo.run_demo(stack_at(api_url=api.url), ROOT)
@@ -149,7 +163,7 @@ def test_an_answer_that_is_not_as_the_note_says_is_noticed(question: Question, n
 def test_a_wrong_answer_fails_unless_there_are_other_documents(
     api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str], others: int
 ) -> None:
-    api.first = [{"facets": [], "documents": len(HANDBOOK) + others}]
+    api.first = [{"facets": [], "documents": len(HANDBOOK) + others, "next_token": None}]
     api.will_answer(200, answer("of-the-user.md"))
     connection = stack_at(api_url=api.url)
 

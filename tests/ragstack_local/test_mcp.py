@@ -9,9 +9,10 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.mcp import CallError, server_of
-from ragstack_local.api.api_client import ApiClient
-from ragstack_local.api.mcp_operations import ApiOperations
+from ragstack_common.api.mcp import server_of
+from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.errors import ApiError
+from ragstack_local.target.address import Address
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api
 from tests.support.waiting import eventually
 
@@ -36,7 +37,7 @@ def event(name: str, data: Any) -> bytes:
 
 
 def server_for(api: Api) -> Any:
-    return server_of(ApiOperations(lambda: ApiClient(api.url)))
+    return server_of(HttpOperations(lambda: Address(api.url)))
 
 
 @pytest.mark.asyncio
@@ -73,7 +74,7 @@ async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
 @pytest.mark.asyncio
 async def test_a_cancelled_call_closes_the_stream(api: Api) -> None:
     api.will_stream(event("sources", SOURCES), event("token", {"text": "The "}), FOREVER)
-    events = ApiOperations(lambda: ApiClient(api.url)).ask(AskRequest(question="Why?"))
+    events = HttpOperations(lambda: Address(api.url)).ask(AskRequest(question="Why?"))
 
     assert [type(await anext(events)).__name__ for _ in range(2)] == ["SourcesEvent", "TokenEvent"]
     await events.aclose()
@@ -92,9 +93,9 @@ async def test_a_cancelled_call_closes_the_stream(api: Api) -> None:
 )
 async def test_a_stream_that_fails_is_an_error_of_the_call(api: Api, piece: bytes, message: str) -> None:
     api.will_stream(event("sources", SOURCES), piece)
-    events = ApiOperations(lambda: ApiClient(api.url)).ask(AskRequest(question="Why?"))
+    events = HttpOperations(lambda: Address(api.url)).ask(AskRequest(question="Why?"))
 
-    with pytest.raises(CallError, match=message):
+    with pytest.raises(ApiError, match=message):
         [each async for each in events]
 
 
@@ -114,5 +115,5 @@ async def test_tools_in_another_form_are_left_out(api: Api) -> None:
 async def test_an_error_of_a_tool_is_passed_on_word_for_word(api: Api) -> None:
     api.will_answer(400, {"success": False, "error": "texts[1] must be a string"})
 
-    with pytest.raises(CallError, match=r"^texts\[1\] must be a string$"):
-        await ApiOperations(lambda: ApiClient(api.url)).run_tool("retriever", {"texts": ["a", 1]})
+    with pytest.raises(ApiError, match=r"^texts\[1\] must be a string$"):
+        await HttpOperations(lambda: Address(api.url)).run_tool("retriever", {"texts": ["a", 1]})

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from local_bedrock.store.schema import INCOMPLETE
+from ragstack_common.api.jobs import JobAnswer, JobList
+from ragstack_common.registry.jobs import JobKind, JobStatus
 from ragstack_local.errors import StackError
 from ragstack_local.stack import rebuilding
 from ragstack_local.stack.rebuilding import rebuild
@@ -20,21 +23,25 @@ FAULT = "The index is damaged. The replaced file is in replaced-index-1"
 class Api:
     """The jobs of the API: each ends when it is read."""
 
-    ends_as: str = "COMPLETE"
-    jobs: list[dict[str, Any]] = field(default_factory=list)
+    ends_as: JobStatus = "COMPLETE"
+    jobs: list[JobAnswer] = field(default_factory=list)
     started: int = 0
 
-    def request(self, method: str, path: str, expected: str, body: Any = None) -> Any:
+    async def request(self, method: str, path: str, model: type[BaseModel], body: Any = None) -> Any:
         if method == "POST":
             self.started += 1
-            self.jobs.append({"id": "new", "status": "QUEUED", **body})
-            answer: Any = self.jobs[-1]
-        elif path == rebuilding.JOBS:
-            answer = {"jobs": list(self.jobs)}
-        else:
-            answer = {"id": path.rpartition("/")[2], "status": self.ends_as}
-        assert expected in answer
-        return answer
+            self.jobs.append(job("new", body["kind"], "QUEUED"))
+            return self.jobs[-1]
+        if model is JobList:
+            return JobList(jobs=self.jobs, next_token=None)
+        return job(path.rpartition("/")[2], "full", self.ends_as)
+
+
+def job(name: str, kind: JobKind, status: JobStatus) -> JobAnswer:
+    times = dict.fromkeys(("created_at", "started_at", "finished_at"), "2026-02-03T04:05:06.789Z")
+    return JobAnswer(
+        id=name, kind=kind, status=status, by="api", reason=None, report={}, ingestion_job_id=None, **times
+    )
 
 
 class Agent:
@@ -46,7 +53,7 @@ class Agent:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     api = Api()
-    monkeypatch.setattr(rebuilding.ApiClient, "of", lambda _connection: api)
+    monkeypatch.setattr(rebuilding, "HttpOperations", lambda _find: api)
     monkeypatch.setattr(Connection, "client", lambda _self, _service: Agent())
     return api
 
@@ -71,7 +78,7 @@ def test_a_replaced_index_is_filled_and_the_user_reads_why(
     rebuild(stack_at(), mark.parent)
 
     shown = capsys.readouterr().out
-    assert api.jobs == [{"id": "new", "status": "QUEUED", "kind": "full"}]
+    assert [(each.id, each.kind) for each in api.jobs] == [("new", "full")]
     assert not mark.exists()
     assert FAULT in shown
     assert "3/3" in shown
@@ -89,10 +96,7 @@ def test_a_failed_attempt_is_repeated_at_the_next_start(api: Api, mark: Path) ->
 
 
 def test_a_job_of_an_interrupted_start_is_followed(api: Api, mark: Path) -> None:
-    api.jobs = [
-        {"id": "other", "kind": "reconcile", "status": "RUNNING"},
-        {"id": "a", "kind": "full", "status": "QUEUED"},
-    ]
+    api.jobs = [job("other", "reconcile", "RUNNING"), job("a", "full", "QUEUED")]
 
     rebuild(stack_at(), mark.parent)
 

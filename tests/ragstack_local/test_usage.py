@@ -256,7 +256,9 @@ def test_a_context_value_that_cannot_be_given_is_wrong_usage(value: str, words: 
 
 
 def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) -> None:
-    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+    api.will_answer(
+        200, {"results": [], "complete": True, "slices": [], "corpora": [], "notes": [], "milliseconds": 1.0}
+    )
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         ragstack(
@@ -385,9 +387,9 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
             "corpora",
             {
                 "corpora": [
-                    {"name": "people", "configured": True, "searchable": True},
-                    {"name": "lost", "configured": True, "searchable": False},
-                    {"name": "product", "configured": False, "searchable": True},
+                    {"name": "people", "configured": True, "searchable": True, "documents": None},
+                    {"name": "lost", "configured": True, "searchable": False, "documents": 0},
+                    {"name": "product", "configured": False, "searchable": True, "documents": None},
                 ],
                 "complete": True,
             },
@@ -395,7 +397,7 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
         ),
         (
             "versions",
-            {"versions": [False, 3, "1", "[2]"], "complete": False},
+            {"versions": [False, 3, "1", "[2]"], "documents": None, "complete": False},
             ["False  (boolean)", "3  (number)", "1", "[2]", "There are more."],
         ),
     ],

@@ -19,7 +19,8 @@ from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.catalogue import Corpora, SearchableCorpus
 from ragstack_common.api.documents import Documents, DocumentsBucket
-from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, ServiceOperations, server_of
+from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, server_of
+from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
 from ragstack_common.config import AnswerSettings, QuerySettings
@@ -106,7 +107,7 @@ def operations(answers: AskService) -> ServiceOperations:
     registry.register(RetrieverTool(RetrieverSettings({"handbook": SearchedCollection(backend)})))
     bucket = DocumentsBucket(BUCKET, s3_client())
     documents = Documents(DocumentRegistry(TABLE, dynamodb_client()), bucket)
-    return ServiceOperations(lambda: answers, lambda: documents, lambda: registry)
+    return ServiceOperations(lambda: answers.searches, lambda: answers, lambda: documents, lambda: registry)
 
 
 @contextmanager

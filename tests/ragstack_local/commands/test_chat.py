@@ -16,7 +16,10 @@ from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, runni
 from tests.support.children import END_SECONDS, child
 from tests.support.waiting import eventually
 
-CORPORA: dict[str, Any] = {"corpora": [{"name": "people"}, {"name": "product"}], "complete": True}
+CORPORA: dict[str, Any] = {
+    "corpora": [{"name": name, "configured": False, "searchable": True} for name in ("people", "product")],
+    "complete": True,
+}
 
 
 @pytest.fixture

@@ -4,15 +4,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import urllib3
 
 from lambdas.documents import handler as documents
-from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.commands import doctor as command
+from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.support import Api, ragstack, running_stack
@@ -99,19 +98,16 @@ def test_a_document_that_is_never_indexed_is_removed(
     stack = replace(connection, bucket=BUCKET)
     monkeypatch.setattr(Connection, "client", lambda _self, service: getattr(aws, service))
 
-    real = urllib3.request
+    async def upload(_: Any, __: str, fields: Any, *___: Any) -> dict[str, str]:
+        aws.put(fields["key"])  # moto answers boto3 alone
+        return {}
 
-    def request(*arguments: Any, **options: Any) -> Any:
-        if "fields" not in options:
-            return real(*arguments, **options)
-        aws.put(options["fields"]["key"])
-        return SimpleNamespace(status=204, headers={})
-
-    monkeypatch.setattr(urllib3, "request", request)  # moto answers boto3 alone
+    monkeypatch.setattr(HttpOperations, "upload", upload)
     checks = command.Checks(show=lambda _check: None)
 
     with api_server(lambda _: documents.app.resolve, {}) as url:
-        command._check_documents(checks, ApiClient.at(url + BASE_PATH), stack, timeout=1.0)
+        address = Address.at(url + BASE_PATH)
+        command._check_documents(checks, HttpOperations(lambda: address), stack, timeout=1.0)
 
     found = {check.name: check for check in checks.done}
     assert [(name, check.status) for name, check in found.items()] == [

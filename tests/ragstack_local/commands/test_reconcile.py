@@ -8,7 +8,6 @@ import pytest
 from ragstack_common.registry.jobs import JobStatus, JobStore
 from ragstack_local.errors import ApiError, StackError
 from tests.ragstack_common.api.conftest import Aws
-from tests.ragstack_common.api.test_failures import create
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 
@@ -65,7 +64,7 @@ def test_a_job_that_takes_too_long_is_an_error(run: Run) -> None:
 
 
 def test_while_another_job_runs_none_is_started(aws: Aws, run: Run) -> None:
-    create(aws)
+    JobStore(TABLE, aws.dynamodb).create("reconcile", "api")
 
     done = run("reconcile")
 

@@ -59,7 +59,7 @@ def test_the_status_of_a_stack_has_its_urls_and_the_length_of_its_queues(
     tmp_path: Path, connection: Connection, api: Api
 ) -> None:
     api.will_answer(200, {"documents": [], "facets": [], "next_token": None})
-    api.first = [{"documents": 7, "facets": []}] * 1
+    api.first = [{"documents": 7, "facets": [], "next_token": None}]
     connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody="x")
     queue = connection.status_queue_url
     connection.client("sqs").send_message(QueueUrl=queue, MessageBody="{}", DelaySeconds=60)

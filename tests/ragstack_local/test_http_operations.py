@@ -1,35 +1,56 @@
-"""Searches through the HTTP interface, against a server that answers as it is told."""
+"""The operations over HTTP, against a server that answers as the test says."""
 
 import json
 import os
 from typing import Any
 
 import pytest
-import urllib3
 
+from ragstack_common.api.ask_models import AskRequest, SourcesEvent, StreamEvent
+from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_local.api.api_client import ApiClient
+from ragstack_local.api.calls import each, run
+from ragstack_local.api.http_operations import THROTTLED_ATTEMPTS, HttpOperations
 from ragstack_local.errors import ApiError, InvalidApiRequestError
+from ragstack_local.target.address import Address
+from tests.ragstack_local.answer_events import events as pieces_of
+from tests.ragstack_local.answer_events import response
 from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at
 from tests.support.waiting import eventually
 
 STAGE = "does --api-url end with the API's stage, such as /prod?"
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
 SECRET = "key-or-token-that-nobody-may-see"
-ANSWER: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.5}
+NOTHING = RetrieveResponse(results=[], complete=True, slices=[], corpora=[], notes=[], milliseconds=1.5)
+ANSWER = NOTHING.model_dump(mode="json")
+QUESTION = AskRequest(question="Zürich?")
 
 
-def on_aws(api: Api) -> ApiClient:
-    return ApiClient.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
+def at(address: str | Address, **more: Any) -> HttpOperations:
+    found = Address(address) if isinstance(address, str) else address
+    return HttpOperations(lambda: found, **more)
+
+
+def search(address: str | Address, **members: Any) -> RetrieveResponse:
+    return run(at(address).search(RetrieveRequest(query="x", **members)))
+
+
+def ask(address: str | Address, **more: Any) -> list[StreamEvent]:
+    return list(each(at(address, **more).ask(QUESTION)))
+
+
+def on_aws(api: Api) -> Address:
+    return Address.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
 
 
 def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
-    answer = ApiClient(api.url).retrieve({"query": "Zürich?", "top_k": 3})
+    answer = run(at(api.url).search(RetrieveRequest(query="Zürich?", top_k=3)))
 
     (request,) = api.requests
-    assert answer == ANSWER
+    assert answer == NOTHING
     assert request["path"] == "/prod/api/retrieve"
     assert request["body"] == {"query": "Zürich?", "top_k": 3}
     assert request["headers"]["Content-Type"] == "application/json"
@@ -39,7 +60,7 @@ def test_a_stack_on_aws_is_asked_with_a_signature_for_its_api(api: Api, monkeypa
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token of a role")
     api.will_answer(200, ANSWER)
 
-    on_aws(api).retrieve({"query": "x"})
+    search(on_aws(api))
 
     headers = api.requests[0]["headers"]
     assert headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=testing/")
@@ -56,7 +77,7 @@ def test_without_credentials_or_region_nothing_is_sent(
         monkeypatch.delenv(name)
 
     with pytest.raises(ApiError, match="there are no AWS credentials"):
-        on_aws(api).retrieve({"query": "x"})
+        search(on_aws(api))
 
     assert api.requests == []
 
@@ -81,7 +102,7 @@ def test_an_unexpected_response_is_an_error_in_one_line(api: Api, status: int, b
     api.will_answer(status, body)
 
     with pytest.raises(ApiError) as caught:
-        ApiClient(api.url.removesuffix("/prod")).retrieve({"query": "x"})
+        search(api.url.removesuffix("/prod"))
 
     assert str(caught.value) == message
     assert isinstance(caught.value, InvalidApiRequestError) == (status == 400)
@@ -90,9 +111,8 @@ def test_an_unexpected_response_is_an_error_in_one_line(api: Api, status: int, b
 @pytest.mark.parametrize("url", [NOWHERE, "http://no-such-host.invalid", "http://[", "ftp://x"])
 def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
     with pytest.raises(ApiError, match="cannot be reached") as caught:
-        ApiClient(url).retrieve({"query": "x"})
+        search(url)
 
-    assert isinstance(caught.value.__cause__, urllib3.exceptions.HTTPError)
     assert "\n" not in str(caught.value)
 
 
@@ -101,21 +121,21 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     monkeypatch.setenv("HTTP_PROXY", NOWHERE)
     api.will_answer(200, ANSWER)
 
-    assert ApiClient(api.url).retrieve({"query": "x"}) == ANSWER
+    assert search(api.url) == NOTHING
 
 
 def test_a_throttled_request_is_repeated_until_the_api_accepts_it(api: Api) -> None:
     api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
     slept: list[float] = []
 
-    def sleep(seconds: float) -> None:
+    async def sleep(seconds: float) -> None:
         slept.append(seconds)
         if len(slept) == 3:
             api.will_answer(200, {"documents": [], "next_token": None})
 
-    answer = ApiClient(api.url, sleep=sleep).request("GET", "/api/documents", "documents")
+    answer = run(at(api.url, sleep=sleep).request("GET", "/api/documents", DocumentList))
 
-    assert answer["documents"] == []
+    assert answer.documents == []
     assert len(api.requests) == 4
 
 
@@ -123,9 +143,13 @@ def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> 
     api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
     slept: list[float] = []
 
-    with pytest.raises(ApiError, match="Throttled: Too many requests"):
-        ApiClient(api.url, sleep=slept.append).look_up("facets")
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
 
+    with pytest.raises(ApiError, match="Throttled: Too many requests"):
+        run(at(api.url, sleep=sleep).corpora())
+
+    assert len(slept) == THROTTLED_ATTEMPTS
     assert sum(slept) == 60
 
 
@@ -144,7 +168,7 @@ def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> 
     ],
 )
 def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sign: bool, region: str | None) -> None:
-    caller = ApiClient.at(url)
+    caller = Address.at(url)
 
     assert (caller.sign, caller.region) == (sign, region)
     assert not caller.api_url.endswith("/")
@@ -155,9 +179,9 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
-    assert not ApiClient.at("https://search.example").sign
+    assert not Address.at("https://search.example").sign
     with pytest.raises(ApiError, match="there are no AWS credentials: set RAGSTACK_API_KEY"):
-        ApiClient.at(f"https://{HOST}/prod").retrieve({"query": "x"})
+        search(Address.at(f"https://{HOST}/prod"))
 
 
 @pytest.mark.parametrize(
@@ -165,12 +189,12 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 )
 def test_an_invalid_api_url_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the URL of an API"):
-        ApiClient.at(url)
+        Address.at(url)
 
 
 def test_a_url_of_api_gateway_without_its_stage_is_explained() -> None:
     with pytest.raises(ConfigurationError, match=f"lacks the API's stage: write https://{HOST}/prod"):
-        ApiClient.at(f"https://{HOST}/")
+        Address.at(f"https://{HOST}/")
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -180,111 +204,93 @@ def test_a_refusal_lists_the_three_ways_to_authenticate_and_no_secret(api: Api, 
     with pytest.raises(
         ApiError, match=f"{status}: User is not authorized; set RAGSTACK_API_KEY or --api-key"
     ) as caught:
-        ApiClient.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
+        search(Address.at(api.url, SECRET, SECRET))
 
     assert "RAGSTACK_TOKEN or --token" in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
-EVENTS = [
-    ("sources", {"sources": [], "question": "Zürich?"}),
-    ("token", {"text": "Zürich\u2028[1]"}),
-    ("citation", {"sentence": 0, "citations": [1]}),
-    ("done", {"answer": "Zürich [1]", "question": "Zürich?"}),
-]
-STREAM = "".join(
-    f": heartbeat\n\nevent: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n" for name, data in EVENTS
-)
+STREAM = b": heartbeat\n\n" + b"".join(pieces_of(response()))
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
-        [STREAM.encode()],
-        [bytes([byte]) for byte in STREAM.encode()],
-        [part.encode() for part in STREAM.replace("\n", "\r\n").partition("\r")],
-        [b"event: sources\ndata: {\ndata: }\n\nevent: other\ndata: 1\n\n", STREAM.encode()],
+        [STREAM],
+        [STREAM[start : start + 7] for start in range(0, len(STREAM), 7)],
+        [*STREAM.replace(b"\n", b"\r\n").partition(b"\r")],
+        [b"event: other\ndata: {\ndata: }\n\nevent: other\ndata: 1\n\n", STREAM],
     ],
-    ids=["at once", "byte by byte", "with line ends of Windows", "with data in two lines, and unknown events"],
+    ids=["at once", "in small pieces", "with line ends of Windows", "with data in two lines, and unknown events"],
 )
 def test_the_events_of_an_answer_arrive_however_they_are_cut(api: Api, pieces: list[bytes]) -> None:
     api.will_stream(*pieces)
 
-    events = list(ApiClient(api.url).ask_stream({"question": "Zürich?"}))
+    first, *_, last = ask(api.url)
 
-    assert events[-4:] == EVENTS
+    assert isinstance(first, SourcesEvent)
+    assert last == response()
     assert api.requests[0]["path"] == "/prod/api/ask/stream"
     assert api.requests[0]["body"] == {"question": "Zürich?"}
 
 
-def test_an_answer_is_the_last_event(api: Api) -> None:
-    api.will_stream(STREAM.encode())
-
-    assert ApiClient(api.url).ask({"question": "Zürich?"}) == EVENTS[-1][1]
-
-
 def test_a_gateway_may_buffer_the_events_and_label_them_as_json(api: Api) -> None:
-    api.will_answer(200, STREAM.encode(), **{"Content-Type": "application/json"})
+    api.will_answer(200, STREAM, **{"Content-Type": "application/json"})
 
-    assert list(ApiClient(api.url).ask_stream({"question": "x"})) == EVENTS
+    assert ask(api.url)[-1] == response()
 
 
 def test_another_page_than_a_stream_of_events_is_an_error_that_shows_it(api: Api) -> None:
     api.will_answer(200, b"<h1>Welcome</h1>", **{"Content-Type": "text/html"})
 
     with pytest.raises(ApiError, match="The API answered 200: <h1>Welcome</h1>"):
-        ApiClient(api.url).ask({"question": "x"})
-
-
-def test_text_in_another_encoding_is_rejected_before_it_is_sent(api: Api) -> None:
-    with pytest.raises(ApiError, match="is not UTF-8"):
-        ApiClient(api.url).ask({"question": b"Z\xfcrich?".decode(errors="surrogateescape")})
-
-    assert api.requests == []
+        ask(api.url)
 
 
 def test_answers_come_from_their_own_url_with_the_key(api: Api) -> None:
-    api.will_stream(STREAM.encode())
+    api.will_stream(STREAM)
 
-    ApiClient(NOWHERE, SECRET, answers_url=api.url).ask({"question": "Zürich?"})
+    ask(Address(NOWHERE, SECRET, answers_url=api.url))
 
     assert api.requests[0]["headers"]["x-api-key"] == SECRET
 
 
-@pytest.mark.parametrize("length", [0, len(STREAM.encode()) // 2, len(STREAM.encode()) - 1])
+@pytest.mark.parametrize("length", [0, len(STREAM) // 2, len(STREAM) - 1])
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "100000"}], ids=["closed", "short"])
 def test_a_stream_that_is_cut_is_an_error(api: Api, length: int, headers: dict[str, str]) -> None:
-    api.will_stream(STREAM.encode()[:length])
+    api.will_stream(STREAM[:length])
     api.headers |= headers
 
     with pytest.raises(ApiError, match="broke off before its end"):
-        ApiClient(api.url).ask({"question": "Zürich?"})
+        ask(api.url)
 
 
 def test_an_event_that_reports_an_error_is_one(api: Api) -> None:
     error = {"error": {"code": "GenerationTimeout", "message": "No answer within 60 s", "details": []}}
-    api.will_stream(b"event: token\ndata: {}\n\n", f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+    api.will_stream(b'event: token\ndata: {"text": "x"}\n\n', f"event: error\ndata: {json.dumps(error)}\n\n".encode())
 
     with pytest.raises(ApiError, match=r"^GenerationTimeout: No answer within 60 s$"):
-        ApiClient(api.url).ask({"question": "x"})
+        ask(api.url)
 
 
 def test_a_rejected_question_is_an_error_and_a_throttled_one_is_repeated(api: Api) -> None:
     api.will_answer(400, {"error": {"code": "UnknownCorpus", "message": "There is no corpus x"}})
     with pytest.raises(ApiError, match=r"^UnknownCorpus: There is no corpus x$"):
-        ApiClient(api.url).ask({"question": "x"})
+        ask(api.url)
 
     api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
-    answer = ApiClient(api.url, sleep=lambda _: api.will_stream(STREAM.encode())).ask({"question": "x"})
 
-    assert answer == EVENTS[-1][1]
+    async def sleep(_: float) -> None:
+        api.will_stream(STREAM)
+
+    assert ask(api.url, sleep=sleep)[-1] == response()
     with pytest.raises(ApiError, match="cannot be reached"):
-        ApiClient(NOWHERE).ask({"question": "x"})
+        ask(NOWHERE)
 
 
 def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
-    api.will_stream(STREAM.encode().partition(b"event: done")[0], FOREVER)
-    events = ApiClient(api.url).ask_stream({"question": "x"})
+    api.will_stream(STREAM.partition(b"event: done")[0], FOREVER)
+    events = each(at(api.url).ask(QUESTION))
 
     next(events)
     assert not api.closed.is_set()

@@ -1,0 +1,32 @@
+"""Calls of operations, which are asynchronous, from commands, which are not."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Generator
+from functools import cache
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def run(work: Awaitable[T]) -> T:
+    """Await an operation; Ctrl-C cancels it."""
+
+    async def awaited() -> T:
+        return await work
+
+    return _runner().run(awaited())
+
+
+def each(events: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """Yield the events of an operation; closing the iterator ends the operation."""
+    try:
+        while (event := run(anext(events, None))) is not None:
+            yield event
+    finally:
+        run(events.aclose())
+
+
+@cache
+def _runner() -> asyncio.Runner:
+    """Return the one event loop, which is kept: connections and shared searches belong to it."""
+    return asyncio.Runner(loop_factory=asyncio.new_event_loop)

@@ -1,0 +1,107 @@
+"""Where an API is, and how its callers authenticate."""
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.errors import ApiError
+
+if TYPE_CHECKING:
+    from ragstack_local.target.connection import Connection
+
+LOOPBACK: Final = re.compile(r"127(\.\d+){3}|::1|(.+\.)?localhost")
+_EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?amazonaws\.com(\.cn)?")
+"""Source: Amazon API Gateway developer guide, invoking REST APIs."""
+
+HOW_TO_AUTHENTICATE: Final = (
+    "set RAGSTACK_API_KEY or --api-key (auth=api_key), RAGSTACK_TOKEN or --token (a bearer token), or AWS credentials"
+    " and a region, for an identity that may execute-api:Invoke (auth=iam)"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an API is, and how its callers authenticate."""
+
+    api_url: str
+    api_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    sign: bool = False
+    region: str | None = None  # of the signature; None for that of the AWS settings
+    answers_url: str | None = None  # where answers stream, if elsewhere
+
+    @classmethod
+    def of(cls, connection: "Connection", api_key: str | None = None, token: str | None = None) -> "Address":
+        """Use a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
+        sign = not (connection.is_local or api_key or token)
+        return cls(connection.api_url, api_key, token, sign=sign, answers_url=connection.answers_url)
+
+    @classmethod
+    def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Address":
+        """Use an API given only its URL, without access to the rest of its stack.
+
+        Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
+        host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this
+        machine are not signed.
+
+        Raises:
+            ConfigurationError: The URL is not an API's.
+        """
+        scheme, host = _checked(url)
+        found = _EXECUTE_API.fullmatch(host)
+        if found and not urlsplit(url).path.strip("/"):
+            raise ConfigurationError(f"{url!r} lacks the API's stage: write {url.rstrip('/')}/prod, for example")
+        may_sign = not (api_key or token or LOOPBACK.fullmatch(host))
+        sign = may_sign and (found is not None or (scheme == "https" and _has_credentials()))
+        return cls(url.rstrip("/"), api_key, token, sign=sign, region=found[1] if found else None)
+
+    def headers(self, method: str, url: str, payload: bytes | None) -> dict[str, str]:
+        """Return the headers of a request, with the key, the token or the signature.
+
+        Raises:
+            ApiError: The request needs a signature, and there are no AWS credentials.
+        """
+        headers = {"Content-Type": "application/json"}
+        if self.api_key:
+            headers["x-api-key"] = self.api_key
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return self._signed(method, url, payload, headers) if self.sign else headers
+
+    def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
+        import boto3  # noqa: PLC0415 - requests to a local stack are not signed
+        from botocore.auth import SigV4Auth  # noqa: PLC0415
+        from botocore.awsrequest import AWSRequest  # noqa: PLC0415
+
+        session = boto3.Session()
+        credentials, region = session.get_credentials(), self.region or session.region_name
+        if credentials is None or region is None:
+            raise ApiError(f"The API needs signed requests, and there are no AWS credentials: {HOW_TO_AUTHENTICATE}")
+        request = AWSRequest(method, url, data=payload, headers=headers)
+        SigV4Auth(credentials, "execute-api", region).add_auth(request)
+        return dict(request.headers)
+
+
+def _has_credentials() -> bool:
+    import boto3  # noqa: PLC0415 - as above
+
+    return boto3.Session().get_credentials() is not None
+
+
+def _checked(url: str) -> tuple[str, str]:
+    """Return the scheme and the host of an API's URL."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{url!r} is not the URL of an API: write it up to the stage, such as"
+            " https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError("Leave the user name and the password out of the URL: use --api-key or --token")
+    return parts.scheme, host
