@@ -6,7 +6,6 @@ from typing import Final
 
 from ragstack_common.answers.factory import provider_from
 from ragstack_common.answers.models import ModelProvider
-from ragstack_common.answers.openai import OpenAIProvider
 from ragstack_common.config import AnswerSettings
 
 RETRIES: Final = 2
@@ -28,6 +27,8 @@ def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[Answer
     if model is None or not url:
         read = AnswerSettings.from_env({**settings, **({} if model is None else {"ANSWER_MODEL": model})})
         return read, provider_from(read)
+    from ragstack_common.answers.openai import OpenAIProvider  # noqa: PLC0415 - takes a second to import
+
     read = AnswerSettings.from_env(settings)
     key = os.environ.get("RAGSTACK_LLM_API_KEY")
     return read, OpenAIProvider(url, model, key, temperature=read.answer_temperature, retries=RETRIES)
