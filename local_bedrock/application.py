@@ -25,7 +25,7 @@ from local_bedrock.service import OPERATIONS, Call, Service
 
 ADMIN_PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
-LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
 
 GENERATED_AT_ONCE: Final = 256
@@ -171,8 +171,8 @@ async def _read(request: Request) -> wire.Request:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > LARGEST_BODY_BYTES:
-            raise TooLarge(f"The request body has more than {LARGEST_BODY_BYTES} bytes")
+        if len(body) > MAX_BODY_BYTES:
+            raise TooLarge(f"The request body has more than {MAX_BODY_BYTES} bytes")
     raw_path = request.scope.get("raw_path") or request.url.path.encode()
     return wire.Request(
         method=request.method,

@@ -16,7 +16,7 @@ from local_bedrock.http.guard import Application, Message, Receive, Scope, Send
 REQUEST_SECONDS: Final = 60.0
 """Time limit for a whole request. The largest body, 64 MiB, needs 9 Mbit/s."""
 
-LARGEST_HEAD_BYTES: Final = 64 * 1024
+MAX_HEAD_BYTES: Final = 64 * 1024
 """The limit of h11; httptools has none."""
 
 _INTERIM: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -56,7 +56,7 @@ class Bounds(asyncio.Protocol):
         cycle = self.cycle
         is_head = cycle is before and (cycle is None or (cycle.response_complete and not cycle.more_body))
         self._head_bytes = self._head_bytes + len(data) if is_head else 0
-        if self._head_bytes > LARGEST_HEAD_BYTES:
+        if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         self._wait(is_complete=not is_head and not cycle.more_body)
 

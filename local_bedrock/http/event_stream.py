@@ -17,7 +17,7 @@ from botocore.model import Shape, StructureShape
 from local_bedrock.http.errors import ServiceError
 
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
-LONGEST_HEADER_VALUE: Final = 2**15 - 1
+MAX_HEADER_BYTES: Final = 2**15 - 1
 
 _PRELUDE: Final = struct.Struct("!II")
 _CHECKSUM: Final = struct.Struct("!I")
@@ -83,7 +83,7 @@ class Messages(Iterator[bytes]):
         # Exceptions are named by their member, which begins with a lower-case letter, not by their shape.
         name = error.code[0].lower() + error.code[1:]
         if name not in self._shape.members:
-            message = str(error).encode()[:LONGEST_HEADER_VALUE].decode(errors="ignore")
+            message = str(error).encode()[:MAX_HEADER_BYTES].decode(errors="ignore")
             return encode({":error-code": error.code, ":error-message": message, ":message-type": "error"}, b"")
         headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
         return encode(headers, json.dumps({"message": str(error)}).encode())

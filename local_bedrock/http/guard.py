@@ -26,7 +26,7 @@ STOP_SECONDS: Final = 8.0
 ENDS_WITH_PARENT: Final = "RAGSTACK_ENDS_WITH_PARENT"
 """Set by a parent that keeps the standard input of the process open until it ends."""
 
-MOST_HEADERS: Final = 200
+MAX_HEADERS: Final = 200
 """The AWS SDKs send about 20, and browsers fewer."""
 
 TOO_MANY_HEADERS: Final = (431, "RequestHeaderSectionTooLarge")
@@ -77,8 +77,8 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers = _Headers(scope["headers"])
-        if len(headers) > MOST_HEADERS:
-            await _refuse(scope, receive, send, f"The request has more than {MOST_HEADERS} headers", TOO_MANY_HEADERS)
+        if len(headers) > MAX_HEADERS:
+            await _refuse(scope, receive, send, f"The request has more than {MAX_HEADERS} headers", TOO_MANY_HEADERS)
             return
         refusal = self._refusal(scope, headers)
         origin = headers.last("origin")

@@ -31,7 +31,7 @@ _Number = TypeVar("_Number", np.float16, np.float32)
 
 EMBEDDED_AT_ONCE: Final = 64
 
-LONGEST_INPUT_OF_TITAN: Final = 50_000
+MAX_TITAN_CHARACTERS: Final = 50_000
 """Characters of one text. Source: Amazon Bedrock User Guide, Amazon Titan Text Embeddings models."""
 
 
@@ -108,7 +108,7 @@ class Preparation:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        limit = formats.LARGEST_LIGHT_DOCUMENT if light else formats.LARGEST_DOCUMENT
+        limit = formats.MAX_LIGHT_BYTES if light else formats.LARGEST_DOCUMENT
         try:
             return self.objects.read(uri, limit)
         except TooLarge:
@@ -190,10 +190,10 @@ def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
     """Refuse chunks that are too long for the knowledge base's embedding model on AWS."""
     configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
     longest = max((len(chunk.text) for chunk in chunks), default=0)
-    if "titan-embed" in configuration["embeddingModelArn"] and longest > LONGEST_INPUT_OF_TITAN:
+    if "titan-embed" in configuration["embeddingModelArn"] and longest > MAX_TITAN_CHARACTERS:
         raise UnreadableDocument(
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
-            f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy with smaller chunks."
+            f" {MAX_TITAN_CHARACTERS:,}: split the file, or choose a chunking strategy with smaller chunks."
         )
 
 

@@ -29,7 +29,7 @@ REMOVED_AT_ONCE: Final = 200
 """Documents of a deleted knowledge base or data source that one transaction removes."""
 
 CLOSING_LIMIT_SECONDS: Final = 3.0
-LONGEST_WAIT_SECONDS: Final = 5.0
+MAX_WAIT_SECONDS: Final = 5.0
 """After this time the clock is read again: it may have been set, or the machine may have slept."""
 
 INTERNAL_FAILURE: Final = "The local Bedrock failed on this document; its log has the details."
@@ -120,7 +120,7 @@ class Ingestion:
                 seconds = RETRY_SECONDS
             except Exception:
                 log.exception("The background work failed and continues")
-                seconds = LONGEST_WAIT_SECONDS
+                seconds = MAX_WAIT_SECONDS
             if not self._closing.is_set():
                 woken.wait(seconds)
 
@@ -136,7 +136,7 @@ class Ingestion:
         with self._database.read() as view:
             changes = (submissions.next_change(view.connection, now), resources.next_due(view.connection, now))
         times = [at for at in changes if at is not None]
-        return min(LONGEST_WAIT_SECONDS, max(0.0, min(times) - self._clock())) if times else None
+        return min(MAX_WAIT_SECONDS, max(0.0, min(times) - self._clock())) if times else None
 
     def _wake_workers(self) -> None:
         for event in self._workers:

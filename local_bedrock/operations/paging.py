@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 DEFAULT_PAGE: Final = 100
 SNAPSHOT_SECONDS: Final = 600.0
-MOST_SNAPSHOTS: Final = 2000
+MAX_SNAPSHOTS: Final = 2000
 """The ranking of one search takes 32 KB at most."""
 
 _GONE: Final = (
@@ -116,7 +116,7 @@ class Snapshots:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()
-        self._kept: TTLCache[str, tuple[str, Any]] = TTLCache(MOST_SNAPSHOTS, SNAPSHOT_SECONDS, clock)
+        self._kept: TTLCache[str, tuple[str, Any]] = TTLCache(MAX_SNAPSHOTS, SNAPSHOT_SECONDS, clock)
 
     def continued(self, listing: Listing) -> tuple[Any, int] | None:
         """Return the content kept for a request, and the position of its page; None on the first page.

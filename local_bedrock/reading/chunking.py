@@ -207,7 +207,7 @@ class Hierarchical:
         return Pieces(tuple(children), tuple(parents))
 
 
-LARGEST_TEXT: Final = 1_000_000
+MAX_TEXT_CHARACTERS: Final = 1_000_000
 """Characters. Source: the failure reason "File body text exceeds size limit of 1000000 for semantic chunking"."""
 
 
@@ -231,10 +231,10 @@ class Semantic:
         Raises:
             UnreadableDocument: The text is too long for this strategy.
         """
-        if len(text) > LARGEST_TEXT:
+        if len(text) > MAX_TEXT_CHARACTERS:
             raise UnreadableDocument(
-                f"The file's text has {len(text):,} characters; semantic chunking takes at most {LARGEST_TEXT:,}:"
-                " split the file, or choose another chunking strategy."
+                f"The file's text has {len(text):,} characters; semantic chunking takes at most"
+                f" {MAX_TEXT_CHARACTERS:,}: split the file, or choose another chunking strategy."
             )
         parts = _without_blanks(text, units(text, self.max_tokens))
         breakpoints = [0, *self._breakpoints(text, parts, embed), len(parts)] if parts else []

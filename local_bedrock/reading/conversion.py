@@ -119,10 +119,10 @@ def _cleaned(text: str) -> str:
 BEGINNING_SEARCHED: Final = 4096
 """Bytes of a part that can contain a declaration, before its first element."""
 
-LARGEST_TEXT: Final = 64 * 1024**2
+MAX_TEXT_CHARACTERS: Final = 64 * 1024**2
 """Characters of the text of a file."""
 
-LARGEST_UNPACKED: Final = 512 * 1024**2
+MAX_UNPACKED_BYTES: Final = 512 * 1024**2
 """Unpacked bytes of a docx or xlsx file; a 50 MB file with more is not an office document."""
 
 
@@ -155,9 +155,9 @@ def convert(
             text, title = _office(data, file_format, memory_limit, processor_seconds)
     except MemoryError:
         os._exit(TOO_MUCH_MEMORY_CODE)
-    if len(text) > LARGEST_TEXT:
+    if len(text) > MAX_TEXT_CHARACTERS:
         raise UnreadableDocument(
-            f"The .{file_format} file has more than {LARGEST_TEXT:,} characters of text: split it."
+            f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."
         )
     return _whole(text), _whole(title) if title else None
 
@@ -175,7 +175,7 @@ def _pdf(data: bytes, memory_limit: int, processor_seconds: float) -> tuple[str,
     import pypdfium2  # noqa: F401, PLC0415 - before the time counts
 
     with limited_memory(memory_limit), _limited_time(processor_seconds):
-        return "".join(f"{page}\f" for page in pdf_pages(data, LARGEST_TEXT)), None
+        return "".join(f"{page}\f" for page in pdf_pages(data, MAX_TEXT_CHARACTERS)), None
 
 
 def _office(data: bytes, file_format: str, memory_limit: int, processor_seconds: float) -> tuple[str, str | None]:
@@ -224,7 +224,7 @@ def _check_archive(data: bytes, file_format: str) -> None:
             declaring = [entry.filename for entry in entries if _declares_entities(archive, entry)]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
         raise UnreadableDocument(formats.DAMAGED.format(file_format, error)) from None
-    if unpacked > LARGEST_UNPACKED:
+    if unpacked > MAX_UNPACKED_BYTES:
         raise UnreadableDocument(f"The .{file_format} file unpacks to {unpacked:,} bytes, which is too much.")
     if declaring:
         raise UnreadableDocument(

@@ -7,7 +7,7 @@ from typing import Any, Final
 LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
-LARGEST_LIGHT_DOCUMENT: Final = 1024 * 1024
+MAX_LIGHT_BYTES: Final = 1024 * 1024
 """Bytes of a document that can be processed within seconds."""
 
 LIGHT_SECONDS: Final = 1.0
@@ -102,7 +102,7 @@ def speed(request: Mapping[str, Any], size: int) -> int:
         request: As :func:`of_request` takes it.
         size: Bytes; 0 if it is unknown.
     """
-    if size > LARGEST_LIGHT_DOCUMENT:
+    if size > MAX_LIGHT_BYTES:
         return SLOW
     try:
         return LIGHT if of_request(request) in CONVERTED else PLAIN

@@ -61,7 +61,7 @@ def check_size(attributes: Mapping[str, AttributeValue], vector_store: str) -> N
         raise UnreadableDocument(f"The metadata cannot be kept: {error}.") from None
 
 
-MOST_RECORDS: Final = 100_000
+MAX_RECORDS: Final = 100_000
 """Rows of one file; a file of 50 MB can have millions, more than fit into memory. The limit of AWS is unknown."""
 
 
@@ -91,8 +91,8 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
                 raise UnreadableDocument(
                     f"Line {rows.line_num} of the .csv file has {len(row)} fields, and its header has {len(header)}."
                 )
-            if len(found) == MOST_RECORDS:
-                raise UnreadableDocument(f"The .csv file has more than {MOST_RECORDS:,} rows: split it.")
+            if len(found) == MAX_RECORDS:
+                raise UnreadableDocument(f"The .csv file has more than {MAX_RECORDS:,} rows: split it.")
             cells = dict(zip(header, row, strict=True))
             if cells[structure.content].strip():
                 found.append(Record(cells[structure.content], {name: cells[name] for name in names}))

@@ -14,7 +14,7 @@ from local_bedrock.store.documents import Document, DocumentKey
 INGEST: Final = "ingest"
 DELETE: Final = "delete"
 
-LONGEST_SHORT_TEXT: Final = 16 * 1024
+MAX_SHORT_TEXT_BYTES: Final = 16 * 1024
 """Bytes of an inline text that is processed within milliseconds."""
 
 _FIRST: Final = {INGEST: "STARTING", DELETE: "DELETING"}
@@ -167,7 +167,7 @@ def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = Fa
             "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"  # noqa: S608
             f" FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? AND {chosen}"
             f" ORDER BY {order}due_at, sequence LIMIT ?",
-            (DELETE, LONGEST_SHORT_TEXT, action, now, limit),
+            (DELETE, MAX_SHORT_TEXT_BYTES, action, now, limit),
         ).fetchall()
         if rows:
             together = [identifier for identifier, short in takewhile(lambda row: row[1], rows)] or [rows[0][0]]

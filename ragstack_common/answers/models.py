@@ -19,7 +19,7 @@ CHARACTERS_IN_TOKEN: Final = 4
 """Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a
 character, and more tokens."""
 
-MOST_CHARACTERS_IN_TOKEN: Final = 8
+MAX_CHARACTERS_IN_TOKEN: Final = 8
 """Bytes per token at which a model that ignores its maximum of tokens is stopped. English has 4 to 5, so a model that
 obeys its maximum is not cut off."""
 
@@ -166,7 +166,7 @@ class Allowance:
     """
 
     def __init__(self, max_tokens: int) -> None:
-        self._left = max_tokens * MOST_CHARACTERS_IN_TOKEN
+        self._left = max_tokens * MAX_CHARACTERS_IN_TOKEN
 
     @property
     def is_used_up(self) -> bool:

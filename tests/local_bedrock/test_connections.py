@@ -44,7 +44,7 @@ def set_faults(url: str, *rules: dict[str, object]) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "LARGEST_BODY_BYTES", 1000)
+    monkeypatch.setattr(application, "MAX_BODY_BYTES", 1000)
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
 
     connection.request("POST", LIST, body=b" " * 100_000)

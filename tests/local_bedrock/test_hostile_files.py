@@ -298,7 +298,7 @@ def test_files_that_take_long_do_not_delay_small_ones(s3: Any, bucket: str, tmp_
 def test_a_text_too_large_for_the_light_worker_is_indexed(
     s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "LARGEST_LIGHT_DOCUMENT", 1000)
+    monkeypatch.setattr(formats, "MAX_LIGHT_BYTES", 1000)
     names = [f"{number}.txt" for number in range(12)]
     for number, name in enumerate(names):
         s3.put_object(Bucket=bucket, Key=name, Body=(HERON * (1 + number % 2 * 20)).encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.answers.models import (
-    MOST_CHARACTERS_IN_TOKEN,
+    MAX_CHARACTERS_IN_TOKEN,
     ModelEnd,
     ModelMessage,
     ModelRequest,
@@ -158,7 +158,7 @@ def test_an_endless_answer_is_stopped(provider: OpenAIProvider, model: LanguageM
 
     answer = provider.generate(ModelRequest(REQUEST.messages, max_tokens=50))
 
-    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MOST_CHARACTERS_IN_TOKEN + 1)
+    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MAX_CHARACTERS_IN_TOKEN + 1)
     eventually(model.abandoned.is_set)
 
 
