@@ -1,0 +1,129 @@
+"""The recipes of CONTRIBUTING.md work, and name what exists."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aws_cdk import App, Stack, aws_cloudwatch
+from aws_cdk.assertions import Template
+from mcp import Client
+from starlette.routing import Route
+
+from infra.alarms import raise_alarm
+from infra.constructs.retrieval_api import ANSWERS, ROUTES
+from ragstack_common.api import description, mcp
+from ragstack_common.api.asgi import create_app
+from ragstack_common.api.catalogue import Corpora
+from ragstack_common.filters.tree import Operator
+from ragstack_common.search import RetrievedChunk
+from ragstack_common.search.wrappers.reranked import RerankedBackend
+from tests.contract.cases.third_party import InMemoryBackend
+from tests.contract.documents import Document
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PACKAGES = ("ragstack_common", "local_bedrock", "ragstack_local")
+BASES = ("", *PACKAGES, "ragstack_common/search", "infra")
+
+
+def recipe(name: str) -> str:
+    (found,) = re.findall(rf"^\*\*{name}\.\*\* (.*)$", PAGE, re.MULTILINE)
+    return str(found)
+
+
+def test_files_and_folders_exist() -> None:
+    paths = [path for path in re.findall(r"`([\w.]+/[\w./]*)`", PAGE) if not re.search(r"\b[A-Z]{3,}\b(?!\.md)", path)]
+
+    assert len(paths) > 40
+    assert [path for path in paths if not any((ROOT / base / path).exists() for base in BASES)] == []
+
+
+def test_names_are_in_their_files() -> None:
+    named = re.findall(r"`(\w+)`(?: in | \()`([\w/]+\.py)`", PAGE)
+
+    assert len(named) > 6
+    assert [pair for pair in named if not re.search(rf"\b{pair[0]}\b", (ROOT / pair[1]).read_text())] == []
+
+
+def test_every_package_has_a_place_in_the_table() -> None:
+    table = PAGE.partition("## Where things are")[2].partition("| tests |")[0]
+    packages = {path.parent.name for name in PACKAGES for path in (ROOT / name).glob("*/__init__.py")}
+
+    assert {name for name in packages if f"{name}/" not in table} == set()
+
+
+class Longest:
+    """A toy reranker."""
+
+    name = "longest"
+    max_chunks = 100
+
+    async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:  # noqa: ARG002
+        return sorted(chunks, key=lambda chunk: -len(chunk.content))
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_filter_operator_is_handled_where_the_recipe_says() -> None:
+    members = "|".join(member.name for member in Operator)
+    folder = ROOT / "ragstack_common/filters"
+    files = {file.name for file in folder.glob("*.py") if re.search(rf"Operator\.({members})", file.read_text())}
+
+    assert {name for name in files if name not in recipe("A filter operator")} == set()
+
+
+def test_an_alarm_needs_one_call() -> None:
+    stack = Stack(App(), "Toy")
+    metric = aws_cloudwatch.Metric(metric_name="Toys", namespace="RAGStack")
+
+    raise_alarm(stack, "ToyAlarm", at_least=1, metric=metric, what_to_do="Tidy up.")
+
+    (alarm,) = Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm").values()
+    assert alarm["Properties"]["AlarmDescription"] == "Tidy up."
+
+
+def test_routes_of_answers_are_served_described_and_deployed() -> None:
+    """The three places of the recipe agree; MCP describes itself."""
+    never: Any = SimpleNamespace
+
+    app = create_app(never, mcp=never)
+
+    served = {route.path for route in app.routes if isinstance(route, Route)} - {"/health"}
+    described = Path(description.__file__).read_text(encoding="utf-8")
+
+    assert served == {path for function, _, path in ROUTES if function == ANSWERS}
+    assert all(path in described for path in served - {"/mcp"})
+
+
+@pytest.mark.asyncio
+async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def count(*_: object) -> Corpora:
+        return Corpora(corpora=[], complete=True)
+
+    async def no_tools() -> list[dict[str, Any]]:
+        return []
+
+    toy = mcp._Operation("toy", "Toy", "Counts toys.", mcp.NoArguments, Corpora, count, lambda _: "No toys.")
+    monkeypatch.setattr(mcp, "_OPERATIONS", {**mcp._OPERATIONS, "toy": toy})
+    operations: Any = SimpleNamespace(tools=no_tools)
+
+    async with Client(mcp.server_of(operations)) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        result = await client.call_tool("toy", {})
+
+    assert listed[-1] == "toy"
+    assert result.content[0].text == "No toys."
+
+
+@pytest.mark.asyncio
+async def test_a_reranker_is_a_class_with_four_members() -> None:
+    backend = InMemoryBackend([Document("1", "s3://b/1", "leave", {}), Document("2", "s3://b/2", "days of leave", {})])
+
+    async with RerankedBackend(backend, Longest()) as reranked:
+        found = await reranked.retrieve("leave")
+
+    assert [chunk.content for chunk in found] == ["days of leave", "leave"]
