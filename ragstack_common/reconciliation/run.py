@@ -79,10 +79,12 @@ class Reconciliation:
         reason = None
         try:
             run.compare()
+            run.settle()
+            run.write_snapshot()
         except _OutOfTimeError:
             reason = f"The time ended while {run.stage}"
             LOGGER.warning("The reconciliation is incomplete: %s", reason)
-        run.settle()
+            run.settle()
         seconds = self.clock() - run.started_at
         report = run.report() | {"seconds": round(seconds, 3), "complete": reason is None}
         self.metrics.add_metric("ReconciliationDifferences", "Count", report["differences_in_all"])
@@ -120,9 +122,6 @@ class _Run:
         self.stage = "the catalogue was compared"
         self._check_time()
         self.catalogue = of.catalogue.repair(counts, self.started_at - CLOCK_SECONDS)
-        self.stage = "the snapshot of the catalogue was written"
-        self._check_time()
-        self.snapshot = of.snapshot.write()
         for objects in self._each("bucket", bucket_pages(of.s3, of.settings.documents_bucket)):
             self._take(self.comparison.bucket(objects))
         self.stage = "documents absent from the bucket were checked"
@@ -131,6 +130,12 @@ class _Run:
             self._take(self.comparison.knowledge_base(documents))
         self.stage = "documents absent from the knowledge base were checked"
         self._take(self.comparison.absent_from_knowledge_base())
+
+    def write_snapshot(self) -> None:
+        """Write the snapshot of the catalogue, after the differences: if that fails, they are being checked anyway."""
+        self.stage = "the snapshot of the catalogue was written"
+        self._check_time()
+        self.snapshot = self.of.snapshot.write()
 
     def settle(self) -> None:
         """Read the records of the candidates again; report those that still differ, and have them checked.

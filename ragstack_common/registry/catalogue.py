@@ -274,36 +274,30 @@ class Catalogue:
 
     def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, "_ValuesOfOne"]]:
         """Yield attributes with their values, one at a time; one that is certainly not shared is read only so far."""
-        if chosen:
-            for key in sorted(set(chosen)):
-                values = _ValuesOfOne(most)
-                for name, count in self._counts(f"{key}{_DIVIDER}"):
-                    of, _, text = name.rpartition(_DIVIDER)
-                    if of == key:
-                        values.add(text, count)
-                        if values.number > documents // 2:
-                            break
-                yield key, values
-            return
-        key, values = "", _ValuesOfOne(most)
-        reading = self._counts("", after=_FIRST_COUNT)
-        while (counted := next(reading, None)) is not None:
-            of, _, text = counted[0].rpartition(_DIVIDER)
-            if of != key:
-                yield key, values
-                key, values = of, _ValuesOfOne(most)
-            values.add(text, counted[1])
-            if values.number > documents // 2:
-                reading = self._counts("", after=key + _AFTER_DIVIDER)
-        yield key, values
+        for key in sorted(set(chosen)) or self._keys():
+            values = _ValuesOfOne(most)
+            for name, count in self._counts(f"{key}{_DIVIDER}"):
+                of, _, text = name.rpartition(_DIVIDER)
+                if of == key:
+                    values.add(text, count)
+                    if values.number > documents // 2:
+                        break
+            yield key, values
 
-    def _counts(self, prefix: str, *, after: str = "") -> Iterator[tuple[str, int]]:
-        """Read the counts whose sort key begins with *prefix*, or those whose sort key is after another."""
-        return ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in self._items(prefix, after=after))
+    def _keys(self) -> Iterator[str]:
+        """Yield the names of all attributes: each is that of the first count after the counts of the one before."""
+        query = self._query(">", _FIRST_COUNT)
+        while items := self._client.query(**query, Limit=1)["Items"]:
+            key = items[0][SORT_KEY]["S"].rpartition(_DIVIDER)[0]
+            yield key
+            query = self._query(">", key + _AFTER_DIVIDER)
 
-    def _items(self, prefix: str, *, after: str = "") -> Iterator[Mapping[str, Any]]:
-        query = self._query("begins_with" if prefix else ">", prefix or after)
-        for page in self._client.get_paginator("query").paginate(**query):
+    def _counts(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Read the counts whose sort key begins with *prefix*."""
+        return ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in self._items(prefix))
+
+    def _items(self, prefix: str) -> Iterator[Mapping[str, Any]]:
+        for page in self._client.get_paginator("query").paginate(**self._query("begins_with", prefix)):
             yield from page["Items"]
 
     def _query(self, comparison: Literal["begins_with", ">"], key: str) -> dict[str, Any]:

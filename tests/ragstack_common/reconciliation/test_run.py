@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from ragstack_common.reconciliation import run
 from ragstack_common.reconciliation.compare import (
@@ -83,6 +84,17 @@ def test_when_time_runs_out_the_report_says_where_and_found_differences_are_chec
     numbers = [number for _, number in seen]
     assert numbers == sorted(numbers)
     assert (numbers[0], numbers[-1]) == (0, 3)
+
+
+def test_a_snapshot_that_fails_loses_no_difference(stack: Stack) -> None:
+    stack.indexed("a.txt")
+    stack.remove("a.txt")
+    stack.clock.ahead += HOUR
+
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        stack.service(snapshot_bucket="absent").reconciliation.run(lambda: 900.0)
+
+    assert stack.looks() == ["a.txt"]
 
 
 def test_a_document_written_during_the_comparison_is_not_reported(
