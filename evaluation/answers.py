@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from evaluation.dataset import Query
-from evaluation.metrics import Interval, Values, between, resampled
+from evaluation.metrics import Difference, Interval, Values, resampled
 from ragstack_common.answers.answer import Answer
 from ragstack_common.answers.models import CLOSEST_PASSAGES
 
@@ -55,21 +55,48 @@ class Asked:
         return self.answer is not None and self.answer.answered
 
     @property
-    def given(self) -> Answer | None:
-        """The answer, or the closest passages; None if the call failed, or there is neither."""
-        answer = self.answer
-        return answer if answer is not None and (answer.answered or answer.closest_passages) else None
+    def closest_passages(self) -> bool:
+        """Whether the response has the closest passages instead of an answer."""
+        return self.answer is not None and self.answer.closest_passages
 
     @property
-    def abstained(self) -> bool:
-        """Whether there is a response, and its `answered` is false."""
-        return self.answer is not None and not self.answer.answered
+    def displayed(self) -> Answer | None:
+        """The answer, or the closest passages; None if the call failed, or there is neither."""
+        return self.answer if self.answered or self.closest_passages else None
 
     @property
     def text(self) -> str:
         """The answer or the closest passages, without citation markers; empty if there are none."""
-        sentences = [] if self.given is None else [sentence.text for sentence in self.given.sentences]
+        sentences = [] if self.displayed is None else [sentence.text for sentence in self.displayed.sentences]
         return " ".join(text for text in sentences if text != CLOSEST_PASSAGES)
+
+
+@lru_cache(maxsize=10_000)  # each measure compares the same answers and references again
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in lower case, without punctuation and articles."""
+    # ASCII first, as SQuAD has it: it counts symbols such as $ and +, too.
+    spaced = "".join(
+        "" if character in string.punctuation or unicodedata.category(character)[0] == "P" else character
+        for character in text.lower()
+    )
+    return tuple(word for word in spaced.split() if word not in ARTICLES)
+
+
+def token_f1(text: str, references: Sequence[str]) -> float:
+    """Return the F1 of the words with the reference that fits best."""
+    shares = (_precision_and_recall(text, reference) for reference in references)
+    return max((2 * p * r / (p + r) if p + r else 0.0 for p, r in shares), default=0.0)
+
+
+def token_recall(text: str, references: Sequence[str]) -> float:
+    """Return the share of the words of a reference that the text has, for the reference that fits best."""
+    return max((_precision_and_recall(text, reference)[1] for reference in references), default=0.0)
+
+
+def _precision_and_recall(text: str, reference: str) -> tuple[float, float]:
+    found, wanted = Counter(words(text)), Counter(words(reference))
+    common = (found & wanted).total()
+    return (common / found.total() if found else 0.0, common / wanted.total() if wanted else 0.0)
 
 
 Part = tuple[float, float]
@@ -78,104 +105,46 @@ Part = tuple[float, float]
 NOTHING: Final[Part] = (0.0, 0.0)
 
 
-@lru_cache(maxsize=10_000)  # each measure compares the same answers and references again
-def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text in lower case, without punctuation and articles."""
-    spaced = "".join(_unpunctuated(character) for character in text.lower())
-    return tuple(word for word in spaced.split() if word not in ARTICLES)
-
-
-def _unpunctuated(character: str) -> str:
-    # ASCII first, as SQuAD has it: it counts symbols such as $ and +, too.
-    is_mark = character in string.punctuation or unicodedata.category(character)[0] == "P"
-    return "" if is_mark else character
-
-
-def precision_and_recall(text: str, reference: str) -> tuple[float, float]:
-    """Return the shares of the text's words and of the reference's words that the two have in common."""
-    found, wanted = Counter(words(text)), Counter(words(reference))
-    common = (found & wanted).total()
-    return (common / found.total() if found else 0.0, common / wanted.total() if wanted else 0.0)
-
-
-def token_f1(text: str, references: Sequence[str]) -> float:
-    """Return the F1 of the words with the reference that fits best."""
-    return max((_harmonic(*precision_and_recall(text, reference)) for reference in references), default=0.0)
-
-
-def token_recall(text: str, references: Sequence[str]) -> float:
-    """Return the share of the words of a reference that the text has, for the reference that fits best."""
-    return max((precision_and_recall(text, reference)[1] for reference in references), default=0.0)
-
-
-def _harmonic(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
 def _share(condition: bool) -> Part:
     return float(condition), 1.0
 
 
-def _answered(asked: Asked) -> Part:
-    return _share(asked.answered) if asked.kind == "answerable" else NOTHING
+def _abstained(asked: Asked) -> Part:
+    return _share(asked.answer is not None and not asked.answer.answered)
 
 
-def _closest_passages(asked: Asked) -> Part:
-    return _share(asked.answer is not None and asked.answer.closest_passages) if asked.kind == "answerable" else NOTHING
-
-
-def _abstained(kind: Kind) -> Callable[[Asked], Part]:
-    def abstained(asked: Asked) -> Part:
-        return _share(asked.abstained) if asked.kind == kind else NOTHING
-
-    return abstained
-
-
-def _of_reference(figure: Callable[[str, Sequence[str]], float]) -> Callable[[Asked], Part]:
-    def compared(asked: Asked) -> Part:
-        has_reference = asked.kind == "answerable" and asked.query.answers
-        return (figure(asked.text, asked.query.answers), 1.0) if has_reference else NOTHING
-
-    return compared
+def _compared(figure: Callable[[str, Sequence[str]], float]) -> Callable[[Asked], Part]:
+    return lambda asked: (figure(asked.text, asked.query.answers), 1.0) if asked.query.answers else NOTHING
 
 
 def _correct(asked: Asked) -> Part:
     """A question that is not answered counts as wrong; a verdict that could not be read does not count."""
-    if asked.kind != "answerable" or not asked.query.answers:
+    if not asked.query.answers:
         return NOTHING
-    if asked.given is None:
+    if asked.displayed is None:
         return 0.0, 1.0
     return NOTHING if asked.verdict is None else (POINTS[asked.verdict], 1.0)
 
 
+def _cites_relevant(asked: Asked) -> Part:
+    return _share(asked.displayed is not None and not asked.relevant.isdisjoint(asked.cited))
+
+
 def _citation_precision(asked: Asked) -> Part:
-    if asked.kind != "answerable" or asked.given is None or not asked.cited:
+    if asked.displayed is None or not asked.cited:
         return NOTHING
     return sum(document in asked.relevant for document in asked.cited) / len(asked.cited), 1.0
 
 
-def _cites_relevant(asked: Asked) -> Part:
-    if asked.kind != "answerable":
-        return NOTHING
-    return _share(asked.given is not None and not asked.relevant.isdisjoint(asked.cited))
-
-
-def _received_relevant(asked: Asked) -> Part:
-    return _share(not asked.relevant.isdisjoint(asked.found)) if asked.kind == "answerable" else NOTHING
-
-
 def _unsupported(asked: Asked) -> Part:
-    if asked.kind != "answerable" or asked.given is None:
+    if asked.displayed is None:
         return NOTHING
-    return float(sum(sentence.unsupported for sentence in asked.given.sentences)), float(len(asked.given.sentences))
+    sentences = asked.displayed.sentences
+    return float(sum(sentence.unsupported for sentence in sentences)), float(len(sentences))
 
 
 def _removed_citations(asked: Asked) -> Part:
-    return NOTHING if asked.given is None else (float(asked.given.removed_citations), 1.0)
-
-
-def _failed(asked: Asked) -> Part:
-    return _share(asked.answer is None)
+    return NOTHING if asked.displayed is None else (float(asked.displayed.removed_citations), 1.0)
 
 
 @dataclass(frozen=True)
@@ -183,31 +152,34 @@ class Measure:
     """A figure about answers: a ratio of two sums over the questions.
 
     Attributes:
-        of: What is counted or averaged, in a few words.
+        kind: Kind of the questions that count; None counts all.
         part: What a question adds to the two sums.
     """
 
-    of: str
+    kind: Kind | None
     part: Callable[[Asked], Part]
 
 
 JUDGED: Final = "judged correct"
 FAILED: Final = "failed"
+ABSTAINED: Final[Mapping[Kind, str]] = {
+    "unanswerable": "abstained",
+    "foreign": "abstained, foreign",
+    "removed": "abstained, removed",
+}
 MEASURES: Final[Mapping[str, Measure]] = {
-    "answered": Measure("answerable questions", _answered),
-    "closest passages": Measure("answerable questions; shown as such, not as an answer", _closest_passages),
-    "token F1": Measure("questions with a reference; of what is shown, 0 if nothing is", _of_reference(token_f1)),
-    "token recall": Measure("the same", _of_reference(token_recall)),
-    JUDGED: Measure("the same, by the judge; partly correct is .5", _correct),
-    "relevant received": Measure("answerable questions with a relevant passage", _received_relevant),
-    "relevant cited": Measure("answerable questions with a relevant citation", _cites_relevant),
-    "citation precision": Measure("cited passages, by answer", _citation_precision),
-    "unsupported": Measure("sentences of the answers", _unsupported),
-    "removed citations": Measure("answers; markers that named no passage", _removed_citations),
-    FAILED: Measure("all questions", _failed),
-    "abstained": Measure("unanswerable questions", _abstained("unanswerable")),
-    "abstained, foreign": Measure("questions of other sets", _abstained("foreign")),
-    "abstained, removed": Measure("questions without their documents", _abstained("removed")),
+    "answered": Measure("answerable", lambda asked: _share(asked.answered)),
+    "closest passages": Measure("answerable", lambda asked: _share(asked.closest_passages)),
+    "token F1": Measure("answerable", _compared(token_f1)),
+    "token recall": Measure("answerable", _compared(token_recall)),
+    JUDGED: Measure("answerable", _correct),
+    "relevant received": Measure("answerable", lambda asked: _share(not asked.relevant.isdisjoint(asked.found))),
+    "relevant cited": Measure("answerable", _cites_relevant),
+    "citation precision": Measure("answerable", _citation_precision),
+    "unsupported": Measure("answerable", _unsupported),
+    "removed citations": Measure(None, _removed_citations),
+    FAILED: Measure(None, lambda asked: _share(asked.answer is None)),
+    **{name: Measure(kind, _abstained) for kind, name in ABSTAINED.items()},
 }
 
 
@@ -219,10 +191,12 @@ class Ratio:
     denominators: Values
 
     @classmethod
-    def of(cls, measure: str, asked: Sequence[Asked]) -> "Ratio":
+    def of(cls, name: str, asked: Sequence[Asked]) -> "Ratio":
         """Compute a measure."""
-        parts = np.array([MEASURES[measure].part(each) for each in asked], dtype=np.float64).reshape(-1, 2)
-        return cls(parts[:, 0], parts[:, 1])
+        measure = MEASURES[name]
+        parts = [measure.part(each) if measure.kind in (None, each.kind) else NOTHING for each in asked]
+        columns = np.array(parts, dtype=np.float64).reshape(-1, 2)
+        return cls(columns[:, 0], columns[:, 1])
 
     @property
     def total(self) -> float:
@@ -237,13 +211,13 @@ class Ratio:
     def interval(self) -> Interval:
         """Return the figure with its 95 % bootstrap interval."""
         ratios = _divided(*resampled(np.array([self.numerators, self.denominators])))
-        return Interval(self.value, *between(ratios[np.isfinite(ratios)]))
+        return Interval.of(self.value, ratios[np.isfinite(ratios)])
 
-    def difference(self, baseline: "Ratio") -> Interval:
+    def difference(self, baseline: "Ratio") -> Difference:
         """Return how far above the baseline the figure is; both are resampled with the same questions."""
         sampled = resampled(np.array([self.numerators, self.denominators, baseline.numerators, baseline.denominators]))
         differences = _divided(sampled[0], sampled[1]) - _divided(sampled[2], sampled[3])
-        return Interval(self.value - baseline.value, *between(differences[np.isfinite(differences)]))
+        return Difference.of(self.value - baseline.value, differences[np.isfinite(differences)])
 
 
 def _divided(numerators: Values, denominators: Values) -> Values:

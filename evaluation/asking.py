@@ -1,83 +1,36 @@
 """Answers to the questions of a data set, as the API gives them, and what is judged of them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final, Literal, Self
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
-from pydantic import Field, model_validator
 
-from evaluation.answers import FAILED, JUDGED, MEASURES, Asked, Kind, Ratio
+from evaluation.answers import ABSTAINED, FAILED, JUDGED, MEASURES, Asked, Kind, Ratio, token_f1, token_recall
 from evaluation.dataset import DataSet, EvaluationError, Query
-from evaluation.index import Index
-from evaluation.judge import Judge
-from evaluation.language_models import chosen_model
-from evaluation.measuring import Progress, Servers
-from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
+from evaluation.judge import Judge, chosen_model, judge_with
+from evaluation.searching import Engines, filter_of, require_filters
+from evaluation.setups import AnswerSetup
+from evaluation.table import Cell, Table
 from ragstack_common.answers.answer import Answer, Source
 from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
-from ragstack_common.config import (
-    ANSWERABLE_RELEVANCE,
-    BEDROCK_ENGINE,
-    MAX_ANSWER_SECONDS,
-    MAX_RESULTS,
-    MAX_RETRIEVAL_SECONDS,
-    OPENSEARCH_SERVERLESS,
-    SEARCH_K,
-    AnswerSettings,
-    QuerySettings,
-)
+from ragstack_common.config import MAX_ANSWER_SECONDS, MAX_RETRIEVAL_SECONDS, QuerySettings
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import GenerationError, RagStackError
-from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
+from ragstack_common.search import SearchOutcome, SearchRequest
 from ragstack_common.search.base import Wrapper
 from ragstack_common.search.merge import best_relevance
-
-DEFAULT_CONTEXT_TOKENS: Final = AnswerSettings.model_fields["answer_context_tokens"].default
 
 FOREIGN_QUESTIONS: Final = 40
 """Questions of each other set that are asked."""
 
-
-class AnswerSetup(Setup):
-    """One way to answer: a search, and what happens with its passages.
-
-    Attributes:
-        answer_model: As ``ANSWER_MODEL``; None quotes the passages without a model.
-        top_k: Documents to answer from.
-        context_tokens: As ``ANSWER_CONTEXT_TOKENS``.
-        answerable_relevance: As ``ANSWERABLE_RELEVANCE``. Without a model, 0 leaves it to the answerer alone.
-    """
-
-    infer: Literal["no", "yes", "hits"] = "yes"
-    answer_model: str | None = None
-    top_k: int = Field(SEARCH_K, ge=1, le=MAX_RESULTS)
-    context_tokens: int = Field(DEFAULT_CONTEXT_TOKENS, ge=200)
-    answerable_relevance: float = Field(ANSWERABLE_RELEVANCE, ge=0, le=1)
-
-    @model_validator(mode="after")
-    def _is_asked_privately(self) -> Self:
-        if self.engine != PRIVATE or self.search == KEYWORD or self.normalized or self.infer == "hits":
-            raise ValueError(
-                "answers are measured with the private local Bedrock, HYBRID or SEMANTIC, without normalized=yes and"
-                " infer=hits"
-            )
-        return self
-
-    @property
-    def label(self) -> str:
-        """Describe the setup in a few words."""
-        search = Setup(**{name: getattr(self, name) for name in Setup.model_fields} | {"infer": "no"})
-        shown = [self.answer_model or "quotes", search.label]
-        shown += ["nothing inferred"] if self.infer == "no" else []
-        for name in ("top_k", "context_tokens", "answerable_relevance"):
-            value = getattr(self, name)
-            shown += [] if value == type(self).model_fields[name].default else [f"{name}={value:g}"]
-        return ", ".join(shown)
+THRESHOLDS: Final = (0.0, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
+"""Values of ``ANSWERABLE_RELEVANCE`` whose effect is shown."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +41,7 @@ class MeasuredAnswers:
     asked: Sequence[Asked]
     judge: Judge | None = None
 
-    @property
-    def label(self) -> str:
-        """The setup in a few words."""
-        return self.setup.label
-
-    @property
+    @cached_property
     def figures(self) -> Mapping[str, Ratio]:
         """The measures that there is something to count for."""
         absent = {JUDGED} if self.judge is None else set()
@@ -101,125 +49,107 @@ class MeasuredAnswers:
         found = {name: Ratio.of(name, self.asked) for name in MEASURES if name not in absent}
         return {name: ratio for name, ratio in found.items() if ratio.total}
 
-    def milliseconds(self, percent: float) -> float:
-        """Return a percentile of the times from the question to the end of the answer."""
-        return float(np.percentile([answer.timings.total_ms for answer in self._answers], percent))
-
     @property
-    def tokens(self) -> tuple[float, float]:
-        """Tokens that an answer reads and writes, on average; estimated without a model."""
-        usages = [answer.usage for answer in self._answers]
-        return (
-            float(np.mean([usage.input_tokens for usage in usages])),
-            float(np.mean([usage.output_tokens for usage in usages])),
-        )
+    def costs(self) -> dict[str, int]:
+        """Times from the question to the end of the answer, and mean tokens, which are estimated without a model."""
+        displayed = [each.displayed for each in self.asked if each.displayed is not None]
+        answers: list[Answer] = displayed or [each.answer for each in self.asked if each.answer is not None]
+        times = [answer.timings.total_ms for answer in answers]
+        figures = {
+            "median ms": np.percentile(times, 50),
+            "95th percentile ms": np.percentile(times, 95),
+            "tokens read": np.mean([answer.usage.input_tokens for answer in answers]),
+            "tokens written": np.mean([answer.usage.output_tokens for answer in answers]),
+        }
+        return {name: round(float(figure)) for name, figure in figures.items()}
 
-    @property
-    def _answers(self) -> Sequence[Answer]:
-        given = [each.given for each in self.asked if each.given is not None]
-        return given or [each.answer for each in self.asked if each.answer is not None]
 
+def measured(
+    engines: Engines,
+    setups: Sequence[AnswerSetup],
+    foreign: Sequence[DataSet] = (),
+    judge: str | None = None,
+    *,
+    without_documents: bool = False,
+) -> Iterator[MeasuredAnswers]:
+    """Ask with one setup after the other.
 
-@dataclass(frozen=True)
-class AnswerPlan:
-    """What is asked.
-
-    Attributes:
+    Args:
+        engines: What is asked, with the data set.
+        setups: The ways to answer.
         foreign: Other data sets, whose questions this one does not answer.
-        without_documents: Whether each question is also asked without its relevant documents.
         judge: Model that compares answers with the references.
+        without_documents: Whether each question is also asked without its relevant documents.
+
+    Raises:
+        EvaluationError: A question failed; the figures of earlier setups have been yielded.
     """
+    data = engines.data
+    questions: list[tuple[Query, Kind]] = [(query, "answerable") for query in data.queries]
+    questions += [(query, "unanswerable") for query in data.unanswerable]
+    questions += [(query, "foreign") for other in foreign for query in other.queries[:FOREIGN_QUESTIONS]]
+    questions += [(query, "removed") for query in data.queries if without_documents]
+    for setup in setups:
+        require_filters(data, setup.filter)
+        judged = judge_with(judge)
+        with engines.progress.bar(setup.label, len(questions)) as advance:
+            asked = _asked(engines, setup, questions, judged, advance)
+            if judged is not None and setup is setups[0]:
+                judged.check(data.queries)
+        yield MeasuredAnswers(setup, asked, judged)
 
-    data: DataSet
-    setups: Sequence[AnswerSetup]
-    cache: Path
-    foreign: Sequence[DataSet] = ()
-    without_documents: bool = False
-    judge: str | None = None
 
-    def measured(self, progress: Progress) -> Iterator[MeasuredAnswers]:
-        """Ask with one setup after the other.
+def _asked(
+    engines: Engines,
+    setup: AnswerSetup,
+    questions: Sequence[tuple[Query, Kind]],
+    judge: Judge | None,
+    advance: Callable[[], None],
+) -> list[Asked]:
+    data, asked = engines.data, list[Asked]()
+    with _service(engines, setup) as (service, without):
+        for query, kind in questions:
+            without.hidden = data.relevant(query) if kind == "removed" else frozenset()
+            relevant = data.relevant(query) if kind == "answerable" else frozenset()
+            request = AskRequest(
+                question=query.text,
+                metadata_filter=filter_of(data, query, setup.filter) if kind == "answerable" else None,
+                filter_mode=setup.filter_mode,
+                top_k=setup.top_k,
+                infer_filter=setup.infer,
+            )
+            try:
+                answer = wait_for(service.ask(request))
+            except GenerationError:
+                if not asked:  # if the first call of the model fails, none is likely to succeed
+                    raise
+                asked.append(Asked(query, kind, None, relevant))
+            except RagStackError as error:
+                raise EvaluationError(f"The question {query.id} ({kind}) failed: {error}") from error
+            else:
+                asked.append(_judged(data, Asked(query, kind, answer, relevant), answer, judge))
+            advance()
+    return asked
 
-        Raises:
-            EvaluationError: A question failed; the figures of earlier setups have been yielded.
-        """
-        questions = self._questions
-        with Servers(self.data, self.cache, progress) as servers:
-            for setup in self.setups:
-                judge = _judging(self.judge)
-                with progress.bar(setup.label, len(questions)) as advance:
-                    asked = self._asked(setup, servers.index(setup), questions, judge, advance)
-                    if judge is not None and setup is self.setups[0]:
-                        judge.check(self.data.queries)
-                yield MeasuredAnswers(setup, asked, judge)
 
-    @property
-    def _questions(self) -> list[tuple[Query, Kind]]:
-        asked: list[tuple[Query, Kind]] = [(query, "answerable") for query in self.data.queries]
-        asked += [(query, "unanswerable") for query in self.data.unanswerable]
-        asked += [(query, "foreign") for other in self.foreign for query in other.queries[:FOREIGN_QUESTIONS]]
-        return asked + [(query, "removed") for query in self.data.queries if self.without_documents]
+def _judged(data: DataSet, asked: Asked, answer: AskResponse, judge: Judge | None) -> Asked:
+    """Add what the answer found and cites, and the verdict of the judge."""
+    if not answer.complete:
+        errors = "; ".join(f"{part.name}: {part.error}" for part in answer.slices if part.error)
+        raise EvaluationError(f"The search for the question {asked.query.id} was incomplete: {errors}")
 
-    def _asked(
-        self,
-        setup: AnswerSetup,
-        index: Index,
-        questions: Sequence[tuple[Query, Kind]],
-        judge: Judge | None,
-        advance: Callable[[], None],
-    ) -> list[Asked]:
-        asked: list[Asked] = []
-        with _service(setup, index, self.data) as (service, without):
-            for query, kind in questions:
-                without.hidden = self._relevant(query) if kind == "removed" else frozenset()
-                try:
-                    asked.append(self._answered(service, setup, query, kind, judge, first=not asked))
-                except RagStackError as error:
-                    raise EvaluationError(f"The question {query.id} ({kind}) failed: {error}") from error
-                advance()
+    def documents(sources: Sequence[Source]) -> tuple[str, ...]:
+        return tuple(data.documents_of([source.source or ""])[0] for source in sources)
+
+    asked = replace(
+        asked,
+        found=documents(answer.sources),
+        cited=documents([source for source in answer.sources if source.cited]),
+        best_relevance=answer.best_relevance,
+    )
+    if judge is None or asked.kind != "answerable" or not asked.query.answers or asked.displayed is None:
         return asked
-
-    def _answered(
-        self, service: AskService, setup: AnswerSetup, query: Query, kind: Kind, judge: Judge | None, *, first: bool
-    ) -> Asked:
-        """Ask a question. A failed model call is counted, unless it is the first: then none is likely to succeed."""
-        preferred = filter_of(self.data, query, setup.filter) if kind == "answerable" else None
-        request = AskRequest(
-            question=query.text,
-            metadata_filter=preferred,
-            filter_mode="prefer" if setup.slices == "multislice" else "strict",
-            top_k=setup.top_k,
-            infer_filter=setup.infer != "no",
-        )
-        relevant = self._relevant(query) if kind == "answerable" else frozenset()
-        try:
-            answer = wait_for(service.ask(request))
-        except GenerationError:
-            if first:
-                raise
-            return Asked(query, kind, None, relevant)
-        if not answer.complete:
-            errors = "; ".join(f"{part.name}: {part.error}" for part in answer.slices if part.error)
-            raise EvaluationError(f"the search was incomplete: {errors}")
-        asked = Asked(
-            query,
-            kind,
-            answer,
-            relevant,
-            found=self._documents(answer.sources),
-            cited=self._documents([source for source in answer.sources if source.cited]),
-            best_relevance=answer.best_relevance,
-        )
-        if judge is None or kind != "answerable" or not query.answers or asked.given is None:
-            return asked
-        return replace(asked, verdict=judge.verdict(query.text, query.answers, asked.text))
-
-    def _relevant(self, query: Query) -> frozenset[str]:
-        return frozenset(document for document, grade in self.data.judgments[query.id].items() if grade > 0)
-
-    def _documents(self, sources: Sequence[Source]) -> tuple[str, ...]:
-        names = (self.data.documents_of([source.source or ""]) for source in sources)
-        return tuple(name for (name,) in names)
+    return replace(asked, verdict=judge.verdict(asked.query.text, asked.query.answers, asked.text))
 
 
 class Without(Wrapper):
@@ -241,28 +171,13 @@ class Without(Wrapper):
 
 
 @contextmanager
-def _service(setup: AnswerSetup, index: Index, data: DataSet) -> Iterator[tuple[AskService, Without]]:
-    """Answer as the API does, from an index."""
-    engine: RetrievalBackend = create_retrieval_backend(
-        {
-            "type": BEDROCK_ENGINE,
-            "knowledge_base_id": index.knowledge_base_id,
-            "client": index.client("bedrock-agent-runtime"),
-            "search_type": setup.search,
-            "merge": setup.merge,
-            "filtered_score_boost": setup.boost,
-            "timeout_seconds": float(MAX_RETRIEVAL_SECONDS),
-            "vector_store": OPENSEARCH_SERVERLESS,  # the local Bedrock has every operator
-            "vocabulary": always(vocabulary_of(data)) if setup.infer == "yes" else None,
-        }
-    )
-    without = Without(engine)
+def _service(engines: Engines, setup: AnswerSetup) -> Iterator[tuple[AskService, Without]]:
+    """Answer as the API does."""
     settings = QuerySettings.from_env(
         {
-            "KNOWLEDGE_BASE_ID": index.knowledge_base_id,
+            "KNOWLEDGE_BASE_ID": "EVALUATION",  # the backend has its own
             "RETRIEVAL_TIMEOUT_SECONDS": str(MAX_RETRIEVAL_SECONDS),
             "ANSWERABLE_RELEVANCE": str(setup.answerable_relevance),
-            "RERANK": setup.rerank,
         }
     )
     answering = {
@@ -270,12 +185,109 @@ def _service(setup: AnswerSetup, index: Index, data: DataSet) -> Iterator[tuple[
         "ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS),
     }
     answers, provider = chosen_model(setup.answer_model, answering)
-    with closing(QueryService(settings, without)) as searches:
+    with (
+        engines.opened(setup) as backend,
+        closing(QueryService(settings, without := Without(backend))) as searches,
+    ):
         yield AskService(answers, searches, provider), without
 
 
-def _judging(model: str | None) -> Judge | None:
-    if model is None:
+def tables(data: DataSet, found: Sequence[MeasuredAnswers]) -> list[Table]:
+    """Return the measures of all setups, and for each setup what other thresholds of the relevance would do."""
+    return [_figures(data, found), *(table for one in found if (table := thresholds(one)) is not None)]
+
+
+def _figures(data: DataSet, found: Sequence[MeasuredAnswers]) -> Table:
+    """Return a row for each measure, and columns for each setup: differences are to the first.
+
+    A further setup is called by what differs from the first.
+    """
+    baseline = found[0]
+    parts = baseline.setup.label.split(", ")
+    headings, drawn = ["measure", baseline.setup.label], [baseline.setup.label]
+    for number, one in enumerate(found[1:], start=2):
+        name = ", ".join(part for part in one.setup.label.split(", ") if part not in parts) or one.setup.label
+        headings += [name, "Δ" if len(found) == 2 else f"Δ {number}"]  # noqa: PLR2004 - one difference needs no number
+        drawn.append(name)
+    rows: list[list[Cell]] = []
+    for name in (name for name in MEASURES if any(name in one.figures for one in found)):
+        first = baseline.figures.get(name)
+        row: list[Cell] = [name, None if first is None else first.interval()]
+        for one in found[1:]:
+            ratio = one.figures.get(name)
+            row += [
+                None if ratio is None else ratio.interval(),
+                None if ratio is None or first is None else ratio.difference(first),
+            ]
+        rows.append(row)
+    costs = [one.costs for one in found]
+    rows += [[name, costs[0][name], *(cell for cost in costs[1:] for cell in (cost[name], None))] for name in costs[0]]
+    counts = Counter(each.kind for each in baseline.asked)
+    others = "".join(f", {counts[kind]} {kind}" for kind in ABSTAINED if counts[kind])
+    title = f"{data.name}: {counts['answerable']} questions{others}, {len(data.documents):,} documents"
+    notes = [note for one in found if one.judge is not None for note in one.judge.notes(one.setup.label)]
+    return Table(title, headings, rows, drawn, notes)
+
+
+def thresholds(one: MeasuredAnswers) -> Table | None:
+    """Return which shares of the questions would have an answer or none, by threshold of the relevance.
+
+    Thresholds below that of the setup would need other answers. There is no table without a calibration, or without
+    questions that cannot be answered.
+    """
+    kinds = [kind for kind, name in ABSTAINED.items() if name in one.figures]
+    if not kinds or any(each.best_relevance is None for each in one.asked if each.found):
         return None
-    _, provider = chosen_model(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)})
-    return Judge(model, provider)
+
+    def share(kind: Kind, threshold: float, *, answered: bool) -> float:
+        """Return the share of the questions that get an answer, or none; those that failed got neither."""
+        asked = [each for each in one.asked if each.kind == kind]
+        has_answer = (each.answered and (each.best_relevance or 0) >= threshold for each in asked)
+        return sum(
+            has == answered and each.answer is not None for has, each in zip(has_answer, asked, strict=True)
+        ) / len(asked)
+
+    own = one.setup.answerable_relevance
+    rows: list[list[Cell]] = [
+        [value, share("answerable", value, answered=True), *(share(kind, value, answered=False) for kind in kinds)]
+        for value in sorted({*THRESHOLDS, own})
+        if value >= own
+    ]
+    headings = ["ANSWERABLE_RELEVANCE", "answered", *(ABSTAINED[kind] for kind in kinds)]
+    return Table(f"{one.setup.label}: the least relevance at which there is an answer", headings, rows, headings[1:])
+
+
+def details(found: Sequence[MeasuredAnswers]) -> list[dict[str, Any]]:
+    """Return the options, the judge, and every answer with its figures, as JSON."""
+    return [
+        {
+            "label": one.setup.label,
+            "options": one.setup.model_dump(),
+            "judge": None if one.judge is None else one.judge.counts,
+            "answers": [_line(each) for each in one.asked],
+        }
+        for one in found
+    ]
+
+
+def _line(asked: Asked) -> dict[str, Any]:
+    answer = asked.answer
+    line: dict[str, Any] = {
+        "_id": asked.query.id,
+        "kind": asked.kind,
+        "question": asked.query.text,
+        "answered": asked.answered,
+        "closest_passages": asked.closest_passages,
+        "answer": None if answer is None else answer.answer,
+        "references": list(asked.query.answers),
+        "cited": list(asked.cited),
+        "found": list(asked.found),
+        "relevant": sorted(asked.relevant),
+        "best_relevance": asked.best_relevance,
+        "verdict": asked.verdict,
+        "total_ms": None if answer is None else answer.timings.total_ms,
+    }
+    if asked.query.answers and asked.kind == "answerable":
+        line["token F1"] = round(token_f1(asked.text, asked.query.answers), 3)
+        line["token recall"] = round(token_recall(asked.text, asked.query.answers), 3)
+    return line

@@ -11,7 +11,7 @@ import csv
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     StrictBool,
     StrictFloat,
@@ -40,6 +41,10 @@ JUDGMENT_FIELDS: Final = 3
 Judgments = Mapping[str, Mapping[str, int]]
 """Grades by document, by query; 0 is judged to be irrelevant."""
 
+Model = TypeVar("Model", bound=BaseModel)
+NonBlank = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+Attributes = dict[str, StrictBool | StrictInt | StrictFloat | StrictStr]
+
 
 class EvaluationError(RagStackError):
     """The evaluation is impossible; the message says what to do."""
@@ -49,14 +54,15 @@ class DataSetError(EvaluationError, UsageError):
     """A data set is not in BEIR's form; the message names file and line."""
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(BaseModel):
     """A document of the collection; it becomes one source of the knowledge base."""
 
-    id: str
-    title: str
-    text: str
-    metadata: Mapping[str, Any]
+    model_config = ConfigDict(frozen=True, validate_by_name=True)
+
+    id: str = Field(alias="_id", min_length=1)
+    title: StrictStr = ""
+    text: StrictStr = ""
+    metadata: dict[str, Any] = {}
 
     @property
     def markdown(self) -> str:
@@ -68,13 +74,19 @@ class Document:
 
 @dataclass(frozen=True)
 class Query:
-    """A question."""
+    """A question.
+
+    Attributes:
+        attributes: Of the documents that answer it; empty if unknown.
+        filters: The filters of the file, the first of each kind.
+        answers: References; any of them is acceptable.
+    """
 
     id: str
     text: str
-    attributes: Mapping[str, Any]  # of the documents that answer it; empty if unknown
-    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of FILTERS, the first of each kind
-    answers: tuple[str, ...] = ()  # references; any of them is acceptable
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,7 @@ class DataSet:
         judgments: For each of the queries.
         unanswerable: Questions that the collection does not answer, in the order of the file.
         has_texts: False if the documents were ingested elsewhere, and only the judged ones are known, by name.
+        cluster: Attribute whose values group the queries for intervals; None leaves each query alone.
     """
 
     name: str
@@ -100,6 +113,27 @@ class DataSet:
     judgments: Judgments
     unanswerable: tuple[Query, ...] = ()
     has_texts: bool = True
+    cluster: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The name with the counts."""
+        return f"{self.name}, {self.split}: {len(self.queries):,} queries, {len(self.documents):,} documents"
+
+    @property
+    def clusters(self) -> list[int]:
+        """A number for each query: the same for queries with the same value of the cluster's attribute."""
+        numbers: dict[tuple[str, Any], int] = {}
+        cluster = self.cluster or ""
+        keys = (
+            ("query", query.id) if cluster not in query.attributes else ("value", query.attributes[cluster])
+            for query in self.queries
+        )
+        return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+    def relevant(self, query: Query) -> frozenset[str]:
+        """Return the documents that are judged to be relevant."""
+        return frozenset(document for document, grade in self.judgments[query.id].items() if grade > 0)
 
     def documents_of(self, sources: Sequence[str]) -> tuple[str, ...]:
         """Return the documents of sources, each once, at its best rank.
@@ -124,33 +158,6 @@ class DataSet:
                 return candidate
         raise DataSetError(f"The source {source!r} is not in the collection: search an index of it alone")
 
-    def first(self, queries: int | None) -> "DataSet":
-        """Keep the first queries of each kind only; None keeps all."""
-        kept = self.queries[:queries]
-        judgments = {query.id: self.judgments[query.id] for query in kept}
-        return replace(self, queries=kept, judgments=judgments, unanswerable=self.unanswerable[:queries])
-
-    def values_of(self, attribute: str) -> list[Any]:
-        """Return the different values that the documents have, ordered."""
-        values = {
-            document.metadata[attribute] for document in self.documents.values() if attribute in document.metadata
-        }
-        return sorted(values, key=str)
-
-    def clusters(self, attribute: str) -> list[int]:
-        """Number the queries by their value of an attribute; each query without a value has a number of its own.
-
-        Raises:
-            DataSetError: No query has the attribute.
-        """
-        if not any(attribute in query.attributes for query in self.queries):
-            raise DataSetError(f"No query of {self.name} has the attribute {attribute} in its metadata.filter")
-        numbers: dict[tuple[str, Any], int] = {}
-        keys = (
-            ("value", q.attributes[attribute]) if attribute in q.attributes else ("query", q.id) for q in self.queries
-        )
-        return [numbers.setdefault(key, len(numbers)) for key in keys]
-
     def wrong_attributes(self, query: Query, seed: int) -> dict[str, Any]:
         """Draw, for each attribute of a query, another value that documents have; the same seed draws the same.
 
@@ -159,7 +166,8 @@ class DataSet:
         """
         wrong = {}
         for name, right in query.attributes.items():
-            others = [value for value in self.values_of(name) if value != right]
+            known = {document.metadata[name] for document in self.documents.values() if name in document.metadata}
+            others = [value for value in sorted(known, key=str) if value != right]
             if not others:
                 raise DataSetError(
                     f"The documents of {self.name} have no other {name} than {right!r}: no filter is wrong"
@@ -168,126 +176,69 @@ class DataSet:
         return wrong
 
 
-def read(place: Path, split: str = "test") -> DataSet:
+def read(place: Path, split: str = "test", queries: int | None = None, cluster: str | None = None) -> DataSet:
     """Read a data set in BEIR's format from a folder, or questions and the files that answer them from one file.
 
-    Raises:
-        DataSetError: A file is missing or malformed.
-    """
-    return read_questions(place) if place.is_file() else _read_folder(place, split)
-
-
-def read_questions(file: Path) -> DataSet:
-    """Read questions about documents that are ingested already.
-
     Args:
-        file: CSV with the columns ``question`` and ``file``, or JSON lines with these members. A question with several
-            files has several lines. A file is a name, the end of a key such as ``guides/leave.md``, or a URI.
+        place: The folder; or CSV with the columns ``question`` and ``file``, or JSON lines with these members. A
+            question with several files has several lines. A file is a name, the end of a key such as
+            ``guides/leave.md``, or a URI.
+        split: Name of the file with the judgments.
+        queries: Keep only the first of each kind; None keeps all.
+        cluster: Attribute of the data set.
 
     Raises:
-        DataSetError: The file cannot be read, or a line lacks a member.
+        DataSetError: A file is missing or malformed, or no query has the attribute.
     """
+    found = _read_questions(place, queries) if place.is_file() else _read_folder(place, split, queries, cluster)
+    if cluster is not None and not any(cluster in query.attributes for query in found.queries):
+        raise DataSetError(f"No query of {found.name} has the attribute {cluster} in its metadata.filter")
+    return found
+
+
+class _QuestionLine(BaseModel):
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    file: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _read_questions(file: Path, count: int | None) -> DataSet:
     judgments: dict[str, dict[str, int]] = {}
-    for number, line in _question_lines(file):
-        try:
-            entry = _Question.model_validate(line)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"])) or "the line"
-            raise DataSetError(f"{file}, line {number}: {where}: {problem['msg']}") from None
+    if file.suffix.lower() == ".csv":
+        rows = csv.DictReader(line for _, line in _lines(file))
+        if not {"question", "file"} <= {*(rows.fieldnames or ())}:
+            raise DataSetError(f"{file}: the first line must name the columns question and file")
+        entries = (_parsed(_QuestionLine, json.dumps(row), file, rows.line_num) for row in rows)
+    else:
+        entries = (_parsed(_QuestionLine, line, file, number) for number, line in _lines(file))
+    for entry in entries:
         judgments.setdefault(entry.question, {})[entry.file] = 1
     if not judgments:
         raise DataSetError(f"{file}: there are no questions: write a line 'question,file', and one for each question")
-    queries = tuple(Query(f"q{number}", text, {}) for number, text in enumerate(judgments, start=1))
-    documents = {name: Document(name, "", "", {}) for files in judgments.values() for name in files}
+    queries = tuple(Query(f"q{number}", text) for number, text in enumerate(judgments, start=1))[:count]
+    documents = {name: Document(id=name) for files in judgments.values() for name in files}
     by_query = {query.id: judgments[query.text] for query in queries}
     digest = sha256(file.read_bytes()).hexdigest()
     return DataSet(file.stem, file.stem, digest, documents, queries, by_query, has_texts=False)
 
 
-class _Question(BaseModel):
-    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    file: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
-def _question_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    lines = (line for _, line in _lines(file))
-    if file.suffix.lower() == ".csv":
-        rows = csv.DictReader(lines)
-        missing = {"question", "file"} - {*(rows.fieldnames or ())}
-        if missing:
-            raise DataSetError(f"{file}: the first line must name the columns question and file")
-        yield from ((rows.line_num, row) for row in rows)
-        return
-    for number, line in _lines(file):
-        try:
-            yield number, json.loads(line)
-        except ValueError as error:
-            raise DataSetError(f"{file}, line {number}: this is not JSON ({error}). Is it CSV? Call it .csv") from None
-
-
-def _read_folder(folder: Path, split: str) -> DataSet:
-    documents = {
-        name: Document(name, entry.title, entry.text, entry.metadata)
-        for name, entry in _entries(folder / CORPUS, _DocumentLine).items()
-    }
-    filters = _entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
-    lines = _entries(folder / QUERIES, _QueryLine)
-    texts = {
-        name: Query(
-            name,
-            entry.text,
-            entry.metadata.filter,
-            filters[name].by_kind if name in filters else {},
-            entry.metadata.answer,
-        )
-        for name, entry in lines.items()
-    }
-    judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, texts)
-    queries = tuple(
-        query for query in texts.values() if any(grade > 0 for grade in judgments.get(query.id, {}).values())
-    )
-    if not queries:
-        raise DataSetError(f"{folder}: no query has a relevant document in the split {split}")
-    contradictory = [query.id for query in queries if not lines[query.id].metadata.answerable]
-    if contradictory:
-        raise DataSetError(
-            f"{folder / QUERIES}: {contradictory[0]!r} is not answerable, but has a relevant document in the split"
-        )
-    unanswerable = tuple(query for query in texts.values() if not lines[query.id].metadata.answerable)
-    digest = sha256((folder / CORPUS).read_bytes()).hexdigest()
-    kept = {query.id: judgments[query.id] for query in queries}
-    return DataSet(folder.resolve().name, split, digest, documents, queries, kept, unanswerable)
-
-
-class _Line(BaseModel):
-    id: str = Field(alias="_id", min_length=1)
-
-
-class _DocumentLine(_Line):
-    title: StrictStr = ""
+class _DocumentLine(Document):
     text: StrictStr
-    metadata: dict[str, Any] = {}
-
-
-NonBlank = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
 
 
 class _QueryMetadata(BaseModel):
-    filter: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] = {}
+    filter: Attributes = {}
     answer: Annotated[tuple[NonBlank, ...], BeforeValidator(lambda one: [one] if isinstance(one, str) else one)] = ()
     answerable: StrictBool = True
 
 
-class _QueryLine(_Line):
+class _QueryLine(BaseModel):
+    id: str = Field(alias="_id", min_length=1)
     text: NonBlank
     metadata: _QueryMetadata = _QueryMetadata()
 
 
-Attributes = dict[str, StrictBool | StrictInt | StrictFloat | StrictStr]
-
-
-class _FilterLine(_Line, extra="allow"):
+class _FilterLine(BaseModel, extra="allow"):
+    id: str = Field(alias="_id", min_length=1)
     __pydantic_extra__: dict[str, Attributes | list[Attributes]]
 
     @property
@@ -297,30 +248,63 @@ class _FilterLine(_Line, extra="allow"):
         return {kind: found[0] for kind, found in kinds.items() if found}
 
 
-Line = TypeVar("Line", bound=_Line)
+def _read_folder(folder: Path, split: str, count: int | None, cluster: str | None) -> DataSet:
+    documents = _entries(folder / CORPUS, _DocumentLine)
+    filters = _entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
+    lines = _entries(folder / QUERIES, _QueryLine)
+    judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, lines)
+    queries, unanswerable = [], []
+    for name, line in lines.items():
+        further = filters[name].by_kind if name in filters else {}
+        query = Query(name, line.text, line.metadata.filter, further, line.metadata.answer)
+        has_relevant = any(grade > 0 for grade in judgments.get(name, {}).values())
+        if has_relevant and not line.metadata.answerable:
+            raise DataSetError(
+                f"{folder / QUERIES}: {name!r} is not answerable, but has a relevant document in the split"
+            )
+        if has_relevant:
+            queries.append(query)
+        elif not line.metadata.answerable:
+            unanswerable.append(query)
+    if not queries:
+        raise DataSetError(f"{folder}: no query has a relevant document in the split {split}")
+    return DataSet(
+        folder.resolve().name,
+        split,
+        sha256((folder / CORPUS).read_bytes()).hexdigest(),
+        documents,
+        tuple(queries[:count]),
+        {query.id: judgments[query.id] for query in queries[:count]},
+        tuple(unanswerable[:count]),
+        cluster=cluster,
+    )
 
 
-def _entries(file: Path, kind: type[Line]) -> dict[str, Line]:
+def _entries(file: Path, kind: type[Model]) -> dict[str, Model]:
     """Read every line, by id."""
-    found: dict[str, Line] = {}
+    found: dict[str, Model] = {}
     for number, line in _lines(file):
-        try:
-            entry = kind.model_validate_json(line)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"])) or "the line"
-            raise DataSetError(f"{file}, line {number}: {where}: {problem['msg']}") from None
-        if entry.id in found:
-            raise DataSetError(f"{file}, line {number}: there is another {entry.id!r} above")
-        found[entry.id] = entry
+        entry = _parsed(kind, line, file, number)
+        name: str = entry.id  # type: ignore[attr-defined] # every kind has one
+        if name in found:
+            raise DataSetError(f"{file}, line {number}: there is another {name!r} above")
+        found[name] = entry
     if not found:
         raise DataSetError(f"{file}: the file is empty")
     return found
 
 
-def _judgments(
-    file: Path, documents: Mapping[str, Document], queries: Mapping[str, Query]
-) -> dict[str, dict[str, int]]:
+def _parsed(kind: type[Model], line: str, file: Path, number: int) -> Model:
+    try:
+        return kind.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"])) or "the line"
+        hint = " Is it CSV? Call it .csv" if kind is _QuestionLine and problem["type"] == "json_invalid" else ""
+        raise DataSetError(f"{file}, line {number}: {where}: {problem['msg']}{hint}") from None
+
+
+def _judgments(file: Path, documents: Mapping[str, object], queries: Mapping[str, object]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for number, line in _lines(file):
         at = f"{file}, line {number}"

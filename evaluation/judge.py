@@ -1,16 +1,22 @@
-"""A language model that compares answers with reference answers."""
+"""Language models that answer, and one that compares answers with reference answers."""
 
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from evaluation.answers import Verdict, token_f1
 from evaluation.dataset import Query
+from ragstack_common.answers.factory import provider_from
 from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest
+from ragstack_common.config import MAX_ANSWER_SECONDS, AnswerSettings
 from ragstack_common.core.errors import GenerationError
+
+RETRIES: Final = 2
+"""After transient errors: one of them must not end a measurement of hours."""
 
 RUBRIC: Final = """You grade answers to questions by comparing them with reference answers.
 
@@ -28,9 +34,34 @@ MAX_TOKENS: Final = 2_000
 """Some models think before they write the verdict."""
 
 CONTROLS: Final = 20
-"""Questions whose own reference, and one of another question, the judge is also shown as the answer."""
+"""Questions whose own reference, and one of another question, the judge also receives as the answer."""
+
+RELIABLE: Final = 0.9
+"""Share of the control answers below which the judge's figures mean little."""
 
 _VERDICT: Final = re.compile(r"^\W*VERDICT\W+(correct|partial|wrong)\W*$", re.IGNORECASE | re.MULTILINE)
+
+
+def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[AnswerSettings, ModelProvider]:
+    """Return a provider with its settings.
+
+    Args:
+        model: A model of the server at RAGSTACK_LLM_URL; without such a server, a model of Amazon Bedrock. None quotes
+            the passages.
+        settings: Further variables of :class:`AnswerSettings`.
+
+    Raises:
+        GenerationError: RAGSTACK_LLM_URL is not a URL.
+    """
+    url = os.environ.get("RAGSTACK_LLM_URL")
+    if model is None or not url:
+        read = AnswerSettings.from_env({**settings, **({} if model is None else {"ANSWER_MODEL": model})})
+        return read, provider_from(read)
+    from ragstack_common.answers.openai import OpenAIProvider  # noqa: PLC0415 - takes a second to import
+
+    read = AnswerSettings.from_env(settings)
+    key = os.environ.get("RAGSTACK_LLM_API_KEY")
+    return read, OpenAIProvider(url, model, key, temperature=read.answer_temperature, retries=RETRIES)
 
 
 @dataclass
@@ -82,15 +113,33 @@ class Judge:
                     self.controls_right += self._asked(query.text, query.answers, answer) == expected
                     self.controls += 1
 
-    def as_json(self) -> dict[str, str | int]:
-        """Return the model and the counts."""
+    @property
+    def counts(self) -> dict[str, str | int]:
+        """The model and the counts."""
         names = ("verdicts", "unparsable", "failed", "controls", "controls_right")
         return {"model": self.model} | {name: getattr(self, name) for name in names}
 
+    def notes(self, label: str) -> Iterator[str]:
+        """Yield what a reader of its figures must know."""
+        checked = f"; it judged {self.controls_right} of {self.controls} control answers right" if self.controls else ""
+        yield (
+            f"{label}: of {self.verdicts} verdicts of {self.model}, {self.unparsable} could not be read and"
+            f" {self.failed} failed{checked}"
+        )
+        if self.controls_right < RELIABLE * self.controls:
+            yield "The judge is wrong about more than one control answer in ten: its figures mean little"
+
     def _asked(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:
-        shown = json.dumps({"question": question, "references": references, "answer": answer}, ensure_ascii=False)
-        reply = self.provider.generate(ModelRequest([ModelMessage.user(shown)], RUBRIC, MAX_TOKENS))
+        graded = json.dumps({"question": question, "references": references, "answer": answer}, ensure_ascii=False)
+        reply = self.provider.generate(ModelRequest([ModelMessage.user(graded)], RUBRIC, MAX_TOKENS))
         return verdict_in(reply.content)
+
+
+def judge_with(model: str | None) -> Judge | None:
+    """Return a judge; None without a model."""
+    if model is None:
+        return None
+    return Judge(model, chosen_model(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)})[1])
 
 
 def verdict_in(reply: str) -> Verdict | None:

@@ -4,9 +4,9 @@ Source: Efron 1979; Sakai 2006, "Evaluating evaluation metrics based on the boot
 and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8, for clusters.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,18 +29,17 @@ ROWS_AT_ONCE: Final = 500
 PRIMARY: Final = "nDCG@10"
 MEASURES: Final = (PRIMARY, "R@10", "RR@10")
 DEEP_MEASURE: Final = "R@100"
-TITLES: Final = {PRIMARY: "nDCG@10", "R@10": "recall@10", "RR@10": "MRR@10", DEEP_MEASURE: "recall@100"}
-
-Rankings = Mapping[str, Sequence[str]]
-"""Documents, best first, by query."""
+TITLES: Final = {"R@10": "recall@10", "RR@10": "MRR@10", DEEP_MEASURE: "recall@100"}
 
 
-def by_query(judgments: Judgments, rankings: Rankings, names: Sequence[str] = MEASURES) -> dict[str, Values]:
+def by_query(
+    judgments: Judgments, rankings: Mapping[str, Sequence[str]], names: Sequence[str] = MEASURES
+) -> dict[str, Values]:
     """Compute measures for every query.
 
     Args:
         judgments: Of the queries that count; one that has no ranking counts 0.
-        rankings: May have further queries, which are left out.
+        rankings: Documents, best first, by query. Further queries are left out.
         names: As ir-measures writes them.
 
     Returns:
@@ -67,15 +66,25 @@ def by_query(judgments: Judgments, rankings: Rankings, names: Sequence[str] = ME
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % confidence interval."""
+    """A figure with its 95 % confidence interval."""
 
     mean: float
     low: float
     high: float
 
+    @classmethod
+    def of(cls, mean: float, sampled: Values) -> Self:
+        """Return a figure with the limits of its interval, given the figure in each bootstrap sample."""
+        low, high = np.quantile(sampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return cls(float(mean), float(low), float(high))
+
+
+class Difference(Interval):
+    """How much better a figure is than a baseline."""
+
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference is beyond chance."""
+        """Whether the difference is beyond chance."""
         return self.low > 0 or self.high < 0
 
 
@@ -107,55 +116,10 @@ def resampled(values: Values, clusters: Clusters | None = None, *, samples: int 
 def mean_interval(
     values: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED
 ) -> Interval:
-    """Return the mean with its percentile interval.
-
-    Args:
-        values: One for each query, at least one.
-        clusters: As :func:`resampled` takes them.
-        samples: How many are drawn.
-        seed: Of the drawing.
-    """
-    means = resampled(values, clusters, samples=samples, seed=seed)[0]
-    return Interval(float(values.mean()), *between(means))
+    """Return the mean with its percentile interval; the arguments are those of :func:`resampled`."""
+    return Interval.of(values.mean(), resampled(values, clusters, samples=samples, seed=seed)[0])
 
 
-def between(sampled: Values) -> tuple[float, float]:
-    """Return the limits of the 95 % interval of a figure, given the figure in each bootstrap sample."""
-    low, high = np.quantile(sampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
-
-
-def difference_interval(
-    values: Values, baseline: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED
-) -> Interval:
-    """Return how much better than the baseline the values are, each query compared with itself.
-
-    Raises:
-        ValueError: The two are not of the same queries.
-    """
-    if len(values) != len(baseline):
-        raise ValueError(f"{len(values)} values cannot be paired with {len(baseline)}")
-    return mean_interval(values - baseline, clusters, samples=samples, seed=seed)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one query found."""
-
-    documents: tuple[str, ...]
-    milliseconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Run:
-    """The answers of one setup."""
-
-    label: str
-    answers: Mapping[str, Answer]
-
-    def trec_lines(self) -> Iterator[str]:
-        """Yield the run in TREC's format; the scores only give the order."""
-        tag = self.label.replace(" ", "_")
-        for query, answer in self.answers.items():
-            for rank, document in enumerate(answer.documents, start=1):
-                yield f"{query} Q0 {document.replace(' ', '%20')} {rank} {1 / rank:.6f} {tag}"
+def difference_interval(values: Values, baseline: Values, clusters: Clusters | None = None) -> Difference:
+    """Return how much better than the baseline the values are, each query compared with itself."""
+    return Difference.of((values - baseline).mean(), resampled(values - baseline, clusters)[0])

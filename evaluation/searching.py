@@ -1,240 +1,176 @@
-"""The setups that are measured, and the ways to search: as the product does, by BM25 alone, or by any backend."""
+"""Searches of a data set with each setup: what is opened, asked and judged."""
 
-import asyncio
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from rich.progress import Progress as Bars
+from rich.progress import TaskID
 
+from evaluation import metrics
 from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
-from evaluation.index import Index, Indexing
-from evaluation.metrics import Answer, Run
-from local_bedrock.search.ranking import Search, rank, rank_by_words
-from local_bedrock.store.database import Database, DataFolderError
-from ragstack_common import embedding, filters
-from ragstack_common.config import DEFAULT_EMBEDDING, OPENSEARCH_SERVERLESS
+from evaluation.index import Index, Indexing, serving
+from evaluation.metrics import PRIMARY, Difference, Interval, Values
+from evaluation.setups import PRIVATE, STACK, Setup
+from evaluation.table import Table
+from ragstack_common.config import BEDROCK_ENGINE, OPENSEARCH_SERVERLESS
+from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
-from ragstack_common.embedding import Embedding
-from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.search.base import RetrievalBackend
-from ragstack_common.search.engines.bedrock import BedrockBackend, uri_of
-from ragstack_common.search.factory import create_retrieval_backend, register_backend
-from ragstack_common.search.inference import Vocabulary, VocabularySource
-from ragstack_common.search.models import SearchRequest
+from ragstack_common.reranking_weights import RerankingWeights
+from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.naming import Question
 from ragstack_common.search.rerank import LexicalReranker
 from ragstack_common.search.trust import members_of
+from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_local.target.connection import Connection
 
-Ids = npt.NDArray[np.int64]
-
-KEYWORD: Final = "KEYWORD"
-PRIVATE: Final = "private"
-STACK: Final = "stack"
-BM25S: Final = "bm25s"
-"""Engines that are not the file of a configuration."""
-
-DEFAULT_BOOST: Final = 1.25
-"""Source: the specification of MultiSliceRetriever, filtered_score_boost."""
-
-COLLECTION_TYPE: Final = "collection"
-"""Type, in a backend's configuration, of the knowledge base that holds the data set."""
+COLLECTION: Final = "collection"
+"""Type, in a backend's configuration, of the private knowledge base that holds the data set."""
 
 TIMEOUT_SECONDS: Final = 60.0
 """Nothing is lost to a deadline while quality is measured."""
 
 WRONG_SEED: Final = 20_261_121
+DEEP: Final = 100
+"""Documents of a query from which recall@100 is measured too."""
 
-Ask = Callable[[str, Mapping[str, Any] | None], Sequence[str]]
-"""Takes a query and its metadata filter; returns sources, best first."""
+
+class Progress:
+    """Bars on the terminal: one for each setup, and one for each ingestion."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._indexing: TaskID | None = None
+
+    @contextmanager
+    def bar(self, name: str, total: int) -> Iterator[Callable[[], None]]:
+        """Show a bar, which what is yielded advances by one."""
+        task = self._bars.add_task(name, total=total, detail="")
+        yield lambda: self._bars.advance(task)
+
+    def indexing(self, done: int, total: int) -> None:
+        """Show how many documents are searchable."""
+        if self._indexing is None or self._bars.tasks[self._indexing].finished:
+            if done == total:
+                return  # an earlier run ingested everything
+            self._indexing = self._bars.add_task("ingestion", total=total, detail="kept for the next run")
+        self._bars.update(self._indexing, completed=done)
 
 
-class Setup(BaseModel):
-    """One way to search.
+@dataclass
+class Engines:
+    """What setups search. The private local Bedrock keeps running while setups use the same index.
 
     Attributes:
-        search: KEYWORD is the local Bedrock's BM25 alone, which no request to Bedrock asks for.
-        embedding: As `ragstack bedrock` takes it.
-        headers: Whether chunks are indexed with contextual headers.
-        rerank: The reranker.
-        filter: none, right (the query's own attributes), wrong (other values), or a kind in ``filters.jsonl``.
-        slices: multislice searches with and without the filter at once; filtered only with it.
-        merge: How multislice merges the two lists.
-        boost: Factor on the scores of filtered hits, with merge=boost.
-        infer: Whether attribute values that a query names become a preference: no, yes (with the values of the
-            collection, as the product takes them from its registry), or hits (with those of the first hits, as without
-            a registry). The product's default is yes.
-        normalized: Whether the scores of each search are spread over 0 to 1, as some hybrid engines do.
-        engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
-            reference), or the file of a retrieval backend's configuration.
+        data: The data set.
+        cache: Folder of the indexes.
+        stack: Connects to the running local stack.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    data: DataSet
+    cache: Path
+    progress: Progress
+    stack: Callable[[], Connection]
 
-    search: Literal["HYBRID", "SEMANTIC", "KEYWORD"] = "HYBRID"
-    embedding: str = DEFAULT_EMBEDDING
-    headers: bool = True
-    rerank: Literal["none", "lexical"] = "none"
-    filter: str = "none"
-    slices: Literal["multislice", "filtered"] = "multislice"
-    merge: Literal["trust", "boost"] = "trust"
-    boost: float = Field(DEFAULT_BOOST, gt=0, allow_inf_nan=False)
-    infer: Literal["no", "yes", "hits"] = "no"
-    normalized: bool = False
-    engine: str = PRIVATE
+    def __post_init__(self) -> None:
+        """Start with no server."""
+        self._server = ExitStack()
+        self._served: tuple[Indexing, Index] | None = None
 
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        if self.search == KEYWORD and (self.rerank, self.slices, self.engine) != ("none", "multislice", PRIVATE):
-            raise ValueError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
-        if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
-            raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
-        if self.infer == "yes" and self.engine not in (PRIVATE, STACK):
-            raise ValueError("a backend's configuration has no document registry: write infer=hits")
-        if self.normalized and (self.search == KEYWORD or self.engine not in (PRIVATE, STACK)):
-            raise ValueError("only scores of a knowledge base's searches are normalized")
+    def __enter__(self) -> Self:
         return self
 
-    @classmethod
-    def of(cls, **options: Any) -> Self:
-        """Check the options.
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
 
-        Raises:
-            EvaluationError: There is no such option, or it cannot have the value.
-        """
-        try:
-            return cls.model_validate(options)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            raise EvaluationError(
-                ": ".join(map(str, (*problem["loc"], problem["msg"].removeprefix("Value error, "))))
-            ) from None
-
-    def changed(self, changes: str) -> Self:
-        """Return the setup with some options changed.
-
-        Args:
-            changes: For example ``search=SEMANTIC,rerank=lexical,headers=no``.
-
-        Raises:
-            EvaluationError: There is no such option, or it cannot have the value.
-        """
-        parts = (part.strip().partition("=") for part in changes.split(",") if part.strip())
-        return type(self).of(**self.model_dump() | {name: value for name, _, value in parts})
-
-    @property
-    def label(self) -> str:
-        """Describe the setup in a few words."""
-        shown = [self.search, _short(self.embedding)] if self.engine in (PRIVATE, STACK) else [Path(self.engine).stem]
-        shown = [KEYWORD] if self.search == KEYWORD else shown
-        shown += ["running stack"] if self.engine == STACK else []
-        shown += [] if self.headers else ["no headers"]
-        shown += ["normalized"] if self.normalized else []
-        shown += [] if self.rerank == "none" else [f"{self.rerank} reranker"]
-        if self.filter != "none":
-            shown += [f"{self.filter} filter"]
-            merged = "trust" if self.merge == "trust" else f"boost {self.boost:g}"
-            shown += [merged if self.slices == "multislice" else "filtered slice alone"]
-        shown += {"no": [], "yes": ["inferred filter"], "hits": ["filter inferred from hits"]}[self.infer]
-        return ", ".join(shown)
-
-
-def _short(embedding: str) -> str:
-    kind, _, place = embedding.partition(":")
-    return place.rstrip("/").rpartition("/")[2] if kind == "onnx" else embedding
-
-
-@dataclass(frozen=True)
-class LocalRankings:
-    """A data folder that no local Bedrock uses at the moment."""
-
-    embedding: Embedding
-    database: Database
-    knowledge_base_id: str
-    names: Mapping[int, str]
-
-    @classmethod
     @contextmanager
-    def of(cls, indexing: Indexing, index: Index) -> Iterator["LocalRankings"]:
-        """Open the folder of an index.
+    def opened(self, setup: Setup) -> Iterator[RetrievalBackend]:
+        """Open the backend of a setup.
 
         Raises:
-            EvaluationError: A local Bedrock uses it.
-            EmbeddingError: The embedding cannot be had.
+            EvaluationError: The setup does not fit the data set, or its file is not a configuration.
         """
-        model = embedding.load(indexing.embedding, index.folder)
+        backend = create_retrieval_backend(self._configuration(setup))
+        if setup.rerank == "lexical":
+            backend = RerankedBackend(backend, LexicalReranker(RerankingWeights(vector=setup.vector)))
         try:
-            database = Database(index.folder)
-        except DataFolderError as error:
-            model.close()
-            raise EvaluationError(str(error)) from error
-        try:
-            with database.read() as view:
-                chunks = "SELECT c.id, d.name FROM chunk c JOIN document d ON d.id = c.document_id"
-                names = {int(row[0]): str(row[1]) for row in view.connection.execute(chunks)}
-            yield cls(model, database, index.knowledge_base_id, names)
+            yield backend
         finally:
-            database.close()
-            model.close()
+            wait_for(backend.close())
 
-    def by_share(self, text: str, shares: Iterable[float]) -> dict[float, Ids]:
-        """Return the chunks that a HYBRID search finds with each share of the cosine, best first."""
-        search = Search(text, self.embedding.embed_query(text), hybrid=True)
-        with self.database.read(self.knowledge_base_id) as view:
-            return {share: rank(view, self.knowledge_base_id, search, share).chunks for share in shares}
+    def _index(self, setup: Setup) -> Index:
+        """Return the private index of a setup, served by a local Bedrock."""
+        if not self.data.has_texts:
+            raise EvaluationError(
+                f"{self.data.name} has questions and no documents: write engine=stack, or the file of a backend's"
+                " configuration"
+            )
+        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share)
+        if self._served is None or self._served[0] != indexing:
+            self._served = None
+            self._server.close()
+            index = self._server.enter_context(serving(self.data, indexing, self.cache, self.progress.indexing))
+            self._served = indexing, index
+        return self._served[1]
 
-    def by_words(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> Ids:
-        """Return the chunks that a query finds by BM25 alone, best first; nothing is embedded."""
-        parsed = None if metadata_filter is None else filters.parse(metadata_filter)
-        search = Search(text, np.empty(0, dtype=np.float32), hybrid=True, filters=parsed)
-        with self.database.read(self.knowledge_base_id) as view:
-            return rank_by_words(view, self.knowledge_base_id, search)
-
-    def documents(self, chunks: Ids) -> list[str]:
-        """Return the documents of chunks, each once, at its best rank."""
-        return list(dict.fromkeys(self.names[chunk] for chunk in chunks.tolist()))
-
-
-def filter_of(data: DataSet, query: Query, kind: str) -> dict[str, Any] | None:
-    """Return the metadata filter of a query; None if it has none of this kind."""
-    values = query.filters.get(kind)
-    if values is None and query.attributes and kind in ("right", "wrong"):
-        values = query.attributes if kind == "right" else data.wrong_attributes(query, WRONG_SEED)
-    return {name: {"$eq": value} for name, value in values.items()} if values else None
-
-
-def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[], None]) -> Run:
-    """Ask every query, one after the other.
-
-    Raises:
-        EvaluationError: A query failed, or the setup wants filters and no query has one.
-    """
-    if setup.filter != "none" and not any(filter_of(data, query, setup.filter) for query in data.queries):
-        kinds = ", ".join(sorted({kind for query in data.queries for kind in query.filters})) or "none"
-        raise EvaluationError(
-            f"No query of {data.name} has a filter {setup.filter!r}: right and wrong need metadata.filter,"
-            f" and {FILTERS} has these kinds: {kinds}"
-        )
-    answers = {}
-    for query in data.queries:
-        metadata_filter = filter_of(data, query, setup.filter)
-        start = time.perf_counter()
+    def _configuration(self, setup: Setup) -> dict[str, Any]:
+        if setup.is_bedrock:
+            return self._bedrock(setup)
+        file = Path(setup.engine)
         try:
-            sources = ask(query.text, metadata_filter)
-        except RagStackError as error:
-            raise EvaluationError(f"The query {query.id} of {data.name} failed: {error}") from error
-        milliseconds = (time.perf_counter() - start) * 1000
-        answers[query.id] = Answer(data.documents_of(sources), milliseconds)
-        advance()
-    return Run(label, answers)
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise EvaluationError(f"{file} is not a backend configuration: {error}") from None
+        if not isinstance(found, dict):
+            raise EvaluationError(f"{file} is not a backend configuration: an object is expected")
+        completed: dict[str, Any] = self._with_collection(found, setup)
+        return completed
+
+    def _with_collection(self, part: Any, setup: Setup) -> Any:
+        """Replace each part of the type ``collection`` by the private knowledge base."""
+        if isinstance(part, list):
+            return [self._with_collection(each, setup) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if part.get("type") == COLLECTION:
+            private = setup.model_copy(update={"engine": PRIVATE})
+            return {**self._bedrock(private), **part, "type": BEDROCK_ENGINE}
+        return {name: self._with_collection(each, setup) for name, each in part.items()}
+
+    def knowledge_base(self, setup: Setup) -> tuple[Any, str]:
+        """Return a client of the local Bedrock of a setup, and the id of its knowledge base."""
+        if setup.engine == STACK:
+            connection = self.stack()
+            if not self.data.has_texts:
+                _require_documents(self.data, connection)
+            return connection.client("bedrock-agent-runtime"), connection.knowledge_base_id
+        index = self._index(setup)
+        return index.client("bedrock-agent-runtime"), index.knowledge_base_id
+
+    def _bedrock(self, setup: Setup) -> dict[str, Any]:
+        client, knowledge_base_id = self.knowledge_base(setup)
+
+        async def vocabulary() -> Vocabulary:
+            return vocabulary_of(self.data)
+
+        return {
+            "type": BEDROCK_ENGINE,
+            "knowledge_base_id": knowledge_base_id,
+            "client": client,
+            "search_type": setup.search,
+            "merge": setup.merge,
+            "filtered_score_boost": setup.boost,
+            "timeout_seconds": TIMEOUT_SECONDS,
+            "vector_store": OPENSEARCH_SERVERLESS,  # the local Bedrock has every operator
+            "vocabulary": vocabulary if setup.infer and self.data.has_texts else None,
+        }
 
 
 def vocabulary_of(data: DataSet) -> Vocabulary:
@@ -246,27 +182,8 @@ def vocabulary_of(data: DataSet) -> Vocabulary:
     return Vocabulary(counts, len(data.documents))
 
 
-def inferred_for(data: DataSet) -> int:
-    """Count the queries of which a filter is inferred."""
-    vocabulary = vocabulary_of(data)
-    return sum(vocabulary.infer(Question(query.text)) is not None for query in data.queries)
-
-
-def always(vocabulary: Vocabulary) -> VocabularySource:
-    """Return a source that knows this vocabulary."""
-
-    async def known() -> Vocabulary:
-        return vocabulary
-
-    return known
-
-
-def require_documents(data: DataSet, stack: Connection) -> None:
-    """Check that a running stack has the files that answer the questions.
-
-    Raises:
-        EvaluationError: It lacks one, so that no search could find it.
-    """
+def _require_documents(data: DataSet, stack: Connection) -> None:
+    """Check that a running stack has the files that answer the questions."""
     ids = {"knowledgeBaseId": stack.knowledge_base_id, "dataSourceId": stack.data_source_id}
     pages = stack.client("bedrock-agent").get_paginator("list_knowledge_base_documents").paginate(**ids)
     identifiers = (detail["identifier"] for page in pages for detail in page["documentDetails"])
@@ -279,145 +196,127 @@ def require_documents(data: DataSet, stack: Connection) -> None:
         )
 
 
-class Normalized:
-    """A client whose searches have scores from 0, the last, to 1, the first."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def retrieve(self, **request: Any) -> dict[str, Any]:
-        """Search."""
-        answer: dict[str, Any] = self._client.retrieve(**request)
-        results = answer["retrievalResults"]
-        scores = [result["score"] for result in results]
-        lowest, spread = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0)
-        for result in results:
-            result["score"] = (result["score"] - lowest) / spread if spread else 1.0
-        return answer
+def filter_of(data: DataSet, query: Query, kind: str) -> dict[str, Any] | None:
+    """Return the metadata filter of a query; None if it has none of this kind."""
+    values = query.filters.get(kind)
+    if values is None and query.attributes and kind in ("right", "wrong"):
+        values = query.attributes if kind == "right" else data.wrong_attributes(query, WRONG_SEED)
+    return {name: {"$eq": value} for name, value in values.items()} if values else None
 
 
-def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results: int, data: DataSet) -> Ask:
-    """Ask as the query function does."""
-    if setup.normalized:
-        client = Normalized(client)
-    retriever = MultiSliceRetriever(
-        client,
-        TIMEOUT_SECONDS,
-        enabled=setup.slices == "multislice",
-        filtered_score_boost=setup.boost,
-        merge=setup.merge,
-        search_type=setup.search,
-        vocabulary=always(vocabulary_of(data)) if setup.infer == "yes" and data.has_texts else None,
-    )
-    reranker = LexicalReranker() if setup.rerank == "lexical" else None
+def require_filters(data: DataSet, kind: str) -> None:
+    """Check that the queries have filters of a kind.
 
-    def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
-        found = retriever.search(
-            query,
-            knowledge_base_id,
-            None,
-            metadata_filter,
-            results,
-            reranker=reranker,
-            infer_filter=setup.infer != "no",
+    Raises:
+        EvaluationError: No query has one.
+    """
+    if kind != "none" and not any(filter_of(data, query, kind) for query in data.queries):
+        kinds = ", ".join(sorted({kind for query in data.queries for kind in query.filters})) or "none"
+        raise EvaluationError(
+            f"No query of {data.name} has a filter {kind!r}: right and wrong need metadata.filter, and {FILTERS} has"
+            f" these kinds: {kinds}"
         )
-        if not found.complete:
-            raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in found.slices if part.error))
-        return [uri_of(result) or "" for result in found.results]
-
-    return ask
 
 
-@contextmanager
-def of_keywords(indexing: Indexing, index: Index, results: int) -> Iterator[Ask]:
-    """Ask BM25 alone; the local Bedrock that filled it must have ended."""
-    with LocalRankings.of(indexing, index) as rankings:
-
-        def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
-            return rankings.documents(rankings.by_words(query, metadata_filter))[:results]
-
-        yield ask
-
-
-@contextmanager
-def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> Iterator[Ask]:
-    """Ask a backend that a configuration describes.
-
-    Args:
-        file: As :func:`backend_of` takes it.
-        setup: Whether filters are soft (multislice) or hard (filtered).
-        index: As :func:`backend_of` takes it.
-        results: Documents wanted.
-
-    Raises:
-        EvaluationError: The file is not a configuration.
-    """
-    backend = backend_of(file, index)
-    with closing(asyncio.new_event_loop()) as loop:
-
-        def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
-            return loop.run_until_complete(_search(backend, query, metadata_filter, setup, results))
-
-        try:
-            yield ask
-        finally:
-            loop.run_until_complete(backend.close())
-
-
-def backend_of(file: Path, index: Index | None) -> RetrievalBackend:
-    """Make the backend that a configuration describes.
-
-    Args:
-        file: JSON for :func:`~ragstack_common.search.factory.create_retrieval_backend`; the type ``collection`` is
-            the private knowledge base with the data set.
-        index: The private knowledge base, where the configuration has that type.
-
-    Raises:
-        EvaluationError: The file is not a configuration.
-    """
-    if index is not None:
-        client = index.client("bedrock-agent-runtime")
-        base = index.knowledge_base_id
-        known = {"client": client, "vector_store": OPENSEARCH_SERVERLESS}  # the local Bedrock has every operator
-        register_backend(COLLECTION_TYPE, lambda **more: BedrockBackend(base, **{**known, **more}))
-    return create_retrieval_backend(configuration(file))
-
-
-def configuration(file: Path) -> dict[str, Any]:
-    """Read a backend's configuration.
-
-    Raises:
-        EvaluationError: The file is not a configuration.
-    """
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EvaluationError(f"{file} is not a backend configuration: {error}") from None
-    if not isinstance(found, dict):
-        raise EvaluationError(f"{file} is not a backend configuration: an object is expected")
-    return found
-
-
-def needs_collection(config: Any) -> bool:
-    """Return whether a configuration uses the private knowledge base."""
-    parts = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
-    is_it = isinstance(config, dict) and config.get("type") == COLLECTION_TYPE
-    return is_it or any(needs_collection(part) for part in parts)
-
-
-async def _search(
-    backend: RetrievalBackend, query: str, metadata_filter: Mapping[str, Any] | None, setup: Setup, results: int
-) -> list[str]:
-    soft, hard = (metadata_filter, None) if setup.slices == "multislice" else (None, metadata_filter)
-    request = SearchRequest(
-        query,
-        results,
-        filters=hard,
-        metadata_filter=soft,
-        deduplicate_by="document",
-        infer_filter=setup.infer != "no",
-    )
-    outcome = await backend.search(request)
+def found_chunks(backend: RetrievalBackend, request: SearchRequest) -> list[RetrievedChunk]:
+    """Search; a failed part of a search is an error, because its figures would mislead."""
+    outcome = wait_for(backend.search(request))
     if not outcome.complete:
         raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in outcome.parts if part.error))
-    return [chunk.source for chunk in outcome.chunks]
+    return outcome.chunks
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one setup found.
+
+    Attributes:
+        rankings: Documents, best first, by query.
+        values: For each measure a figure of every query.
+        milliseconds: The time of each search.
+        clusters: As in the data set.
+    """
+
+    setup: Setup
+    rankings: Mapping[str, Sequence[str]]
+    values: Mapping[str, Values]
+    milliseconds: Sequence[float]
+    clusters: Sequence[int]
+
+    def interval(self, measure: str) -> Interval:
+        """Return the mean over the queries with its 95 % interval."""
+        return metrics.mean_interval(self.values[measure], self.clusters)
+
+    def difference(self, baseline: "Measured", measure: str = PRIMARY) -> Difference:
+        """Return how much better than the baseline it is, query by query."""
+        return metrics.difference_interval(self.values[measure], baseline.values[measure], self.clusters)
+
+
+def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iterator[Measured]:
+    """Search and judge one setup after the other.
+
+    Raises:
+        EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
+    """
+    data = engines.data
+    names = (*metrics.MEASURES, metrics.DEEP_MEASURE) if depth >= DEEP else metrics.MEASURES
+    for setup in setups:
+        require_filters(data, setup.filter)
+        rankings, times = {}, []
+        with engines.progress.bar(setup.label, len(data.queries)) as advance, engines.opened(setup) as backend:
+            for query in data.queries:
+                asked = filter_of(data, query, setup.filter)
+                soft, hard = (asked, None) if setup.filter_mode == "prefer" else (None, asked)
+                request = SearchRequest(
+                    query.text,
+                    depth,
+                    filters=hard,
+                    metadata_filter=soft,
+                    deduplicate_by="document",
+                    infer_filter=setup.infer,
+                )
+                start = time.perf_counter()
+                try:
+                    chunks = found_chunks(backend, request)
+                except RagStackError as error:
+                    raise EvaluationError(f"The query {query.id} of {data.name} failed: {error}") from error
+                times.append((time.perf_counter() - start) * 1000)
+                rankings[query.id] = data.documents_of([chunk.source for chunk in chunks])
+                advance()
+        yield Measured(setup, rankings, metrics.by_query(data.judgments, rankings, names), times, data.clusters)
+
+
+def table(data: DataSet, found: Sequence[Measured]) -> Table:
+    """Return a row for each setup; the differences are to the first."""
+    baseline = found[0]
+    others = [name for name in baseline.values if name != PRIMARY]
+    headings = ["setup", PRIMARY, *(metrics.TITLES[name] for name in others), "Δ", "p50 ms", "p95 ms"]
+    rows = [
+        [
+            one.setup.label,
+            one.interval(PRIMARY),
+            *(float(one.values[name].mean()) for name in others),
+            None if one is baseline else one.difference(baseline),
+            *(round(float(np.percentile(one.milliseconds, percent))) for percent in (50, 95)),
+        ]
+        for one in found
+    ]
+    notes = []
+    if any(one.setup.infer for one in found) and data.has_texts:
+        vocabulary = vocabulary_of(data)
+        named = sum(vocabulary.infer(Question(query.text)) is not None for query in data.queries)
+        notes.append(f"Queries that name values of the collection:  {named} of {len(data.queries)}")
+    return Table(data.title, headings, rows, [PRIMARY], notes)
+
+
+def details(found: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Return the options, the figures and the documents of every query, as JSON."""
+    return [
+        {
+            "label": one.setup.label,
+            "options": one.setup.model_dump(),
+            "by_query": {name: [round(float(v), 6) for v in values] for name, values in one.values.items()},
+            "rankings": one.rankings,
+        }
+        for one in found
+    ]

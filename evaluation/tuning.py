@@ -1,93 +1,135 @@
-"""A tuning run: what is retrieved, what is swept over it, and what is written."""
+"""Values of a parameter of the ranking, compared on judged queries, and what may be concluded."""
 
-import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluation import metrics, report
 from evaluation.dataset import DataSet, EvaluationError
-from evaluation.index import Indexing, serving
-from evaluation.measuring import Progress
-from evaluation.metrics import PRIMARY
-from evaluation.report import Curve
-from evaluation.searching import LocalRankings
-from evaluation.sweeps import (
-    BOOST,
-    COSINE_SHARE,
-    DEFAULTS,
-    GRID,
-    OF_FILTERS,
-    OF_HITS,
-    RIGHT,
-    SLICE,
-    VECTOR,
-    AskedFilters,
-    HitFile,
-    HitSweeps,
-    Sweep,
-    Verdict,
-    filters_of,
-    of_cosine_share,
-    values_of,
-)
+from evaluation.metrics import PRIMARY, SEED, Clusters, Difference, Values, difference_interval
+from evaluation.searching import Engines, filter_of, measured
+from evaluation.setups import Setup
+from evaluation.table import Cell, Table
+from ragstack_common import embedding
 from ragstack_common.core import settings
-from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.reranking_weights import RerankingWeights
-from ragstack_local.show import display
 
+COSINE_SHARE: Final = "cosine_share"
+BOOST: Final = "filtered_score_boost"
+VECTOR: Final = "reranker.vector"
 RERANKING_WEIGHTS: Final = "reranking_weights"
-
 ALL: Final = "all"
-HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "held out", "95 %", "verdict")
+RIGHT: Final = "right"
+
+GRID: Final[Mapping[str, tuple[float, ...]]] = {
+    COSINE_SHARE: (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0),
+    BOOST: (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0),
+    VECTOR: (0.0, 0.3, 1.0, 2.0, 5.0),
+}
+"""Default values for each sweep, in the order of the sweeps."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One parameter and the figures for each of its values.
+
+    Attributes:
+        parameter: Its name.
+        default: The value of the setup.
+        lines: By name and value nDCG@10 of every query. The first line chooses the best value.
+    """
+
+    parameter: str
+    default: float
+    lines: Mapping[str, Mapping[float, Values]]
+
+    @property
+    def figures(self) -> Mapping[float, Values]:
+        """The line that chooses."""
+        return next(iter(self.lines.values()))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The best value of one parameter.
+
+    Attributes:
+        sweep: The values tried.
+        best: The value with the highest mean over all queries; of equals the one next to the default.
+        gain: Its difference to the default over the queries that chose it, which flatters it.
+        choices: The values that each half of the queries chooses.
+        held_out: Difference to the default where each query is judged by the value that the other half chose. This is
+            what new queries can expect.
+    """
+
+    sweep: Sweep
+    best: float
+    gain: Difference
+    choices: tuple[float, float]
+    held_out: Difference
+
+    @classmethod
+    def of(cls, sweep: Sweep, clusters: Clusters, *, seed: int = SEED) -> "Verdict":
+        """Choose the best value, and judge the choice on queries that had no part in it.
+
+        Args:
+            sweep: The values tried.
+            clusters: Queries with the same number are in the same half, and are drawn together.
+            seed: Of the division into halves.
+        """
+        figures, baseline = sweep.figures, sweep.figures[sweep.default]
+        numbers = np.unique(clusters)
+        half = np.isin(clusters, np.random.default_rng(seed).permutation(numbers)[: len(numbers) // 2])
+
+        def best(of: npt.NDArray[np.bool_]) -> float:
+            if not of.any():
+                return sweep.default
+            return max(
+                figures, key=lambda value: (round(float(figures[value][of].mean()), 9), -abs(value - sweep.default))
+            )
+
+        choices = best(half), best(~half)
+        unseen = np.where(half, figures[choices[1]], figures[choices[0]])
+        chosen = best(np.ones(len(baseline), dtype=np.bool_))
+        gain = difference_interval(figures[chosen], baseline, clusters)
+        return cls(sweep, chosen, gain, choices, difference_interval(unseen, baseline, clusters))
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the best value is better than the default also for queries that had no part in its choice."""
+        return self.best != self.sweep.default and self.held_out.low > 0
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tuned.
+    """A tuning run.
 
     Attributes:
-        data: The judged queries.
-        indexing: How the documents are indexed.
-        search: HYBRID or SEMANTIC.
-        parameters: What is varied, one after the other.
-        values: What is tried of the only parameter; empty for the grid.
+        engines: What is searched, with the data set.
+        setup: The search whose parameters vary.
+        parameters: Names in GRID, tuned one after the other.
+        values: The values of the only parameter; empty for the grid.
         wrong_share: Share of the filters that are assumed to be wrong, 0 to 1.
-        cache: Folder of the indexes.
-        cluster: An attribute: queries with the same value are divided and drawn together.
         takes_best: Whether a parameter keeps its best value for the sweeps after it, even if the gain may be chance.
     """
 
-    data: DataSet
-    indexing: Indexing
-    search: str
-    parameters: tuple[str, ...]
-    values: tuple[float, ...]
-    wrong_share: float
-    cache: Path
-    cluster: str | None = None
+    engines: Engines
+    setup: Setup
+    parameters: Sequence[str]
+    values: Sequence[float] = ()
+    wrong_share: float = 0.2
     takes_best: bool = False
 
-    def verdicts(self, progress: Progress) -> Iterator[Verdict]:
+    def verdicts(self) -> Iterator[Verdict]:
         """Sweep one parameter after the other; a value that is taken counts for the sweeps after it."""
-        share: float | None = None
-        if COSINE_SHARE in self.parameters:
-            verdict = self._verdict(self._of_cosine_share(progress))
-            share = verdict.best if self.takes(verdict) else None
+        setup = self.setup
+        for parameter in self.parameters:
+            verdict = Verdict.of(self._sweep(parameter, setup), self.engines.data.clusters)
             yield verdict
-        of_hits = [name for name in self.parameters if name in OF_HITS]
-        if not of_hits:
-            return
-        asked = filters_of(self.data) if {*OF_FILTERS} & {*of_hits} else {}
-        sweeps = HitSweeps(self.data, self._retrieved(progress, asked, share), asked, self.wrong_share)
-        tried = {name: values_of(name, self.values, DEFAULTS[name]) for name in of_hits}
-        with progress.bar(f"sweeps of {len(tried)} parameters", sum(map(len, tried.values()))) as advance:
-            for name, values in tried.items():
-                yield self._verdict(sweeps.sweep(name, values, advance))
+            if self.takes(verdict):
+                setup = _changed(setup, parameter, verdict.best)
 
     def takes(self, verdict: Verdict) -> bool:
         """Whether the best value replaces the default."""
@@ -96,100 +138,118 @@ class Tuning:
     def settings(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         """Return the values that are taken, by the names of context values."""
         taken = {verdict.sweep.parameter: verdict.best for verdict in verdicts if self.takes(verdict)}
-        found: dict[str, Any] = {name: taken.pop(name) for name in (COSINE_SHARE, BOOST) if name in taken}
-        if VECTOR in taken:
-            found[RERANKING_WEIGHTS] = {"vector": taken[VECTOR]}
-        return found
+        vector = {RERANKING_WEIGHTS: {"vector": taken.pop(VECTOR)}} if VECTOR in taken else {}
+        return taken | vector
 
-    def _verdict(self, sweep: Sweep) -> Verdict:
-        return Verdict.of(sweep, None if self.cluster is None else np.array(self.data.clusters(self.cluster)))
+    def _sweep(self, parameter: str, setup: Setup) -> Sweep:
+        default = self._default(parameter, setup)
+        values = sorted({*(self.values or GRID[parameter]), default})
+        variants = {value: _changed(setup, parameter, value) for value in values}
+        if parameter != BOOST:
+            return Sweep(parameter, default, {PRIMARY: self._figures(variants)})
+        kinds = _kinds(self.engines.data)
+        by_kind = {
+            kind: self._figures({value: each.model_copy(update={"filter": kind}) for value, each in variants.items()})
+            for kind in kinds
+        }
+        right, *wrong = by_kind.values()
+        share = self.wrong_share
+        mixed = {
+            value: (1 - share) * right[value] + share * np.mean([line[value] for line in wrong], axis=0)
+            for value in values
+        }
+        lines = {f"{share:.0%} of the filters wrong": mixed} | {f"{kind} filter": by_kind[kind] for kind in kinds}
+        return Sweep(parameter, default, lines)
 
-    def _retrieved(self, progress: Progress, asked: AskedFilters, share: float | None) -> HitFile:
-        with serving(self.data, self.indexing, self.cache, progress.indexing, share) as index:
-            hits = HitFile.of(index.folder, self.search, share)
-            client = index.client("bedrock-agent-runtime")
-            with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
-                hits.fill(self.data, asked, client, index, self.search, advance)
-        return hits
+    def _figures(self, variants: Mapping[float, Setup]) -> dict[float, Values]:
+        found = measured(self.engines, [*variants.values()])
+        return {value: each.values[PRIMARY] for value, each in zip(variants, found, strict=True)}
 
-    def _of_cosine_share(self, progress: Progress) -> Sweep:
-        with serving(self.data, self.indexing, self.cache, progress.indexing) as index:
-            pass  # the documents are ingested
-        found = {}
-        with LocalRankings.of(self.indexing, index) as rankings:
-            default = rankings.embedding.cosine_share
-            shares = values_of(COSINE_SHARE, self.values, default)
-            with progress.bar(COSINE_SHARE, len(self.data.queries)) as advance:
-                for query in self.data.queries:
-                    ranked = rankings.by_share(query.text, shares)
-                    found[query.id] = {share: rankings.documents(chunks[:SLICE]) for share, chunks in ranked.items()}
-                    advance()
-        return of_cosine_share(self.data, default, found)
+    def _default(self, parameter: str, setup: Setup) -> float:
+        if parameter == BOOST:
+            return setup.boost
+        if parameter == VECTOR:
+            return setup.vector
+        if setup.cosine_share is not None:
+            return setup.cosine_share
+        model = embedding.load(setup.embedding, self.engines.cache)
+        try:
+            return float(model.cosine_share)
+        finally:
+            model.close()
 
 
-def chosen(
-    data: DataSet, names: Sequence[str], values: str | None, search: str
-) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _changed(setup: Setup, parameter: str, value: float) -> Setup:
+    changes = {COSINE_SHARE: f"cosine_share={value}", BOOST: f"merge=boost,boost={value}"}
+    return setup.changed(changes.get(parameter, f"rerank=lexical,vector={value}"))
+
+
+def _kinds(data: DataSet) -> list[str]:
+    return [RIGHT, *(sorted({kind for query in data.queries for kind in query.filters} - {RIGHT}) or ["wrong"])]
+
+
+def chosen(data: DataSet, names: Sequence[str], values: str | None, setup: Setup) -> tuple[list[str], list[float]]:
     """Read which parameters are tuned, and over which values.
 
     Raises:
         EvaluationError: A parameter or a value is invalid, or cannot be tuned on this data set.
     """
-    known = set(data_set_parameters(data, search))
-    parameters = tuple(name for name in GRID if name in known) if ALL in names else tuple(dict.fromkeys(names))
+    has_filters = any(filter_of(data, query, RIGHT) for query in data.queries)
+    unusable = {
+        **({} if setup.search == "HYBRID" else {COSINE_SHARE: f"it has no part in a {setup.search} search"}),
+        **({} if has_filters else {BOOST: "no query has a metadata.filter"}),
+    }
+    parameters = [name for name in GRID if name not in unusable] if ALL in names else [*dict.fromkeys(names)]
     for name in parameters:
         if name not in GRID:
             raise EvaluationError(f"There is no parameter {name}: choose {ALL}, {', '.join(GRID)}")
-        if name not in known:
-            why = f"it has no part in a {search} search" if name == COSINE_SHARE else "no query has such a filter"
-            raise EvaluationError(f"{name} cannot be tuned on {data.name}: {why}")
+        if name in unusable:
+            raise EvaluationError(f"{name} cannot be tuned on {data.name}: {unusable[name]}")
     if values is None:
-        return parameters, ()
+        return parameters, []
     if len(parameters) != 1:
         raise EvaluationError("--values needs one parameter: name one with --parameter")
-    return parameters, _numbers(parameters[0], values)
-
-
-def data_set_parameters(data: DataSet, search: str) -> list[str]:
-    """Return the parameters that can be tuned on a data set."""
-    kinds = {kind for found in filters_of(data).values() for kind in found}
-    unusable = {
-        *(() if RIGHT in kinds else OF_FILTERS),
-        *(() if search == "HYBRID" else (COSINE_SHARE,)),
-    }
-    return [name for name in GRID if name not in unusable]
-
-
-def _numbers(parameter: str, values: str) -> tuple[float, ...]:
     try:
-        numbers = tuple(float(part) for part in values.split(","))
+        numbers = [float(part) for part in values.split(",")]
     except ValueError:
         raise EvaluationError(f"--values must be numbers with commas between, not {values!r}") from None
-    try:
-        for number in numbers:
-            _check(parameter, number)
-    except (ValueError, ConfigurationError) as error:
-        raise EvaluationError(f"A value of {values!r} is out of range for {parameter}: {error}") from error
-    return numbers
+    for number in numbers:
+        _changed(setup, parameters[0], number)
+    return parameters, numbers
 
 
-def _check(parameter: str, value: float) -> None:
-    if parameter == BOOST and not 0 < value < math.inf:
-        raise ValueError("it must be over 0")
-    if parameter == COSINE_SHARE and not 0 <= value <= 1:
-        raise ValueError("it must be 0 to 1")
-    if parameter not in (BOOST, COSINE_SHARE):
-        RerankingWeights(vector=value)
+def tables(data: DataSet, verdicts: Sequence[Verdict]) -> list[Table]:
+    """Return a row for each parameter, and the curve of each."""
+    headings = ["parameter", "default", PRIMARY, "best", "gain", "held out", "better"]
+    rows = [
+        [
+            each.sweep.parameter,
+            f"{each.sweep.default:g}",
+            float(each.sweep.figures[each.sweep.default].mean()),
+            f"{each.best:g}",
+            each.gain,
+            each.held_out,
+            "yes" if each.is_better else "no",
+        ]
+        for each in verdicts
+    ]
+    note = (
+        "gain: on the queries that chose the value. held out: each query judged by the value that the other half chose,"
+        " which is what new queries can expect."
+    )
+    return [Table(data.title, headings, rows, notes=[note]), *(_curve(data, verdict.sweep) for verdict in verdicts)]
 
 
-def print_table(data: DataSet, verdicts: Sequence[Verdict]) -> None:
-    """Show the table on the terminal, which may have 80 columns: the gain that flatters is in the files."""
-    headings = ["parameter", "default", "best", PRIMARY, "held out", "95 %", "better"]
-    shown = []
-    for verdict in verdicts:
-        name, default, mean, best, _gain, _interval, held_out, between, _text = _row(verdict)
-        shown.append([name, default, best, mean, held_out, between, "yes" if verdict.is_better else "no"])
-    display.print_table(f"{data.name}, {data.split}: {len(data.queries)} queries", headings, shown)
+def _curve(data: DataSet, sweep: Sweep) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            value,
+            *(difference_interval(line[value], line[sweep.default], data.clusters) for line in sweep.lines.values()),
+        ]
+        for value in sweep.figures
+    ]
+    title = f"{PRIMARY}, difference to {sweep.parameter} of {sweep.default:g}"
+    return Table(title, [sweep.parameter, *sweep.lines], rows, [*sweep.lines])
 
 
 def write_settings(file: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -202,75 +262,10 @@ def write_settings(file: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> d
         EvaluationError: The file exists, and is not a file of settings.
     """
     found = tuning.settings(verdicts)
-    setup = f"{tuning.search}, {tuning.indexing.embedding}, {report.circumstances()['at'][:10]}"
-    comment = f"ragstack tune {tuning.data.name}: {len(tuning.data.queries)} queries, {setup}"
+    data = tuning.engines.data
+    comment = f"ragstack tune {data.name}: {len(data.queries)} queries, {tuning.setup.label}"
     try:
         settings.write_settings(file, dict.fromkeys((RERANKING_WEIGHTS, COSINE_SHARE, BOOST)) | found, comment)
     except ValueError as error:
         raise EvaluationError(str(error)) from error
     return found
-
-
-def write(folder: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> None:
-    """Write tuning.md, tuning.json and a picture of each curve."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        f"| {' | '.join(HEADINGS)} |",
-        f"|---|{'---:|' * 7}---|",
-        *(f"| {' | '.join(_row(v))} |" for v in verdicts),
-    ]
-    (folder / "tuning.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "tuning.json").write_text(json.dumps(_document(tuning, verdicts), indent=1), encoding="utf-8")
-    for verdict in verdicts:
-        sweep = verdict.sweep
-        curves = [_curve(sweep, name) for name in sweep.lines]
-        title = f"{tuning.data.name}: {sweep.parameter}"
-        file = folder / f"{sweep.parameter}.svg"
-        report.draw_curves(file, title, sweep.parameter, PRIMARY, sweep.values, curves, sweep.default)
-
-
-def _curve(sweep: Sweep, name: str) -> Curve:
-    baseline = sweep.baseline_of(name)
-    return Curve(name, [metrics.difference_interval(sweep.lines[name][value], baseline) for value in sweep.values])
-
-
-def _row(verdict: Verdict) -> list[str]:
-    sweep = verdict.sweep
-    mean = float(sweep.figures[sweep.default].mean())
-    return [
-        sweep.parameter,
-        f"{sweep.default:g}",
-        f"{mean:.3f}",
-        f"{verdict.best:g}",
-        f"{verdict.gain.mean:+.3f}",
-        f"{verdict.gain.low:+.3f} to {verdict.gain.high:+.3f}",
-        f"{verdict.held_out.mean:+.3f}",
-        f"{verdict.held_out.low:+.3f} to {verdict.held_out.high:+.3f}",
-        verdict.text,
-    ]
-
-
-def _document(tuning: Tuning, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    return {
-        "dataset": {"name": tuning.data.name, "split": tuning.data.split, "queries": len(tuning.data.queries)},
-        "indexing": {"embedding": tuning.indexing.embedding, "headers": tuning.indexing.contextual_headers},
-        "search": tuning.search,
-        "wrong_share": tuning.wrong_share,
-        "made": report.circumstances(),
-        "parameters": [
-            {
-                "name": verdict.sweep.parameter,
-                "default": verdict.sweep.default,
-                "best": verdict.best,
-                "choices_of_halves": verdict.choices,
-                "gain": report.as_json(verdict.gain),
-                "held_out": report.as_json(verdict.held_out),
-                "verdict": verdict.text,
-                "lines": {
-                    name: {f"{value:g}": float(figures.mean()) for value, figures in line.items()}
-                    for name, line in verdict.sweep.lines.items()
-                },
-            }
-            for verdict in verdicts
-        ],
-    }

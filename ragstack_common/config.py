@@ -190,7 +190,7 @@ Temperature = Annotated[
 """None leaves the temperature to the model."""
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
 RelevanceCalibration = Annotated[
-    Calibrations, BeforeValidator(Calibrations.read), Allowed("as in the file of `ragstack eval --calibrate`")
+    Calibrations, BeforeValidator(Calibrations.read), Allowed("as in the file of `ragstack eval relevance --calibrate`")
 ]
 CorpusNames = Annotated[
     tuple[str, ...], BeforeValidator(_corpus_names), Allowed(f"1 to {MAX_CORPORA} names separated by commas")

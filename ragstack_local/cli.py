@@ -18,7 +18,7 @@ from ragstack_local.errors import FAILED, NOTHING_FOUND, WRONG_USAGE, UsageError
 from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
 
 ENTRY_POINTS: Final = "ragstack.commands"
-"""The group of entry points whose functions are commands too, under their own names."""
+"""The group of entry points that are commands too, under their own names: functions, or Typer apps with commands."""
 
 COMMANDS: Final = {
     "up": "ragstack_local.commands.stack:up",
@@ -56,9 +56,15 @@ class _Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        alone.command(name)(_points()[name].load())
-        command = typer.main.get_command(alone)
-        command.params += self._shared
+        loaded = _points()[name].load()
+        if isinstance(loaded, typer.Typer):
+            alone.add_typer(loaded, name=name, help=_summary(_points()[name]))
+        else:
+            alone.command(name)(loaded)
+        made = typer.main.get_command(alone)
+        command = made.commands[name] if isinstance(made, TyperGroup) else made
+        for each in command.commands.values() if isinstance(command, TyperGroup) else [command]:
+            each.params += self._shared
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -146,13 +152,19 @@ def _points() -> dict[str, EntryPoint]:
 def _summary(point: EntryPoint) -> str:
     """Return the whole first paragraph of a command's docstring, which Click would cut.
 
-    It is read from the source of its module, unless the module has the function from another one.
+    It is read from the source of its module, unless the module imports the function. A Typer app has its module's.
     """
     spec = find_spec(point.module)
     module = ast.parse(Path(str(spec.origin)).read_bytes() if spec else b"")
-    functions = (each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == point.attr)
-    function = next(functions, None)
-    text = inspect.getdoc(point.load()) if function is None else ast.get_docstring(function)
+    for each in module.body:
+        if isinstance(each, ast.FunctionDef) and each.name == point.attr:
+            text = ast.get_docstring(each)
+            break
+        if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == [point.attr]:
+            text = ast.get_docstring(module)
+            break
+    else:
+        text = inspect.getdoc(point.load())
     return " ".join((text or "").partition("\n\n")[0].split())
 
 

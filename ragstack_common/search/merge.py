@@ -214,7 +214,7 @@ def is_relevant(chunk: RetrievedChunk, request: SearchRequest) -> bool:
     if chunk.relevance is None:
         raise InvalidQueryError(
             "min_relevance needs a calibration, and there is none for this embedding and search type: make one from"
-            " judged questions with `ragstack eval DATASET --table relevance --calibrate FILE`, and"
+            " judged questions with `ragstack eval relevance DATASET --calibrate FILE`, and"
             " deploy with the settings of that file"
         )
     return chunk.relevance >= request.min_relevance

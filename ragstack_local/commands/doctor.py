@@ -41,8 +41,8 @@ STYLES: Final[dict[Status, str]] = {"ok": "green", "warning": "yellow", "failed"
 API_ADVICE: Final = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
 
 CALIBRATE: Final = (
-    "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval questions.csv"
-    " --engine aws.json --table relevance --calibrate settings.json` (docs/OPERATIONS.md#calibrate-relevance)"
+    "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval relevance"
+    " questions.csv --setup engine=aws.json --calibrate settings.json` (docs/OPERATIONS.md#calibrate-relevance)"
 )
 
 

@@ -234,6 +234,8 @@ def test_a_command_inside_a_sentence_has_a_name_and_options_that_exist(page: Pat
     for command in re.findall(r"(?<!`)`(?:\.venv/bin/)?ragstack ([a-z][^`]*)`", page.read_text(encoding="utf-8")):
         name, *words = command.partition(" -- ")[0].split()
         parameters = commands[name].params if name in commands else []
+        for inner in getattr(commands.get(name), "commands", {}).values():
+            parameters = [*parameters, *(inner.params if inner.name in words else ())]
         known = {"--help", *(option for each in parameters for option in (*each.opts, *each.secondary_opts))}
         if name not in commands or not {word for word in words if word.startswith("-")} <= known:
             wrong.append(command)

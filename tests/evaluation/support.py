@@ -48,3 +48,8 @@ def environment(data: Path, **env: str) -> dict[str, str]:
 def results(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     return found
+
+
+def rows(folder: Path, number: int = 0) -> dict[str, dict[str, Any]]:
+    """Return the rows of a table by their names."""
+    return {next(iter(row.values())): row for row in results(folder)["tables"][number]["rows"]}

@@ -1,6 +1,5 @@
-"""`ragstack eval --answers`, as a user starts it, with a real local Bedrock."""
+"""`ragstack eval answers`, as a user starts it, with a real local Bedrock."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import typer
 
 from ragstack_common.core.errors import RagStackError
 from ragstack_local.cli import app
-from tests.evaluation.support import QUERIES, write_data_set
+from tests.evaluation.support import QUERIES, results, rows, write_data_set
 from tests.ragstack_local.support import ragstack
 from tests.support.language_model import language_model
 
@@ -37,41 +36,33 @@ def run(*arguments: str | Path) -> None:
     app(list(map(str, arguments)), standalone_mode=False)
 
 
-def document(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
-    return found
-
-
-def lines(file: Path) -> dict[str, dict[str, Any]]:
-    found = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-    return {f"{line['kind']} {line['_id']}": line for line in found}
+def by_question(setup: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {f"{line['kind']} {line['_id']}": line for line in setup["answers"]}
 
 
 def test_answers_are_measured_and_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> None:
     output = home / "out"
 
-    ended = ragstack(
-        "eval", data, "--answers", "--without-documents", "--compare", "top_k=1", "--output", output, data=home
-    )
+    command = ["eval", "answers", data, "--without-documents", "--compare", "top_k=1", "--output", output]
+    ended = ragstack(*command, data=home)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "birds: 3 questions, 1 unanswerable, 3 removed, 6 documents" in ended.stdout
-    first, second = document(output)["setups"]
-    assert [first["label"], second["label"]] == ["quotes, HYBRID, hashed", "quotes, HYBRID, hashed, top_k=1"]
-    answers = lines(output / "0-answers.jsonl")
+    first, second = results(output)["setups"]
+    assert [first["label"], second["label"]] == ["HYBRID, hashed", "HYBRID, hashed, top_k=1"]
+    answers = by_question(first)
     assert list(answers)[:4] == ["answerable q1", "answerable q2", "answerable q3", "unanswerable unjudged"]
     hovers = answers["answerable q3"]
     assert hovers["cited"] == ["kestrel"]
     assert hovers["token recall"] == 1
     assert "kestrel" not in answers["removed q3"]["found"]
-    assert len(lines(output / "1-answers.jsonl")["answerable q1"]["found"]) == 1
+    assert len(by_question(second)["answerable q1"]["found"]) == 1
     recall = [line["token recall"] for line in answers.values() if "token recall" in line]
-    assert first["measures"]["token recall"]["mean"] == pytest.approx(sum(recall) / 3, abs=0.001)
-    assert first["measures"]["abstained, removed"]["of"] == 3
-    assert second["difference_to_first"]["answered"]["mean"] <= 0
-    assert "| measure | quotes, HYBRID, hashed | 95 % | top_k=1 | Δ |" in (output / "answers.md").read_text()
-    assert "| token recall | " in (output / "answers.md").read_text()
-    assert "citation precision" in (output / "answers.svg").read_text()
+    figures = rows(output)
+    assert figures["token recall"]["HYBRID, hashed"]["mean"] == pytest.approx(sum(recall) / 3, abs=0.001)
+    assert figures["answered"]["Δ"]["mean"] <= 0
+    assert "| measure | HYBRID, hashed | top_k=1 | Δ |" in (output / "results.md").read_text()
+    assert "citation precision" in (output / "results.svg").read_text()
 
 
 def test_a_model_answers_and_another_judges(
@@ -83,19 +74,20 @@ def test_a_model_answers_and_another_judges(
         model.says(models=("qwen3:8b", "org/judge"), pieces=("It hovers [1] and hunts [99].\n", "VERDICT: correct"))
         run(
             "eval",
+            "answers",
             data,
-            "--answers",
-            "--answer-model",
-            "qwen3:8b",
+            "--setup",
+            "answer_model=qwen3:8b",
             "--judge",
             "org/judge",
             "--output",
             tmp_path / "out",
         )
 
-    (setup,) = document(tmp_path / "out")["setups"]
-    measures = {name: figure["mean"] for name, figure in setup["measures"].items()}
-    assert setup["label"] == "qwen3:8b, HYBRID, hashed"
+    (setup,) = results(tmp_path / "out")["setups"]
+    assert setup["label"] == "HYBRID, hashed, answer_model=qwen3:8b"
+    figures = {name: row[setup["label"]] for name, row in rows(tmp_path / "out").items()}
+    measures = {name: figure["mean"] for name, figure in figures.items() if isinstance(figure, dict)}
     assert measures["judged correct"] == 1
     assert measures["removed citations"] == 1
     assert measures["unsupported"] == 0.5
@@ -108,18 +100,15 @@ def test_a_model_answers_and_another_judges(
         "controls": 6,
         "controls_right": 3,
     }
-    assert "its figures mean little" in (tmp_path / "out" / "answers.md").read_text()
+    assert "its figures mean little" in (tmp_path / "out" / "results.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--judge", "m"], "needs --answers"),
-        (["--answers", "--engine", "stack"], "answers are measured with the private local Bedrock"),
-        (["--answers", "--compare", "top_k=0"], "top_k: Input should be greater than or equal to 1"),
-        (["--answers", "--table", "filters"], "measures searches: leave out --answers"),
-        (["--answers", "--cluster", "kind"], "measures searches: leave out --answers"),
-        (["--answers", "--unanswerable", "DATASET"], "birds answers its own questions"),
+        (["--compare", "search=KEYWORD"], "search: Input should be 'HYBRID' or 'SEMANTIC'"),
+        (["--compare", "top_k=0"], "top_k: Input should be greater than or equal to 1"),
+        (["--unanswerable", "DATASET"], "birds answers its own questions"),
     ],
 )
 def test_an_impossible_measurement_of_answers_is_rejected(
@@ -128,6 +117,6 @@ def test_an_impossible_measurement_of_answers_is_rejected(
     monkeypatch.setenv("RAGSTACK_DATA", str(home))
 
     with pytest.raises((RagStackError, typer.BadParameter)) as refused:
-        run("eval", data, *(str(data) if argument == "DATASET" else argument for argument in arguments))
+        run("eval", "answers", data, *(str(data) if argument == "DATASET" else argument for argument in arguments))
 
     assert message in str(refused.value)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.answer_report import abstention
 from evaluation.answers import MEASURES, Asked, Kind, Ratio, Verdict, token_f1, token_recall, words
-from evaluation.asking import AnswerSetup, MeasuredAnswers
+from evaluation.asking import MeasuredAnswers, thresholds
 from evaluation.dataset import Query
+from evaluation.setups import AnswerSetup
 from ragstack_common.answers.answer import Answer, Answerer, Sentence, Timings, Usage
 
 KINDS: tuple[Kind, ...] = ("answerable", "unanswerable")
@@ -42,7 +42,7 @@ def asked(
         timings=Timings(retrieval_ms=1, total_ms=2),
         complete=True,
     )
-    query = Query("q", "What does it eat?", {}, answers=tuple(references))
+    query = Query("q", "What does it eat?", answers=tuple(references))
     return Asked(query, kind, answer, frozenset({"heron"}), tuple(found), tuple(cited), verdict=verdict)
 
 
@@ -134,10 +134,12 @@ def test_the_table_of_thresholds_agrees_with_the_measures_where_questions_failed
         AnswerSetup(answerable_relevance=0.1), [*failed, *(replace(each, best_relevance=0.3) for each in others)]
     )
 
-    shares = dict(abstention(measured))
+    table = thresholds(measured)
 
-    assert shares[0.1] == {name: measured.figures[name].value for name in ("answered", "abstained")}
-    assert shares[0.5] == {"answered": 0, "abstained": 2 / 3}
+    assert table is not None
+    shares = {row[0]: row[1:] for row in table.rows}
+    assert shares[0.1] == [measured.figures[name].value for name in ("answered", "abstained")]
+    assert shares[0.5] == [0, 2 / 3]
 
 
 def test_markers_that_were_removed_are_counted_by_answer() -> None:

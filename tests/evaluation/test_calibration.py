@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import calibration, relevance_table
+from evaluation import calibration, relevance
 from evaluation.calibration import Bin, Passages
 from evaluation.dataset import EvaluationError
 from ragstack_common.core.settings import read_settings
@@ -105,7 +105,7 @@ def test_a_written_calibration_replaces_only_the_one_for_the_same_search(tmp_pat
     better = hybrid.model_copy(update={"intercept": -4.0})
 
     for each in (hybrid, semantic, better):
-        relevance_table.write_calibration(file, each)
+        relevance.write_calibration(file, each)
 
     found = read_settings(file)
     assert Calibrations.read(found["relevance_calibration"]).calibrations == (semantic, better)
@@ -117,7 +117,7 @@ def test_another_file_is_not_overwritten(tmp_path: Path) -> None:
     file.write_text('{"relevance_calibration": {"topic": "birds"}}')
 
     with pytest.raises(EvaluationError, match="cannot take a calibration"):
-        relevance_table.write_calibration(
+        relevance.write_calibration(
             file, Calibration(embedding=None, search_type=None, intercept=0, weights={"score": 1})
         )
 

@@ -14,14 +14,14 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
-from evaluation.sweeps import GRID
+from evaluation.tuning import GRID
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.core.settings import as_text, read_settings
 from ragstack_common.relevance import calibration_of
 from ragstack_local.cli import app
-from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
+from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, rows, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child, start_child
 from tests.support.waiting import eventually
@@ -56,10 +56,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def evaluated(home: Path, data: Path) -> Path:
-    """The results of one run over six setups."""
-    changes = ["search=KEYWORD", "engine=bm25s", "rerank=lexical", "filter=right", "filter=wrong,slices=filtered"]
+    """The results of one run over five setups."""
+    changes = ["cosine_share=0", "rerank=lexical", "filter=right", "filter=wrong,filter_mode=strict"]
     options = [option for change in changes for option in ("--compare", change)]
-    ended = ragstack("eval", data, *options, "--depth", "100", "--output", home / "out", data=home)
+    ended = ragstack("eval", "search", data, *options, "--depth", "100", "--output", home / "out", data=home)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return home / "out"
 
@@ -69,24 +69,26 @@ def test_every_setup_is_measured_and_what_is_found_is_right(evaluated: Path) -> 
 
     assert list(setups) == [
         "HYBRID, hashed",
-        "KEYWORD",
-        "bm25s",
-        "HYBRID, hashed, lexical reranker",
-        "HYBRID, hashed, right filter, trust",
-        "HYBRID, hashed, wrong filter, filtered slice alone",
+        "HYBRID, hashed, cosine_share=0",
+        "HYBRID, hashed, rerank=lexical",
+        "HYBRID, hashed, filter=right",
+        "HYBRID, hashed, filter=wrong, filter_mode=strict",
     ]
-    assert setups["KEYWORD"]["by_query"]["nDCG@10"] == [1, 1, 1]
+    assert setups["HYBRID, hashed, cosine_share=0"]["by_query"]["nDCG@10"] == [1, 1, 1]
     assert setups["HYBRID, hashed"]["by_query"]["R@100"] == [1, 1, 1]
+    figures = rows(evaluated)
+    assert list(figures) == list(setups)
+    assert figures["HYBRID, hashed"]["recall@100"] == 1
+    assert "| HYBRID, hashed | " in (evaluated / "results.md").read_text()
+    assert "rerank=lexical" in (evaluated / "results.svg").read_text()
 
 
 def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(evaluated: Path) -> None:
     setups = {setup["label"]: setup for setup in results(evaluated)["setups"]}
-    (right,) = [path for path in evaluated.glob("*.run") if "right" in path.name]
-    first = {line.split()[0]: line.split()[2] for line in reversed(right.read_text().splitlines())}
+    first = {query: found[0] for query, found in setups["HYBRID, hashed, filter=right"]["rankings"].items()}
 
-    wrong = setups["HYBRID, hashed, wrong filter, filtered slice alone"]
-    assert wrong["by_query"]["R@100"] == [0, 0, 0]
-    assert {query: KINDS[name.replace("%20", " ")] for query, name in first.items()} == {
+    assert setups["HYBRID, hashed, filter=wrong, filter_mode=strict"]["by_query"]["R@100"] == [0, 0, 0]
+    assert {query: KINDS[name] for query, name in first.items()} == {
         query["_id"]: query["metadata"]["filter"]["kind"] for query in QUERIES if "metadata" in query
     }
 
@@ -94,7 +96,7 @@ def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(
 def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, data: Path) -> None:
     other = write_data_set(tmp_path / "others")
     file = tmp_path / "settings.json"
-    command = ["eval", data, "--table", "relevance", "--also", other, "--calibrate", file, "--output", tmp_path / "out"]
+    command = ["eval", "relevance", data, "--also", other, "--calibrate", file, "--output", tmp_path / "out"]
 
     ended = ragstack(*command, data=home)
 
@@ -107,18 +109,10 @@ def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, 
     assert made is not None
     assert made.provenance is not None
     assert made.provenance.sets == ("birds", "others")
-    figures = json.loads((tmp_path / "out" / "relevance.json").read_text())
-    assert figures["calibration"]["weights"] == made.weights
-    assert figures["sets"][0]["fitted_to"].keys() == {"own questions", "other sets", "in use"}
-    assert (tmp_path / "out" / "relevance.svg").exists()
-
-
-def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:
-    setups = results(evaluated)["setups"]
-
-    assert "| HYBRID, hashed | " in (evaluated / "results.md").read_text()
-    assert len(list(evaluated.glob("*.run"))) == len(setups)
-    assert "KEYWORD" in (evaluated / "results.svg").read_text()
+    assert results(tmp_path / "out")["calibration"]["weights"] == made.weights
+    fitted = {name for name in rows(tmp_path / "out") if name.startswith("birds")}
+    assert fitted == {"birds, own questions", "birds, other sets", "birds, in use"}
+    assert (tmp_path / "out" / "results.svg").exists()
 
 
 def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path: Path, in_process: InProcess) -> None:
@@ -129,16 +123,21 @@ def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path:
     ]
     (data / "filters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in further))
 
-    in_process("eval", data, "--table", "filters", "--cluster", "kind", "--output", tmp_path / "out", data=home)
+    in_process("eval", "filters", data, "--cluster", "kind", "--output", tmp_path / "out", data=home)
 
-    (table,) = json.loads((tmp_path / "out" / "filters.json").read_text())
-    assert table["queries"] == {"right": 3, "near_kind": 1, "wrong": 3}
-    assert list(table["rows"]) == ["no filter", "inferred, no filter", "filter alone", "boost 1.25", "trust"]
-    assert table["rows"]["filter alone"]["right"]["figure"] == 1
-    assert table["rows"]["filter alone"]["wrong"]["change"] == {"mean": -1, "low": -1, "high": -1}
-    assert table["rows"]["trust"]["near_kind"]["figure"] > 0
-    assert "| setup | filter | right (3) | near kind (1) | wrong (3) |" in (tmp_path / "out" / "filters.md").read_text()
-    assert "near kind (1)" in (tmp_path / "out" / "filters.svg").read_text()
+    ways = rows(tmp_path / "out")
+    assert list(ways) == ["no filter", "inferred, no filter", "filter alone", "boost 1.25", "trust"]
+    assert list(ways["trust"]) == [
+        "way",
+        *("right (3)", "Δ right", "kept"),
+        *("near kind (1)", "Δ near kind"),
+        *("wrong (3)", "Δ wrong"),
+    ]
+    assert ways["filter alone"]["right (3)"] == 1
+    assert ways["filter alone"]["wrong (3)"] == 0
+    assert ways["filter alone"]["Δ wrong"]["mean"] == -ways["no filter"]["wrong (3)"]
+    assert ways["trust"]["near kind (1)"] > 0
+    assert "near kind (1)" in (tmp_path / "out" / "results.svg").read_text()
 
 
 def test_a_second_run_finds_the_index_of_the_first(
@@ -146,7 +145,7 @@ def test_a_second_run_finds_the_index_of_the_first(
 ) -> None:
     before = _chunk_ids_of_all(home)
 
-    in_process("eval", data, "--output", home / "again", data=home)
+    in_process("eval", "search", data, "--output", home / "again", data=home)
 
     assert _chunk_ids_of_all(home) == before
     assert results(home / "again")["setups"][0]["by_query"] == {
@@ -163,7 +162,7 @@ def test_other_documents_or_another_way_to_index_have_another_folder(
     folder = home / "evaluation" / "indexes"
     before = set(folder.iterdir())
 
-    in_process("eval", changed, "--compare", "headers=no", "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", changed, "--compare", "headers=no", "--output", tmp_path / "out", data=home)
 
     assert len(set(folder.iterdir()) - before) == 2
 
@@ -176,7 +175,7 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
             corpus.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
     for attempt in range(5):  # on a busy machine a run may have ended before it is interrupted
         home = tmp_path / f"home-{attempt}"
-        process = start_child([RAGSTACK, "eval", many], env=environment(home), stdout=subprocess.DEVNULL)
+        process = start_child([RAGSTACK, "eval", "search", many], env=environment(home), stdout=subprocess.DEVNULL)
         (file,) = eventually(partial(_indexes, home))
         eventually(partial(_has_ten_documents, file.parent))
 
@@ -186,12 +185,12 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
             break
     assert process.returncode != 0
     assert _count(file.parent, "document") > 0
-    in_process("eval", many, "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", many, "--output", tmp_path / "out", data=home)
     assert _count(file.parent, "document WHERE status = 'INDEXED'") == 155
 
 
 def test_a_run_that_is_killed_leaves_no_process(data: Path, tmp_path: Path) -> None:
-    with child([RAGSTACK, "eval", data], env=environment(tmp_path), stdout=subprocess.DEVNULL):
+    with child([RAGSTACK, "eval", "search", data], env=environment(tmp_path), stdout=subprocess.DEVNULL):
         (file,) = eventually(partial(_indexes, tmp_path))
 
     eventually(partial(_is_free, file.parent))
@@ -204,12 +203,11 @@ def test_any_backend_is_measured_by_its_configuration(
     collection = {"type": "collection", "search_type": "SEMANTIC"}
     config.write_text(json.dumps({"type": "federated", "backends": [collection, {"type": "collection"}]}))
 
-    in_process("eval", data, "--engine", config, "--spread", "kind", "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", data, "--setup", f"engine={config}", "--output", tmp_path / "out", data=home)
 
     assert [setup["label"] for setup in results(tmp_path / "out")["setups"]] == ["federation"]
     by_query = results(tmp_path / "out")["setups"][0]["by_query"]
     assert by_query["R@10"] == [1, 1, 1]
-    assert by_query["different kind@10"] == [2, 2, 2]
 
 
 def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
@@ -219,19 +217,21 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
         stack = stack_at(bedrock_endpoint=served.url, knowledge_base_id=served.knowledge_base_id)
         stack = replace(stack, data_source_id=served.data_source_id)
         with running_stack(home, stack):
-            in_process("eval", data, "--engine", "stack", "--output", tmp_path / "out", data=home)
+            in_process("eval", "search", data, "--setup", "engine=stack", "--output", tmp_path / "out", data=home)
             questions = tmp_path / "questions.csv"
             rows = ("Which heron waits for fish?,heron", "heron for sailors,heron boat", "What hunts voles?,kestrel")
             questions.write_text("\n".join(("question,file", *rows)))
-            in_process("eval", questions, "--output", tmp_path / "own", data=home)
-            in_process("eval", questions, "--table", "relevance", "--output", tmp_path / "relevance", data=home)
+            in_process("eval", "search", questions, "--setup", "engine=stack", "--output", tmp_path / "own", data=home)
+            in_process(
+                "eval", "relevance", questions, "--setup", "engine=stack", "--output", tmp_path / "relevance", data=home
+            )
             questions.write_text("question,file\nWhich heron waits for fish?,hern.md\n")
-            misspelt = ragstack("eval", questions, data=home)
+            misspelt = ragstack("eval", "search", questions, "--setup", "engine=stack", data=home)
 
     for folder in ("out", "own"):
         (setup,) = results(tmp_path / folder)["setups"]
         assert setup["by_query"]["nDCG@10"] == [1, 1, 1]
-    assert (tmp_path / "relevance" / "relevance.json").exists()
+    assert (tmp_path / "relevance" / "results.json").exists()
     assert misspelt.returncode == 3
     assert "The knowledge base has no document hern.md: correct the names in questions" in misspelt.stderr
 
@@ -241,7 +241,7 @@ def test_a_text_that_cannot_be_read_does_not_end_a_run(home: Path, tmp_path: Pat
     with (data / "corpus.jsonl").open("a") as corpus:
         corpus.write(json.dumps({"_id": "binary", "text": "\x00\x01\x02" * 50}) + "\n")
 
-    ended = ragstack("eval", data, "--output", tmp_path / "out", data=home)
+    ended = ragstack("eval", "search", data, "--output", tmp_path / "out", data=home)
 
     assert ended.returncode == 0
     assert "1 of 6 documents cannot be searched, and count as not found: binary: FAILED" in ended.stderr
@@ -252,21 +252,22 @@ def test_a_text_that_cannot_be_read_does_not_end_a_run(home: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "nowhere.json"], "nowhere.json is not a backend configuration"),
-        (["--engine", "stack"], "No local stack is running"),
-        (["--search", "VECTOR"], "search: Input should be 'HYBRID', 'SEMANTIC' or 'KEYWORD'"),
-        (["--split", "dev"], "dev.tsv cannot be read"),
-        (["--table", "filters", "--filter", "right"], "varies filter, slices, merge and infer itself"),
-        (["--cluster", "size"], "No query of birds has the attribute size"),
-        (["--compare", "boost=-1"], "boost: Input should be greater than 0"),
-        (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
+        (["search", "--setup", "engine=nowhere.json"], "nowhere.json is not a backend configuration"),
+        (["search", "--setup", "engine=stack"], "No local stack is running"),
+        (["search", "--setup", "search=VECTOR"], "search: Input should be 'HYBRID' or 'SEMANTIC'"),
+        (["search", "--split", "dev"], "dev.tsv cannot be read"),
+        (["search", "--compare", "filter=near_year"], "No query of birds has a filter 'near_year'"),
+        (["filters", "--setup", "filter=right"], "varies filter, filter_mode, merge and infer itself"),
+        (["search", "--cluster", "size"], "No query of birds has the attribute size"),
+        (["search", "--compare", "boost=-1"], "boost: Input should be greater than 0"),
+        (["search", "--setup", "embedding=word2vec"], "There is no embedding 'word2vec'"),
     ],
 )
 def test_an_impossible_evaluation_is_rejected_with_its_option(
     home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
 ) -> None:
     with pytest.raises(RagStackError) as refused:
-        in_process("eval", data, *arguments, data=home)
+        in_process("eval", arguments[0], data, *arguments[1:], data=home)
 
     assert message in str(refused.value)
 
@@ -276,16 +277,12 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
 ) -> None:
     in_process("tune", data, "--output", tmp_path / "tuned", data=home)
 
-    found = json.loads((tmp_path / "tuned" / "tuning.json").read_text())
-    names = [parameter["name"] for parameter in found["parameters"]]
-    assert names == [*GRID]
-    for name in names:
-        assert name in (tmp_path / "tuned" / f"{name}.svg").read_text()
-    boosts = found["parameters"][names.index("filtered_score_boost")]["lines"]
-    assert boosts.keys() >= {"20% of the filters wrong", "right filter"}
-    wrong = boosts.get("wrong filter")
+    assert list(rows(tmp_path / "tuned")) == [*GRID]
+    assert "reranker.vector" in (tmp_path / "tuned" / "results.svg").read_text()
+    boosts = {row.pop("filtered_score_boost"): row for row in results(tmp_path / "tuned")["tables"][2]["rows"]}
+    assert boosts[1.25].keys() == {"20% of the filters wrong", "right filter", "wrong filter"}
     # q2 asks for a boat, and a bird has its words too: the more a wrong filter counts, the worse.
-    assert wrong["5"] < wrong["0.8"]
+    assert boosts[5]["wrong filter"]["mean"] < boosts[1]["wrong filter"]["mean"]
 
 
 def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
@@ -293,49 +290,36 @@ def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"search_k": 7, "cosine_share": 0.9, "reranking_weights": {"vector": 3}}')
-    names = ("reranker.vector",)
-    arguments = [*(part for name in names for part in ("--parameter", name)), "--output", tmp_path / "tuned"]
+    worse = ["--setup", "boost=5", "--wrong-share", "1", "--output", tmp_path / "tuned"]
+    arguments = ["tune", data, "--parameter", "filtered_score_boost", "--values", "1.25", *worse, "--write", file]
 
-    in_process("tune", data, *arguments, "--write", file, data=home)
+    in_process(*arguments, data=home)
     none_is_better = read_settings(file)
-    in_process("tune", data, *arguments, "--write", file, "--take-best", data=home)
+    in_process(*arguments, "--take-best", data=home)
 
     assert none_is_better == {"search_k": 7}
-    (tuned,) = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["parameters"]
-    assert tuned["best"] != tuned["default"]
     chosen = read_settings(file)
+    assert chosen["filtered_score_boost"] == 1.25
     read = QuerySettings.from_env(
         {"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): as_text(chosen[name]) for name in chosen}}
     )
-    assert read.reranking_weights.vector == tuned["best"]
+    assert read.filtered_score_boost == chosen["filtered_score_boost"]
     assert read.search_k == 7
-
-
-def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
-    arguments = ["tune", data, "--parameter", "filtered_score_boost", "--values", "1,3"]
-    in_process(*arguments, "--output", tmp_path / "one", data=home)
-    (kept,) = (home / "evaluation" / "indexes").glob("birds-*/hits-HYBRID-*.jsonl")
-    whole = kept.read_text().splitlines()
-    kept.write_text("\n".join(whole[:-1]) + "\n" + whole[-1][:50])  # killed in the middle of a line
-
-    in_process(*arguments, "--output", tmp_path / "two", data=home)
-
-    lines = kept.read_text().splitlines()
-    assert [lines[:-2], lines[-1]] == [whole[:-1], whole[-1]]
-    one, two = ((tmp_path / name / "tuning.json").read_text() for name in ("one", "two"))
-    assert json.loads(one)["parameters"] == json.loads(two)["parameters"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--parameter", "colour"], "There is no parameter colour: choose all, cosine_share, filtered_score_boost"),
-        (["--parameter", "reranker.vector", "--values", "-1"], "The reranking weight vector must be finite"),
+        (["--parameter", "reranker.vector", "--values", "-1"], "vector: Input should be greater than or equal to 0"),
         (["--values", "1,2"], "name one with --parameter"),
         (["--parameter", "reranker.vector", "--values", "1,many"], "--values must be numbers"),
-        (["--parameter", "filtered_score_boost", "--values", "0"], "out of range for filtered_score_boost"),
-        (["--parameter", "cosine_share", "--values", "0.5,1.5"], "out of range for cosine_share"),
-        (["--parameter", "cosine_share", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),
+        (["--parameter", "filtered_score_boost", "--values", "0"], "boost: Input should be greater than 0"),
+        (
+            ["--parameter", "cosine_share", "--values", "0.5,1.5"],
+            "cosine_share: Input should be less than",
+        ),
+        (["--parameter", "cosine_share", "--setup", "search=SEMANTIC"], "it has no part in a SEMANTIC search"),
     ],
 )
 def test_an_impossible_tuning_is_rejected(

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import dataset, index
+from evaluation import dataset
 from evaluation.dataset import DataSetError
 from evaluation.searching import filter_of
-from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
 
 _UNANSWERABLE = "\n".join(json.dumps({**query, "metadata": {"answerable": False}}) for query in QUERIES)
@@ -41,9 +40,10 @@ def test_a_query_without_a_relevant_document_does_not_count(birds: Path) -> None
 def test_queries_for_the_same_value_are_a_cluster_and_one_without_a_value_its_own(tmp_path: Path) -> None:
     queries = [dict(query) for query in QUERIES]
     queries[1] = {"_id": "q2", "text": "heron for sailors"}
-    data = dataset.read(write_data_set(tmp_path / "birds", queries))
+    folder = write_data_set(tmp_path / "birds", queries)
 
-    assert data.clusters("kind") == [0, 1, 0]
+    assert dataset.read(folder, cluster="kind").clusters == [0, 1, 0]
+    assert dataset.read(folder).clusters == [0, 1, 2]
 
 
 def test_judgments_need_no_headings(birds: Path) -> None:
@@ -150,20 +150,8 @@ def test_a_title_precedes_its_text_once(birds: Path) -> None:
     documents = dataset.read(birds).documents
 
     assert documents["heron"].markdown.startswith("# Grey heron\n\nThe grey heron")
-    assert dataset.Document("a", "Title", "# Title\n\nText", {}).markdown == "# Title\n\nText"
-    assert dataset.Document("a", "In two\nlines", "", {}).markdown == "# In two lines\n\n"
-
-
-def test_a_collection_written_as_files_can_be_judged_by_their_names(birds: Path, tmp_path: Path) -> None:
-    data = dataset.read(birds)
-
-    assert index.write_files(data, tmp_path / "files") == 5
-
-    names = sorted(path.name for path in (tmp_path / "files").glob("*.md"))
-    assert names == ["ferry.md", "heron%20boat.md", "heron.md", "kestrel.md", "osprey.md"]
-    assert set(data.documents_of([f"s3://bucket/{name}" for name in names])) == {*data.documents} - {"empty"}
-    sidecar = metadata.of_sidecar((tmp_path / "files" / "heron%20boat.md.metadata.json").read_bytes(), "sidecar")
-    assert sidecar.attributes == {"kind": "boat", "tags": ["a", "b"]}
+    assert dataset.Document(id="a", title="Title", text="# Title\n\nText").markdown == "# Title\n\nText"
+    assert dataset.Document(id="a", title="In two\nlines").markdown == "# In two lines\n\n"
 
 
 @pytest.mark.parametrize("source", ["heron boat", "s3://bucket/in/heron%20boat.txt", "s3://bucket/heron%20boat.md"])
@@ -212,7 +200,7 @@ def test_questions_and_files_are_a_data_set(tmp_path: Path, name: str, text: str
         ("q.csv", "Frage,Datei\nWhy?,a.md\n", "the first line must name the columns question and file"),
         ("q.csv", "question,file\nWhy?,\n", "line 2: file: String should have at least 1 character"),
         ("q.csv", "question,file\n", "there are no questions"),
-        ("q.jsonl", "question,file\nWhy?,a.md\n", "line 1: this is not JSON"),
+        ("q.jsonl", "question,file\nWhy?,a.md\n", "line 1: the line: Invalid JSON.*Is it CSV"),
         ("q.jsonl", '{"question": "Why?"}\n', "line 1: file: Field required"),
     ],
 )

@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from hypothesis.strategies import floats, permutations
 
 from evaluation import metrics
-from evaluation.metrics import Answer, Run
 
 JUDGMENTS = {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 1}, "c": {"x": 1}}
 
@@ -81,9 +80,3 @@ def test_queries_of_a_cluster_that_are_alike_count_once() -> None:
     found = metrics.mean_interval(of_companies.repeat(5), np.arange(8).repeat(5))
 
     assert (found.mean, found.low, found.high) == pytest.approx(astuple(metrics.mean_interval(of_companies)))
-
-
-def test_a_run_is_written_as_trec_reads_it() -> None:
-    lines = list(Run("HYBRID, hashed", {"q1": Answer(("heron boat", "ferry"))}).trec_lines())
-
-    assert lines == ["q1 Q0 heron%20boat 1 1.000000 HYBRID,_hashed", "q1 Q0 ferry 2 0.500000 HYBRID,_hashed"]

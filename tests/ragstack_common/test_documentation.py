@@ -4,6 +4,7 @@ import builtins
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,24 @@ def test_every_option_of_the_command_line_is_documented_with_its_default() -> No
     documented = {
         (command, option)
         for commands, _, options in rows_after(CONFIGURATION, "| command | purpose | options |")
-        for command in re.findall(r"`(\w+)`", commands)
+        for command in re.findall(r"`([\w ]+)`", commands)
         for option in re.findall(r"`(--[^`]+)`", options)
     }
     actual = {
         (name, written(parameter))
-        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for name, command in every_command()
         for parameter in command.params
         if parameter.param_type_name == "option" and parameter.name != "verbose"  # of every command
     }
 
     assert documented == actual
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        yield name, command
+        for inner, each in getattr(command, "commands", {}).items():
+            yield f"{name} {inner}", each
 
 
 def written(option: Any) -> str:

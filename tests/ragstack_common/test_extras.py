@@ -40,9 +40,8 @@ MISSING = {
     "from ragstack_common.search.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
     "from ragstack_common.answers.factory import provider_from; from ragstack_common.config import AnswerSettings;"
     " provider_from(AnswerSettings())": ("markdown_it", "answers"),
-    "from evaluation import report": ("matplotlib", "evaluation"),
+    "from evaluation import table": ("matplotlib", "evaluation"),
     "from evaluation import metrics": ("ir_measures", "evaluation"),
-    "from evaluation import bm25_peer": ("bm25s", "evaluation"),
 }
 
 BLOCKED = """

@@ -16,9 +16,8 @@ asked = {"1": "How many days of leave?", "2": "When is lunch?"}
 
 ragstack = Path(sys.executable).parent / "ragstack"
 for command in (
-    ["eval", "data", "--output", "figures"],
-    ["eval", "data", "--engine", "bm25s", "--output", "peer"],
-    ["eval", "data", "--answers", "--output", "answers"],
+    ["eval", "search", "data", "--output", "figures"],
+    ["eval", "answers", "data", "--output", "answers"],
 ):
     done = subprocess.run([ragstack, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
