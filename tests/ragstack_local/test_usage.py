@@ -14,7 +14,7 @@ from pathlib import Path
 import chromadb
 import pytest
 import urllib3
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -27,7 +27,11 @@ from tests.support.children import END_SECONDS, child
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-COMMAND_OBJECTS = list(get_command(app).commands.values())  # type: ignore[attr-defined]
+COMMAND_OBJECTS = [
+    each
+    for command in get_command(app).commands.values()  # type: ignore[attr-defined]
+    for each in (command.commands.values() if isinstance(command, TyperGroup) else [command])
+]
 COMMANDS = (
     *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
     *("failures", "replay", "discard", "reconcile"),
