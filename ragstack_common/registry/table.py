@@ -18,9 +18,11 @@ documents of one corpus. The stacks create the table from the same names.
 import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+if TYPE_CHECKING:
+    from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 Item: TypeAlias = dict[str, Any]
 """An item in the form of DynamoDB's low-level interface: ``{"size": {"N": "3"}}``."""
@@ -71,18 +73,24 @@ LONGEST_KEY_BYTES: Final = 1000
 INVALID_ITEMS: Final = "InvalidRegistryItems"
 """Metric: items that failed validation when they were read."""
 
-_SERIALIZER: Final = TypeSerializer()
-_DESERIALIZER: Final = TypeDeserializer()
+
+@cache
+def _types() -> "tuple[TypeSerializer, TypeDeserializer]":
+    from boto3.dynamodb.types import TypeDeserializer, TypeSerializer  # noqa: PLC0415 - commands import names from here
+
+    return TypeSerializer(), TypeDeserializer()
 
 
 def to_item(values: Mapping[str, Any]) -> Item:
     """Serialize plain values. None and empty strings are left out: an index refuses them."""
-    return {name: _SERIALIZER.serialize(_storable(value)) for name, value in values.items() if value not in (None, "")}
+    serialize = _types()[0].serialize
+    return {name: serialize(_storable(value)) for name, value in values.items() if value not in (None, "")}
 
 
 def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
     """Deserialize an item; numbers become Decimal."""
-    return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
+    deserialize = _types()[1].deserialize
+    return {name: deserialize(value) for name, value in item.items()}
 
 
 def document_id(uri: str) -> str:

@@ -5,21 +5,23 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from ragstack_common.api.ask_models import EVENTS, AskRequest, ErrorEvent, StreamEvent
 from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.api.tool_models import ToolList, ToolSuccess
 from ragstack_common.core.deadline import in_thread
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
+
+if TYPE_CHECKING:
+    from ragstack_common.api.ask_models import AskRequest, StreamEvent
+    from ragstack_common.api.documents import DocumentList
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -69,7 +71,7 @@ class HttpOperations:
         """Search."""
         return await self.request("POST", "/api/retrieve", RetrieveResponse, request)
 
-    async def ask(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
+    async def ask(self, request: "AskRequest") -> "AsyncGenerator[StreamEvent, None]":
         """Answer a question. Closing the iterator closes the connection, which ends the call of the model."""
         address = self._find()
         url = f"{address.answers_url or address.api_url}/api/ask/stream"
@@ -89,8 +91,10 @@ class HttpOperations:
         """List the versions."""
         return await self.request("GET", "/api/versions", Versions)
 
-    async def document(self, request: DocumentStatusRequest) -> DocumentList:
+    async def document(self, request: DocumentStatusRequest) -> "DocumentList":
         """Find a document."""
+        from ragstack_common.api.documents import DocumentList  # noqa: PLC0415 - imports the AWS SDK
+
         return await self.request("GET", "/api/documents", DocumentList, parameters=request.name)
 
     async def tools(self) -> list[dict[str, Any]]:
@@ -198,12 +202,14 @@ async def _has_events(response: httpx2.Response) -> bool:
     return True
 
 
-async def _answer(url: str, events: httpx2.EventSource) -> AsyncGenerator[StreamEvent, None]:
+async def _answer(url: str, events: httpx2.EventSource) -> "AsyncGenerator[StreamEvent, None]":
     """Yield the events of an answer until the last one.
 
     Raises:
         ApiError: One of them is an error, or the last one is missing.
     """
+    from ragstack_common.api.ask_models import EVENTS, ErrorEvent  # noqa: PLC0415 - searches do without
+
     problem: httpx2.HTTPError | None = None
     try:
         async for event in events:

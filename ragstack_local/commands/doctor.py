@@ -17,6 +17,7 @@ from ragstack_common.core.errors import RagStackError
 from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
+from ragstack_local.target.connection import OUTPUT_STACKS
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
@@ -220,9 +221,11 @@ def _knowledge_base(connection: "Connection") -> str:
 
 def _alarms(connection: "Connection", prefix: str) -> str:
     pages = connection.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
-    alarms = [alarm for page in pages for alarm in page["MetricAlarms"]]
+    # CloudFormation names an alarm STACK-ID-SUFFIX; another deployment's prefix may begin with this one.
+    stacks = tuple(f"{prefix}{stack}-" for stack in OUTPUT_STACKS)
+    alarms = [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(stacks)]
     if not alarms:
-        raise CheckError(f"There is no alarm whose name begins with {prefix}")
+        raise CheckError(f"The stacks {prefix}* have no alarm")
     ringing = [alarm["AlarmName"] for alarm in alarms if alarm["StateValue"] == "ALARM"]
     if ringing:
         raise CheckError(f"Firing: {', '.join(ringing)}", "warning")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Protocol
 import typer
 from rich.text import Text
 
-from ragstack_local.errors import NOTHING_FOUND
+from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.show import display
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection
@@ -96,7 +96,9 @@ def logs(
                 break
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
-        return
+        if follow:
+            return
+        raise typer.Exit(INTERRUPTED) from None
     if not count:
         display.errors.print(f"Nothing was logged in the last {since:g} minutes: try --since or --raw", style="yellow")
         raise typer.Exit(NOTHING_FOUND)

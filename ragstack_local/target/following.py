@@ -7,12 +7,14 @@ decides itself whether a record of the registry is about it.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
 from ragstack_local.target.connection import Connection
+
+if TYPE_CHECKING:
+    from ragstack_common.registry.documents import DocumentRegistry
 
 NOT_UPLOADED: Final = "NOT_UPLOADED"
 """The status of a file that could not be read, or kept changing."""
@@ -86,12 +88,14 @@ class Gone:
         return DocumentStatus(Status.WAITING, "The deletion has not been processed yet")
 
 
-def registry_of(connection: Connection) -> DocumentRegistry:
+def registry_of(connection: Connection) -> "DocumentRegistry":
     """Use the registry of a stack."""
+    from ragstack_common.registry.documents import DocumentRegistry  # noqa: PLC0415 - imports the AWS SDK
+
     return DocumentRegistry(connection.registry_table, connection.client("dynamodb"))
 
 
-def statuses_of(registry: DocumentRegistry, awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
+def statuses_of(registry: "DocumentRegistry", awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
     """Read the status of documents once, by URI; it is in :data:`ENDED` if the awaited outcome has been reached.
 
     Raises:

@@ -441,6 +441,16 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_search_over_http_does_not_import_the_aws_sdk() -> None:
+    code = (
+        "import sys, ragstack_local.commands.query, ragstack_local.api.http_operations; print('boto3' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"
+
+
 LIGHT = {"typer", "annotated_doc", "click", "shellingham", "typing_extensions"}
 """All packages that the command line imports before it knows the command."""
 

@@ -71,14 +71,15 @@ def test_an_alarm_that_rings_is_a_warning(
     tmp_path: Path, connection: Connection, api: Api, alarm: Callable[..., None]
 ) -> None:
     api.will_answer(500, {})
-    alarm("DoctorQuiet", "OK")
+    alarm("DoctorApi-Quiet-1", "OK")
+    alarm("DoctorSecondApi-Loud-1", "ALARM")  # of another deployment
     with running_stack(tmp_path, replace(connection, api_url=api.url)):
         quiet = checked(ragstack("doctor", "--json", "--stack-prefix", "Doctor", data=tmp_path).stdout)
-        alarm("DoctorLoud", "ALARM")
+        alarm("DoctorStorage-Loud-1", "ALARM")
         loud = checked(ragstack("doctor", "--json", "--stack-prefix", "Doctor", data=tmp_path).stdout)
 
     assert (quiet["alarms"]["status"], quiet["alarms"]["found"]) == ("ok", "1 alarm, none of them firing")
-    assert (loud["alarms"]["status"], loud["alarms"]["found"]) == ("warning", "Firing: DoctorLoud")
+    assert (loud["alarms"]["status"], loud["alarms"]["found"]) == ("warning", "Firing: DoctorStorage-Loud-1")
 
 
 def test_a_refused_call_names_the_missing_permission(tmp_path: Path, connection: Connection, api: Api) -> None:

@@ -3,11 +3,15 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import boto3
 import pytest
 from moto import mock_aws
+from typer.testing import CliRunner
 
+from ragstack_local.cli import app
 from ragstack_local.commands import logs
 from ragstack_local.targets import StackTarget
 
@@ -61,6 +65,19 @@ def test_lines_without_a_time_keep_their_order(
         "  at x",
         "Error: Boom",
     ]
+
+
+@pytest.mark.parametrize(("follow", "code"), [(True, 0), (False, 130)])
+def test_ctrl_c_is_an_interruption_unless_lines_are_followed(
+    monkeypatch: pytest.MonkeyPatch, follow: bool, code: int
+) -> None:
+    def interrupted(_: float) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StackTarget, "connect", lambda _: None)
+    monkeypatch.setattr(logs, "_sources", lambda *_: [SimpleNamespace(name="query", read=interrupted)])
+
+    assert CliRunner().invoke(app, ["logs", *(["--follow"] if follow else [])]).exit_code == code
 
 
 @mock_aws
