@@ -10,6 +10,7 @@ ends with it.
 """
 
 import argparse
+import asyncio
 import http.client
 import json
 import os
@@ -33,6 +34,7 @@ from rich.console import Console
 from rich.progress import track
 
 from local_bedrock.creation import create_knowledge_base
+from ragstack_common.search.engines.bedrock import BedrockBackend
 
 REPOSITORY = Path(__file__).parent.parent
 HANDBOOK = REPOSITORY / "samples" / "documents"
@@ -249,27 +251,10 @@ def indexed(bedrock: str) -> str:
     source = agent.create_data_source(
         knowledgeBaseId=knowledge_base_id, name="documents", dataSourceConfiguration={"type": "CUSTOM"}
     )["dataSource"]["dataSourceId"]
-    ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": source}
-    documents = [
-        {
-            "content": {
-                "dataSourceType": "CUSTOM",
-                "custom": {
-                    "customDocumentIdentifier": {"id": file.stem},
-                    "sourceType": "IN_LINE",
-                    "inlineContent": {"type": "TEXT", "textContent": {"data": file.read_text(encoding="utf-8")}},
-                },
-            }
-        }
-        for file in sorted(HANDBOOK.rglob("*.md"))
-    ]
-    accepted = agent.ingest_knowledge_base_documents(**ids, documents=documents)["documentDetails"]
-    identifiers = [detail["identifier"] for detail in accepted]
-    while True:
-        details = agent.get_knowledge_base_documents(**ids, documentIdentifiers=identifiers)["documentDetails"]
-        if all(detail["status"] == "INDEXED" for detail in details):
-            return knowledge_base_id
-        time.sleep(0.05)
+    backend = BedrockBackend(knowledge_base_id, source, agent_client=agent)
+    files = sorted(HANDBOOK.rglob("*.md"))
+    asyncio.run(backend.index([{"id": file.stem, "content": file.read_text(encoding="utf-8")} for file in files]))
+    return knowledge_base_id
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from rich.table import Table
 
 from local_bedrock.creation import create_knowledge_base
 from local_bedrock.reading import chunking
+from ragstack_common.documents import text_document
 
 DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20
@@ -106,7 +107,7 @@ class Bedrock:
         start = time.perf_counter()
         for first in track(range(0, documents, DOCUMENTS_IN_CALL), description=f"submit {documents} documents"):
             numbers = range(first, min(first + DOCUMENTS_IN_CALL, documents))
-            batch = [document(n, corpus.text()) for n in numbers]
+            batch = [text_document(str(n), corpus.text(), {"topic": f"topic-{n % TOPICS}"}) for n in numbers]
             accepted = self.agent.ingest_knowledge_base_documents(**ids, documents=batch)["documentDetails"]
         last = [detail["identifier"] for detail in accepted]  # documents are indexed in order
         while time.perf_counter() - start < INGESTION_LIMIT_SECONDS:
@@ -236,21 +237,6 @@ def ask_peer(folder: Path, arguments: argparse.Namespace, queries: Sequence[str]
         raise SystemExit(f"the peer failed: {ended.stderr}")
     answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return answer
-
-
-def document(number: int, text: str) -> dict[str, Any]:
-    topic = {"key": "topic", "value": {"type": "STRING", "stringValue": f"topic-{number % TOPICS}"}}
-    return {
-        "content": {
-            "dataSourceType": "CUSTOM",
-            "custom": {
-                "customDocumentIdentifier": {"id": str(number)},
-                "sourceType": "IN_LINE",
-                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
-            },
-        },
-        "metadata": {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": [topic]},
-    }
 
 
 def vector_search(configuration: dict[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,7 @@ MAX_DELAY_SECONDS: Final = 900
 """Source: SQS API reference, SendMessage, DelaySeconds."""
 
 INFER_VALUES: Final = 50_000
-"""Each takes 1 KB of memory and 11 microseconds of processor time in a function that searches, when it starts.
-Source: benchmarks/inferred_filters.py."""
+"""Each takes 1 KB of memory and 11 microseconds of processor time in a function that searches, when it starts."""
 
 JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 """Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""

@@ -105,14 +105,6 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     return Ranking(chunks[rows], fused(rows, cosines), _clipped(cosines), bm25[rows] / (bm25[rows] + half))
 
 
-def rank_by_words(view: View, knowledge_base_id: str, search: Search) -> "Ids":
-    """Return the chunks that BM25 ranks best, best first; ties are in the order of insertion."""
-    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
-    bm25 = view.vectors.bm25(stems_searched(search.text))[rows]
-    order = np.argsort(-bm25, kind="stable")[: min(CANDIDATES, np.count_nonzero(bm25))]
-    return view.vectors.chunks[rows[order]]
-
-
 def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
     """Return the chunks that a filter admits; None for all."""
     if filters is None:
