@@ -19,7 +19,7 @@ from ragstack_common.answers.answer import Answer
 from ragstack_common.answers.models import CLOSEST_PASSAGES
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
-"""Of a question: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
+"""What a question is: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
 documents are hidden from the search (removed)."""
 
 Verdict = Literal["correct", "partial", "wrong"]

@@ -84,7 +84,7 @@ class Engine:
     """An engine, or wrappers around some.
 
     Attributes:
-        config: What the factory is told, ``type`` included.
+        config: Arguments of the factory, ``type`` included.
     """
 
     config: Mapping[str, Any]

@@ -56,7 +56,7 @@ QUOTING_GENERATOR: Final = "extractive"
 """Its value if the local Bedrock quotes the documents without a model."""
 
 SIGNALS_HEADER: Final = "x-ragstack-signals"
-"""Of Retrieve of the local Bedrock: a JSON object for each result with what its score is made of.
+"""Header of the local Bedrock's Retrieve: a JSON object for each result with the signals of its score.
 
 ``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share; 0 to 1.
 """
@@ -112,7 +112,7 @@ MAX_PASSAGES: Final = 10
 ANSWERABLE_RELEVANCE: Final = 0.05
 """Below it, a passage is taken for no answer.
 
-To withhold an answer is worse than to show a passage that is none. With calibrations fitted to other sets, .05 keeps
+Withholding an answer is worse than showing an irrelevant passage. With calibrations fitted to other sets, .05 keeps
 94 % of the questions on average over five sets, two embeddings and both search types, and rejects 67 % of those written
 for other sets; .08 keeps 85 % and rejects 87 % (docs/RESULTS.md).
 """
@@ -381,7 +381,7 @@ class MilvusSettings(Settings):
     milvus_database: str | None = Field(None, description="a database of Milvus; by default the server's own")
     milvus_username: str | None = Field(None, description="a user of Milvus")
     milvus_password: str | None = Field(
-        None, repr=False, description="the user's password; alone, an API key. Deployed functions better use a secret"
+        None, repr=False, description="the user's password; alone, an API key. In deployed functions, use a secret"
     )
     milvus_secret: SecretArn | None = Field(
         None,

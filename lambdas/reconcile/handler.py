@@ -21,6 +21,6 @@ def service() -> ReconcileService:
 
 @entry_point
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Go on with the jobs of the messages; the answer names the messages to deliver again."""
+    """Continue the jobs named in the messages, and return the messages to deliver again."""
     again = service().process(messages_of(event), lambda: context.get_remaining_time_in_millis() / 1000)
     return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _Result = Prepared | UnreadableDocument | None
-"""Of a submission; None for a deletion."""
+"""The result of a submission; None for a deletion."""
 
 
 class Ingestion:

@@ -217,7 +217,7 @@ NO_MODEL: Final = (
 )
 MAX_EXCERPTS: Final = 20
 MAX_QUESTION_CHARACTERS: Final = 400
-"""Of the text outside of tags in the last message, which ends with the question."""
+"""Maximum for the text outside of tags in the last message, which ends with the question."""
 
 _TAG: Final = r"<(/?)((?:{}|conversation|history)(?:-\w+)?)((?:\s[^<>]*)?)>"
 _TAGS: Final = [

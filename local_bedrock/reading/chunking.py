@@ -134,7 +134,7 @@ class Whole:
     """One chunk for the whole document."""
 
     def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
-        """As :class:`Strategy`."""
+        """Split a text as :class:`Strategy` says."""
         return Pieces(tuple(trimmed(text, [(0, len(text))])))
 
 
@@ -151,7 +151,7 @@ class FixedSize:
     overlap_percentage: int = DEFAULT_OVERLAP_PERCENTAGE
 
     def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
-        """As :class:`Strategy`."""
+        """Split a text as :class:`Strategy` says."""
         overlap_tokens = self.max_tokens * self.overlap_percentage // 100
         parts = units(text, self.max_tokens)
         spans = packed(parts, self.max_tokens, overlap_tokens)
@@ -193,7 +193,7 @@ class Hierarchical:
     overlap_tokens: int
 
     def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
-        """As :class:`Strategy`; every chunk is inside its parent."""
+        """Split a text; every chunk is inside its parent."""
         parts = units(text, self.child_tokens)
         parents: list[Chunk] = []
         children: list[Chunk] = []

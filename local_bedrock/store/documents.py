@@ -86,7 +86,7 @@ class IndexedChunk:
         page: From 1; None if the format has no pages.
         parent: Position of the parent that a search returns instead; None without parents.
         record: Position of the record that it belongs to; None if the document has no records.
-        position: Metadata about its place in the document, beside the page.
+        position: Metadata about its place in the document, other than the page.
     """
 
     text: str

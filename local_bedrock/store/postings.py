@@ -22,7 +22,7 @@ LENGTH_SHARE: Final = 0.75
 """b of BM25."""
 
 MOST_ROWS: Final = 8192
-"""Of a segment. Fewer make a search slower, and more a commit."""
+"""Rows of a segment. Fewer make a search slower, and more a commit."""
 
 WORD_BYTES: Final = 8
 COUNT_BYTES: Final = 1

@@ -3,7 +3,7 @@
 from typing import Final
 
 VERSION: Final = 9
-"""Of the tables (PRAGMA user_version); increase it with every change."""
+"""Version of the tables (PRAGMA user_version); increase it with every change."""
 
 INCOMPLETE: Final = "index-is-incomplete"
 """Name of the file in the data folder that says why the index was replaced, until its documents are ingested again."""

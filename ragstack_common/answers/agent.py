@@ -39,7 +39,7 @@ class AgentConfig:
 
 
 class KnowledgeAgent:
-    """Answers messages with a model and what a knowledge base has about them. Not for several threads at once.
+    """Answers messages with a model and what a knowledge base has about them. Not thread-safe.
 
     Attributes:
         messages: The conversation, as ``{"role": "user" or "assistant", "content": text}``.

@@ -9,11 +9,11 @@ from ragstack_common.search.models import Note
 from ragstack_common.text.positions import Position
 
 
-class _Form(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CitedText(_Form):
+class CitedText(_FrozenModel):
     """Characters of a source that the answer quotes."""
 
     start: int = Field(description="Offset of the first character in the source's content, from 0")
@@ -37,7 +37,7 @@ class Source(Position):
     quoted: list[CitedText] = Field(default_factory=list, description="What the answer quotes from it verbatim")
 
 
-class Quotation(_Form):
+class Quotation(_FrozenModel):
     """A quotation in the answer.
 
     Attributes:
@@ -48,7 +48,7 @@ class Quotation(_Form):
     source: int | None = Field(description="The number of the source that contains it verbatim; null if none does")
 
 
-class Sentence(_Form):
+class Sentence(_FrozenModel):
     """A sentence of the answer."""
 
     start: int = Field(description="Offset of its first character in the answer, from 0")
@@ -59,7 +59,7 @@ class Sentence(_Form):
     quotations: list[Quotation] = Field(default_factory=list)
 
 
-class Usage(_Form):
+class Usage(_FrozenModel):
     """Tokens of the model call."""
 
     input_tokens: int = 0
@@ -67,7 +67,7 @@ class Usage(_Form):
     estimated: bool = Field(default=False, description="Whether these are estimates")
 
 
-class Timings(_Form):
+class Timings(_FrozenModel):
     """Milliseconds since the request."""
 
     retrieval_ms: float
@@ -75,7 +75,7 @@ class Timings(_Form):
     total_ms: float
 
 
-class Answerer(_Form):
+class Answerer(_FrozenModel):
     """Who wrote the answer."""
 
     provider: str = Field(
@@ -87,7 +87,7 @@ class Answerer(_Form):
     quotes: bool = Field(default=False, description="Whether the answer consists of quotations from the documents")
 
 
-class Answer(_Form):
+class Answer(_FrozenModel):
     """An answer with its sources."""
 
     question: str
@@ -112,13 +112,13 @@ class Answer(_Form):
     notes: list[Note] = Field(default_factory=list)
 
 
-class TokenEvent(_Form):
+class TokenEvent(_FrozenModel):
     """Event ``token``: the next piece of the answer, with verified citation markers. The pieces add up to it."""
 
     text: str
 
 
-class CitationEvent(_Form):
+class CitationEvent(_FrozenModel):
     """Event ``citation``: a finished sentence that cites sources."""
 
     sentence: int = Field(description="Its index in ``sentences``, from 0")

@@ -48,7 +48,7 @@ LONGEST_PIECE: Final = 500
 """Characters of an answer that are verified at once, which takes up to 20 ms."""
 
 
-class Watch:
+class Stopwatch:
     """The time since a request, and its deadline."""
 
     def __init__(self, timeout_seconds: float, clock: Callable[[], float]) -> None:
@@ -88,7 +88,7 @@ class Question:
 class Answering:
     """One question on its way to an answer. Iterate over :meth:`events`, then read :meth:`answer`."""
 
-    def __init__(self, question: Question, provider: ModelProvider, settings: AnswerSettings, watch: Watch) -> None:
+    def __init__(self, question: Question, provider: ModelProvider, settings: AnswerSettings, watch: Stopwatch) -> None:
         """Select the passages."""
         self._question = question
         self._provider = provider

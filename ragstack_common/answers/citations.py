@@ -10,7 +10,7 @@ from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, 
 from ragstack_common.answers.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
 from ragstack_common.answers.marks import OUTER_MARKS, quotations_in
 from ragstack_common.answers.models import CLOSEST_PASSAGES, NO_ANSWER, Passage
-from ragstack_common.answers.quotations import Haystack, is_checked
+from ragstack_common.answers.quotations import PassageIndex, is_checked
 from ragstack_common.answers.sentences import SentenceReader, Span
 
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
@@ -31,7 +31,7 @@ class Verifier:
         self.cited: set[int] = set()
         self._markers = MarkerReader({passage.number for passage in passages})
         self._reader = SentenceReader()
-        self._haystack = Haystack(passages)
+        self._passages_index = PassageIndex(passages)
         self._sentences: list[tuple[Sentence, bool]] = []
         self._length = 0
         self._marker_at: list[int] = []
@@ -117,7 +117,7 @@ class Verifier:
         text = without_markers(span.text).strip()
         quotations: list[Quotation] = []
         for quoted, required in self._quoted(span, text, citations):
-            found = self._haystack.find(quoted, citations)
+            found = self._passages_index.find(quoted, citations)
             if found is None and not required:
                 continue
             quotations.append(Quotation(text=quoted, source=found[0] if found else None))
@@ -145,7 +145,7 @@ class Verifier:
             code = _FENCES.sub("", span.text)
             return [(code, True)] if is_checked(code) else []
         spans, _ = quotations_in(text)
-        if span.kind == "quotation" and is_checked(text) and (not spans or self._haystack.find(text, citations)):
+        if span.kind == "quotation" and is_checked(text) and (not spans or self._passages_index.find(text, citations)):
             return [(text, True)]
         found = [quoted.text.strip() for quoted in spans]
         if span.kind == "quotation":

@@ -27,7 +27,7 @@ LEAST_PASSAGE_TOKENS: Final = 50
 """A passage is not shortened further than this to fit in the budget; it is left out."""
 
 LONGEST_HEAD_TOKENS: Final = 75
-"""Of a document's name and headings, which are part of the budget."""
+"""Maximum for a document's name and headings, which are part of the budget."""
 
 _INSTRUCTIONS: Final = """\
 You answer questions from numbered passages of documents.

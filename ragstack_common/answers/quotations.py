@@ -21,8 +21,8 @@ from ragstack_common.answers.visible import literal, readings
 LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20
 LEAST_DENSE_CHARACTERS: Final = 10
-"""Of a script without spaces, such as Japanese. A shorter text in quotation marks may be a term, a title or irony: it
-supports nothing, and is never missing. One with a number is always checked."""
+"""LEAST_DENSE_CHARACTERS is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a
+term, a title or irony: it supports nothing, and is never missing. One with a number is always checked."""
 
 MOST_PARTS: Final = 10
 """Parts of a quotation with omissions; one with more is not found."""
@@ -90,7 +90,7 @@ class _Searchable:
         return sorted(word for word in words if word.casefold() in _PRONOUNS)
 
 
-class Haystack:
+class PassageIndex:
     """The passages in which quotations are looked up."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:

@@ -26,10 +26,10 @@ MOST_OCCURRENCES: Final = 50
 
 LEAST_CLAUSE_WORDS: Final = 4
 LEAST_CLAUSE_CHARACTERS: Final = 8
-"""Of a script without spaces. A shorter clause next to an omission could be any selection of words."""
+"""In a script without spaces. A shorter clause next to an omission could be any selection of words."""
 
 LEAST_COLUMNS: Final = 3
-"""Of a table with commas; lines with fewer are ordinary text."""
+"""Minimum for a table with commas; lines with fewer are ordinary text."""
 
 _SPACED: Final = " "
 _GLUED: Final = "\x1f"

@@ -40,7 +40,7 @@ _TARGET: Final = re.compile(
     r"\([ \t\n]{0,5}(?:<[^<>\n]{0,500}>|[^\s()<]{0,500}(?:\([^\s()]{0,100}\)[^\s()]{0,100}){0,5})"
     r"(?:[ \t\n]{1,5}(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t\n]{0,5}\)"
 )
-"""Of a link, with its title."""
+"""Characters of a link, with its title."""
 
 _HYPHENATED: Final = re.compile(r"(?<=[^\W\d_])[-\u2010][ \t]*\n[ \t]*(?=[^\W\d_])")
 """A hyphen at the end of a line, which may belong to the word or only to the line."""

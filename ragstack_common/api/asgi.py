@@ -59,7 +59,7 @@ SEND_SECONDS: Final = 60.0
 """A client that does not read for so long counts as disconnected."""
 
 MAX_UTF8_BYTES: Final = 4
-"""Of a character."""
+"""Bytes of the longest character."""
 
 MAX_ID_CHARACTERS: Final = 128
 
@@ -95,11 +95,11 @@ def create_app(
     """
     answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
     routes = [
-        Route(path, _Recorded(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
+        Route(path, _RequestLog(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
         for path, answer in answers.items()
     ]
     if mcp is not None:
-        routes.append(Route("/mcp", _Recorded(_Made(mcp), logger, metrics)))
+        routes.append(Route("/mcp", _RequestLog(_LazyApp(mcp), logger, metrics)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -166,7 +166,7 @@ class _Endpoint:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _LazyApp:
     """Passes requests on to an application that is made with the first one."""
 
     make: "Callable[[], ASGIApp]"
@@ -177,7 +177,7 @@ class _Made:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RequestLog:
     """Counts requests, and gives the lines of their log their ids."""
 
     application: "ASGIApp"

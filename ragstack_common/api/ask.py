@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from time import monotonic
 
-from ragstack_common.answers.answering import Answering, Question, Watch
+from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.models import ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
@@ -74,7 +74,7 @@ class AskService:
                     yield event
 
     async def _events(self, request: AskRequest, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
-        watch = Watch(self._settings.answer_timeout_seconds, self._clock)
+        watch = Stopwatch(self._settings.answer_timeout_seconds, self._clock)
         settings = self.searches.settings
         options = {name: getattr(request, name) for name in SearchOptions.model_fields}
         options["top_k"] = request.top_k or settings.search_k

@@ -22,7 +22,7 @@ from ragstack_common.api.failure_models import (
     ReplayedDocument,
     ReplayRequest,
 )
-from ragstack_common.core.errors import DeliveryError, InvalidRequestError, NotKnownError
+from ragstack_common.core.errors import DeliveryError, InvalidRequestError, NotFoundError
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.advice import advice_for
@@ -97,7 +97,7 @@ class Failures:
 
         Raises:
             InvalidRequestError: A name is that of a sidecar, or the token is invalid.
-            NotKnownError: A document is unknown; nothing was sent.
+            NotFoundError: A document is unknown; nothing was sent.
             DeliveryError: A queue did not take everything; dead letters whose content was not sent remain.
         """
         started_at, listing_token = _read_token(request.next_token, self._clock())
@@ -128,14 +128,14 @@ class Failures:
         """Delete dead letters without replaying them.
 
         Raises:
-            NotKnownError: A message is not in the queue; nothing was deleted.
+            NotFoundError: A message is not in the queue; nothing was deleted.
             DeliveryError: The queue did not delete all of them.
         """
         answer = DiscardAnswer(messages=[])
         with self._dead_letters.reading() as reading:
             in_queue = {message.message_id for message in reading.messages}
             if missing := [name for name in request.message_ids if name not in in_queue]:
-                raise NotKnownError(
+                raise NotFoundError(
                     f"The dead-letter queue does not have the message {', '.join(missing)} now; nothing was discarded"
                 )
             chosen = [
@@ -169,7 +169,7 @@ class Failures:
             if key is None or not self._bucket.look(key).is_present:
                 unknown.append(uri)
         if unknown:
-            raise NotKnownError(
+            raise NotFoundError(
                 f"Neither the registry nor the bucket nor a dead letter knows {', '.join(unknown)}; nothing was sent"
             )
 

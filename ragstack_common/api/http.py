@@ -82,7 +82,7 @@ class Api(APIGatewayRestResolver):
                 if name not in known:
                     raise unknown_parameter(name, known)
                 if len(values) > 1:
-                    raise InvalidRequestError(f"{name[:MAX_NAME_CHARACTERS]}: give it once")
+                    raise InvalidRequestError(f"{name[:MAX_NAME_CHARACTERS]} must not be repeated")
         return following(app)
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:

@@ -66,7 +66,7 @@ LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 """A page of another site could reach a server on this machine through a name that resolves to it (DNS rebinding)."""
 
 MAX_BODY_BYTES: Final = 2 * 1024 * 1024
-"""As other requests of the API."""
+"""The limit of other requests of the API."""
 
 Progress = Callable[[str], Awaitable[None]]
 """Reports what was done so far."""

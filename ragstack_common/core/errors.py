@@ -17,7 +17,7 @@ answers a request maps a class to a status.
     │   ├── UnknownCorpusError           there is no corpus of that name
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
-    ├── NotKnownError                    nothing has the name that was given
+    ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   ├── JobNotFoundError             there is no ingestion job of that id
     │   └── UnknownCollectionError       the caller named a collection or partition that does not exist
@@ -145,19 +145,19 @@ class InvalidDocumentError(InvalidRequestError):
     """A document cannot be submitted as it is."""
 
 
-class NotKnownError(RagStackError):
+class NotFoundError(RagStackError):
     """Nothing has the name that was given."""
 
 
-class DocumentNotFoundError(NotKnownError):
+class DocumentNotFoundError(NotFoundError):
     """Neither the documents bucket nor the registry has the document."""
 
 
-class JobNotFoundError(NotKnownError):
+class JobNotFoundError(NotFoundError):
     """There is no ingestion job of that id."""
 
 
-class UnknownCollectionError(NotKnownError):
+class UnknownCollectionError(NotFoundError):
     """The caller named a collection or partition that does not exist."""
 
 

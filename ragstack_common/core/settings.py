@@ -60,7 +60,7 @@ TARGETS: Final = Path("targets")
 """The folder of files of settings that have a name: a target. Source: specification 002, ``targets/<target>.txt``."""
 
 LINES_SUFFIX: Final = ".txt"
-"""Of a file of settings with lines as in an environment, ``SEARCH_K=15``; others are JSON."""
+"""Suffix of a file of settings with lines as in an environment, ``SEARCH_K=15``; others are JSON."""
 
 
 def target_file(name: str) -> Path:

@@ -33,7 +33,7 @@ MAX_CLAUSES: Final = 1_000
 """Stores take fewer: Bedrock 25."""
 
 MAX_CHARACTERS: Final = 1_100_000
-"""Of the filter as text: a thousand S3 keys of the maximum length. Parsing takes up to 0.5 s."""
+"""Maximum length of the filter as text: a thousand S3 keys of the maximum length. Parsing takes up to 0.5 s."""
 
 _OPERATORS: Final = {name: operator for operator, name in MONGO.items()}
 _NATIVE: Final = {operator.value: operator for operator in Operator}

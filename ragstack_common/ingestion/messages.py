@@ -170,7 +170,7 @@ class Queue:
                 raise DeliveryError(f"{len(failed)} of {len(batch)} messages were refused: {failed[0].get('Message')}")
 
     def give_back(self, message: QueueMessage, after_seconds: float | None = None) -> None:
-        """Have a message redelivered before its visibility timeout ends; by default later with each delivery."""
+        """Shorten the visibility timeout of a message; by default it backs off with each delivery."""
         if message.receipt_handle is None:
             return
         pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(10, message.receives - 1))

@@ -36,7 +36,7 @@ MOST_LIST_MEMBERS: Final = 10
 list in a sidecar without an error, so that filters on them find nothing."""
 
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
-"""Of Bedrock's own attributes."""
+"""Prefix of Bedrock's own attributes."""
 
 _ENTRIES: Final = "metadataAttributes"
 _STRUCTURE: Final = "documentStructureConfiguration"

@@ -20,7 +20,7 @@ CLOCK_SECONDS: Final = 10.0
 """A record may look older than it is by this: clocks of two functions differ, and a write takes time."""
 
 SAMPLES_PER_KIND: Final = 20
-"""Of at most 1.1 KB each: a job must fit into an item of 400 KB."""
+"""Each has at most 1.1 KB: a job must fit into an item of 400 KB."""
 
 
 OUT_OF_REACH: Final = "out_of_reach"

@@ -296,7 +296,7 @@ def answered(
 
 
 def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
-    """Have a document that the knowledge base did not index removed, before it ends in failure.
+    """Remove a document that the knowledge base rejected, then mark it FAILED.
 
     The knowledge base keeps the version before in its index and does not say so. The registry need not know of that
     version: an ingestion job reads the whole bucket, whatever events are still on their way.

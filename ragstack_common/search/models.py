@@ -177,7 +177,7 @@ class SearchRequest:
         metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
             parallel slices support it. An empty one counts as None.
         filter_trust: How far to trust *metadata_filter*, 0 to 1; None estimates it from the query and the hits.
-        infer_filter: Whether values that the query names may also become a preference, beside *metadata_filter*. Only
+        infer_filter: Whether values that the query names may also become a preference, next to *metadata_filter*. Only
             backends with parallel slices do this.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
         documents: Number of different documents that are worth further searches if the first one finds fewer. None

@@ -220,7 +220,7 @@ class Values:
         return {self._values[number]: name for number, name in sorted(named.items())}
 
     def _meant(self, question: Question) -> Iterator[tuple[int, int, bool]]:
-        """Yield the values that one word names, with its position, and whether it stands for the whole value.
+        """Yield the values that one word names, with its position, and whether it names the whole value.
 
         It does as initials or a blend of prefixes; it does not if it only is a word that no other value has.
         """

@@ -148,7 +148,7 @@ def _title(source: Mapping[str, Any]) -> str:
 
 
 def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
-    """Explain how to add a model, once for each data folder, after an answer that quotes for want of one."""
+    """Explain how to add a model, once for each data folder, after the first answer without a model."""
     shown = data / ADVICE_FILE
     if not answer["answerer"]["quotes"] or shown.exists():
         return

@@ -84,7 +84,7 @@ class AnswerCache(Mapping[str, list[RetrievedChunk]]):
 
 
 @dataclass
-class _Flight:
+class _PendingSearch:
     """A running search of the wrapped backend, and how many callers wait for it."""
 
     task: asyncio.Task[SearchOutcome]
@@ -125,7 +125,7 @@ class CachedRetrievalBackend(PassingWrapper):
     ) -> None:
         super().__init__(backend)
         self.cache = AnswerCache(max_entries, ttl_seconds, clock)
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, int, str], _Flight] = {}
+        self._flights: dict[tuple[asyncio.AbstractEventLoop, int, str], _PendingSearch] = {}
 
     def clear(self) -> None:
         """Drop all answers, for example after a change of the documents.
@@ -160,7 +160,7 @@ class CachedRetrievalBackend(PassingWrapper):
         place = (asyncio.get_running_loop(), self.cache.generation, key)
         flight = self._flights.get(place)
         if flight is None:
-            flight = self._flights[place] = _Flight(asyncio.create_task(self._ask(key, request)))
+            flight = self._flights[place] = _PendingSearch(asyncio.create_task(self._ask(key, request)))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)

@@ -283,7 +283,7 @@ def test_an_unknown_name_is_reported_and_nothing_is_sent(aws: Aws, call: Call) -
     strange = [uri("strange.md"), "s3://other/x.md"]
     refused = call("POST", REPLAY, {"documents": known + strange})
 
-    assert error_of(refused) == (404, "NotKnown")
+    assert error_of(refused) == (404, "NotFound")
     assert f"knows {uri('strange.md')}, s3://other/x.md; nothing was sent" in refused[1]["error"]["message"]
     assert sent(aws) == []
     assert call("POST", REPLAY, {"documents": known})[0] == 200
@@ -357,7 +357,7 @@ def test_if_a_message_is_not_in_the_queue_nothing_is_deleted(aws: Aws, call: Cal
 
     answer = call("POST", DISCARD, {"message_ids": [there, "nowhere"]})
 
-    assert error_of(answer) == (404, "NotKnown")
+    assert error_of(answer) == (404, "NotFound")
     assert "message nowhere now; nothing was discarded" in answer[1]["error"]["message"]
     assert remaining(aws) == ["x"]
 

@@ -40,7 +40,7 @@ def test_an_error_of_the_caller_is_a_client_error_and_no_other_is_a_400(kind: ty
 
 CALLERS_CAN_ACT = (
     errors.InvalidRequestError,
-    errors.NotKnownError,
+    errors.NotFoundError,
     errors.JobConflictError,
     errors.ThrottledError,
     errors.ModelThrottledError,

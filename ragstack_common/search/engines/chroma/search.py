@@ -30,7 +30,7 @@ CANDIDATES: Final = 1_000
 """Chunks of each ranking, however few are requested, so that a shorter answer is the beginning of a longer one."""
 
 RANK_CONSTANT: Final = 10
-"""Of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
+"""The constant of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
 
 MAX_TERMS: Final = 256
 """Different words of a query that are searched; a query may have 20,000 characters."""

@@ -64,7 +64,7 @@ class OpenStore:
 
 
 class Connection(Protocol):
-    """A way to a store.
+    """Opens a Chroma store.
 
     Attributes:
         folder: The folder, if it is one.
