@@ -76,10 +76,9 @@ class Answering:
     @property
     def description(self) -> str:
         """A few words for the user."""
-        url = getattr(self.provider, "url", None)
-        if url is None:
+        if self.provider.quotes:
             return "answers quote the documents (no model; --llm-url forwards to one)"
-        return f"answers by {self.provider.model} at {url}"
+        return f"answers by {getattr(self.provider, 'description', self.provider.model)}"
 
     @classmethod
     def from_options(cls, options: Options, clock: Callable[[], float]) -> "Answering":

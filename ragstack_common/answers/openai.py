@@ -84,8 +84,13 @@ class OpenAIProvider:
 
     @property
     def model(self) -> str:
-        """The server's name of the model; until it is known, a description."""
-        return self._model or f"the first model of {self.url}"
+        """The server's name of the model; until it is known, the description."""
+        return self._model or self.description
+
+    @property
+    def description(self) -> str:
+        """The model and the server."""
+        return f"{self._model or 'the first model'} of {self.url}"
 
     def generate(self, request: ModelRequest) -> ModelResponse:
         """Return a whole answer.

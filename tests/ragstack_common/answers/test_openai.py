@@ -59,6 +59,7 @@ def test_without_a_model_the_first_one_answers(provider: OpenAIProvider, model: 
     end = provider.generate(REQUEST).end
 
     assert before == f"the first model of {model.url}"
+    assert provider.description == f"{MODEL} of {model.url}"
     assert end.model == provider.model == model.asked[-1]["model"] == MODEL
     assert not {"temperature", "max_tokens", "stop"} & model.asked[-1].keys()
 
