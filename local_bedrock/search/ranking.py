@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.database import View
-from local_bedrock.store.words import stems_searched
 from ragstack_common.filters import Filter
+from ragstack_common.text.words import query_terms
 
 if TYPE_CHECKING:
     from local_bedrock.store.vectors import Ids, Scores, Vectors
@@ -92,7 +92,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
         rows = rows if search.vector.any() else rows[:0]
         rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
         return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
-    bm25 = view.vectors.bm25(stems_searched(search.text))
+    bm25 = view.vectors.bm25(query_terms(search.text))
     addends = (1.0 - cosine_share) * bm25 / (bm25.max(initial=0.0) or 1.0)
     if not search.vector.any():
         rows = rows[addends[rows] > 0]

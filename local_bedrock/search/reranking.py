@@ -17,19 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.http.errors import InvalidRequest
-from local_bedrock.store.words import query_stems, stems
 from ragstack_common.embedding import Embedding
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, detect_language, query_terms, terms
 
 _MODEL_ARN: Final = re.compile(r"arn:aws(?:-[^:]+)?:bedrock:[a-z0-9-]{1,20}::foundation-model/(.+)")
 
 MODELS: Final = ("amazon.rerank-v1:0", "cohere.rerank-v3-5:0")
 """Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
-
-SATURATION: Final = 1.2
-"""k1 of BM25 (Robertson and Zaragoza 2009)."""
-
-LENGTH_SHARE: Final = 0.75
-"""b of BM25."""
 
 NEAR_WORDS: Final = 8
 """Two words of the query at most this far apart are near."""
@@ -98,8 +92,9 @@ class _Matching:
     """The words of a query in some texts; every score is within 0 and 1."""
 
     def __init__(self, query: str, texts: Sequence[str]) -> None:
-        self._query = query_stems(query)
-        self._texts = [stems(text) for text in texts]
+        language = detect_language(query, *texts)
+        self._query = list(query_terms(query, language))
+        self._texts = [terms(text, language) for text in texts]
         self._counts = [Counter(text) for text in self._texts]
         # Smoother than BM25's: a word that all candidates have is often why they are candidates.
         self._rarity = {

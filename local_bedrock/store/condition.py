@@ -26,7 +26,7 @@ def fault_of(file: Path) -> str | None:
         connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             version = int(connection.execute("PRAGMA user_version").get)
-            if version != schema.VERSION and version not in schema.UPGRADES:
+            if version != schema.VERSION:
                 return f"has schema version {version}, and this program has {schema.VERSION}"
             found = str(connection.execute("PRAGMA quick_check(1)").get)
         finally:

@@ -23,9 +23,8 @@ import apsw
 import numpy as np
 
 from local_bedrock.http.guard import make_private
-from local_bedrock.store import condition, schema
+from local_bedrock.store import condition
 from local_bedrock.store.condition import FILE_NAME
-from local_bedrock.store.former_words import move_words
 from local_bedrock.store.postings import MOST_ROWS, segments_of
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.core.errors import RagStackError
@@ -255,12 +254,6 @@ class Database:
             f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}"
         )
         self._writer.set_wal_hook(self._count_log_pages)
-        found = int(self._writer.execute("PRAGMA user_version").get)
-        if found != schema.VERSION:
-            with self._writer:
-                self._writer.execute(schema.UPGRADES[found])
-                move_words(self._writer)
-                self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute(

@@ -15,6 +15,7 @@ from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.postings import counted, segments_of
 from ragstack_common.filters.tree import kind_of
+from ragstack_common.text.words import detect_language
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,15 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     replaced = _remove_content(connection, document)
     chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
-    words = [counted(f"{chunk.header}\n{chunk.text}") for chunk in prepared.chunks]
+    texts = [f"{chunk.header}\n{chunk.text}" for chunk in prepared.chunks]
+    language = detect_language(*texts)
+    counts = [counted(text, language) for text in texts]
     connection.executemany(
         "INSERT INTO vector VALUES (?, ?, ?, ?, ?)",
         [
             (id_, base, holder, vector.tobytes(), of_chunk)
             for id_, holder, vector, of_chunk in zip(
-                chunks, holders, prepared.vectors.astype("<f2"), words, strict=True
+                chunks, holders, prepared.vectors.astype("<f2"), counts, strict=True
             )
         ],
     )
@@ -153,7 +156,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     vectors = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(base, replaced))
-    segments = segments_of(words)
+    segments = segments_of(counts)
     change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segments))
 
 

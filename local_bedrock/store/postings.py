@@ -13,13 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.store.words import spaced, stems
-
-SATURATION: Final = 1.2
-"""k1 of BM25. Source: Robertson and Zaragoza 2009, and Lucene."""
-
-LENGTH_SHARE: Final = 0.75
-"""b of BM25."""
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms
 
 MOST_ROWS: Final = 8192
 """Rows of a segment. Fewer make a search slower, and more a commit."""
@@ -54,14 +48,9 @@ def numbers(words: Sequence[str]) -> Words:
     return np.fromiter(map(_NUMBERS.__getitem__, words), dtype=np.uint64, count=len(words))
 
 
-def counted(text: str) -> bytes:
-    """Return the words of a text as SQLite stores them: the ascending numbers, and how often each occurs."""
-    words, counts = np.unique(numbers(stems(spaced(text))), return_counts=True)
-    return packed(words, counts)
-
-
-def packed(words: Words, counts: npt.NDArray[np.integer]) -> bytes:
-    """Return words, by their ascending numbers, and their counts in the form of :func:`counted`."""
+def counted(text: str, language: str | None = None) -> bytes:
+    """Return the terms of a text as SQLite stores them: the ascending numbers, and how often each occurs."""
+    words, counts = np.unique(numbers(terms(text, language)), return_counts=True)
     found: bytes = words.astype("<u8").tobytes() + np.minimum(counts, MOST_COUNTED).astype(np.uint8).tobytes()
     return found
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-VERSION: Final = 9
-"""Version of the tables (PRAGMA user_version); increase it with every change."""
+VERSION: Final = 10
+"""Version of the tables and of the words in them (PRAGMA user_version); increase it with every change of either."""
 
 INCOMPLETE: Final = "index-is-incomplete"
 """Name of the file in the data folder that says why the index was replaced, until its documents are ingested again."""
@@ -158,33 +158,3 @@ CREATE TABLE attribute (
 CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
 CREATE INDEX attribute_by_document ON attribute (document_id);
 """
-
-_TAGS_IN_ONE_TABLE: Final = """
-ALTER TABLE vector_tag RENAME TO resource_tag;
-INSERT INTO resource_tag
-    SELECT 'arn:aws:bedrock:us-east-1:000000000000:knowledge-base/' || knowledge_base_id, key, value FROM tag;
-DROP TABLE tag;
-"""
-
-_POSITIONS: Final = """
-ALTER TABLE chunk ADD COLUMN position TEXT;
-ALTER TABLE parent ADD COLUMN position TEXT;
-"""
-
-_WORDS: Final = """
-ALTER TABLE vector ADD COLUMN words BLOB NOT NULL DEFAULT x'';
-"""
-
-_SPEED: Final = """
-DROP INDEX submission_by_light_turn;
-ALTER TABLE submission RENAME COLUMN light TO speed;
-CREATE INDEX submission_by_speed ON submission (speed DESC, due_at, sequence) WHERE taken = 0 AND speed > 0;
-"""
-
-UPGRADES: Final = {
-    5: _TAGS_IN_ONE_TABLE + _POSITIONS + _WORDS + _SPEED,
-    6: _POSITIONS + _WORDS + _SPEED,
-    7: _WORDS + _SPEED,
-    8: _SPEED,
-}
-"""Statements that upgrade a file of each earlier version to the present one."""

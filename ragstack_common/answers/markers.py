@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from ragstack_common.answers.characters import without_invisible
 from ragstack_common.answers.models import NO_ANSWER_MARK
+from ragstack_common.text.characters import without_invisible
 
 FIRST: Final = 0xF0000
 """Code point of source 0; the plane is for private use, and is removed from what a model writes."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from ragstack_common.answers.characters import is_dense
+from ragstack_common.text.characters import is_dense
 
 LONGEST_QUOTATION: Final = 1000
 """Characters; an opening mark that is not closed by then is no quotation."""

@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from ragstack_common.answers.words import query_stems, stems
+from ragstack_common.text.words import detect_language, query_terms, terms
 
 LIGHT_WEIGHT: Final = 0.4
 """Weight of words that occur in questions on any subject."""
 
 _LIGHT: Final = frozenset(
-    stems(
+    terms(
         "get need happen happens give given gets make made take taken go use used say says mean means want like know"
         " find there"
     )
 )
 _ASKING: Final = frozenset(
-    stems("who what when where why how which whose whom must may might shall do does did can could")
+    terms("who what when where why how which whose whom must may might shall do does did can could")
 )
 _PHRASES: Final = re.compile(
     r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"  # noqa: RUF001
@@ -81,19 +81,27 @@ class Question:
     """A parsed question.
 
     Attributes:
-        words: The stems of its words, with their weights.
+        words: Its terms, with their weights.
+        language: The tag of the language of the passages.
     """
 
     words: Mapping[str, float]
+    language: str
     _answers: re.Pattern[str] | None
 
     @classmethod
-    def of(cls, text: str) -> Self:
-        """Parse a question in English; of other languages, only the words are understood."""
-        found = query_stems(_PHRASES.sub(" ", text))
+    def of(cls, text: str, language: str | None = None) -> Self:
+        """Parse a question in English; of other languages, only the words are understood.
+
+        Args:
+            text: The question.
+            language: The tag of the language of the passages; by default, that of the question.
+        """
+        language = language or detect_language(text)
+        found = query_terms(_PHRASES.sub(" ", text), language)
         subject = [word for word in found if word not in _ASKING] or found
         kinds = (answers for asks, answers in _KINDS if asks.search(text))
-        return cls({word: LIGHT_WEIGHT if word in _LIGHT else 1.0 for word in subject}, next(kinds, None))
+        return cls({word: LIGHT_WEIGHT if word in _LIGHT else 1.0 for word in subject}, language, next(kinds, None))
 
     def misfits(self, answer: str) -> bool:
         """Whether an answer lacks what the question asks for, such as a number."""

@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ragstack_common.answers.answer import CitedText
-from ragstack_common.answers.characters import SYMBOL, is_dense
 from ragstack_common.answers.models import Passage
 from ragstack_common.answers.tokens import Tokens
 from ragstack_common.answers.visible import literal, readings
+from ragstack_common.text.characters import SYMBOL, is_dense
 
 LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20

@@ -8,7 +8,7 @@ from typing import Final
 
 from ragstack_common.answers.questions import NUMBER, Question
 from ragstack_common.answers.quotable import Quote, quotes
-from ragstack_common.answers.words import stems
+from ragstack_common.text.words import detect_language, terms
 
 MOST_QUOTES: Final = 4
 LEAST_COVERAGE: Final = 0.35
@@ -106,7 +106,7 @@ def best_quotations(question: str, passages: Sequence[str], contexts: Sequence[s
     Returns:
         Nothing if no passage answers the question.
     """
-    asked = Question.of(question)
+    asked = Question.of(question, detect_language(question, *passages))
     found = []
     for before, candidate in pairwise([None, *_chosen(asked, _candidates(asked, passages, contexts))]):
         assert candidate is not None
@@ -120,13 +120,13 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
     asked = frozenset(question.words)
     found = []
     for position, (passage, context) in enumerate(zip_longest(passages, contexts, fillvalue="")):
-        title = frozenset(stems(context)) & asked
+        title = frozenset(terms(context, question.language)) & asked
         before: frozenset[str] = frozenset()
         for quote in quotes(passage):
-            words = frozenset(stems(quote.whole))
+            words = frozenset(terms(quote.whole, question.language))
             begun = {word[:RELATED_CHARACTERS] for word in words if len(word) >= RELATED_CHARACTERS}
             inside = words & asked
-            above = title | (frozenset(stems(quote.context)) & asked)
+            above = title | (frozenset(terms(quote.context, question.language)) & asked)
             related = {word for word in asked if word[:RELATED_CHARACTERS] in begun}
             weights = {
                 **dict.fromkeys(() if quote.block else before, BEFORE_WEIGHT),
@@ -146,7 +146,7 @@ def _chosen(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         for candidate in scored[1:]
         if candidate.score >= SECOND_BEST * scored[0].score and candidate.own_coverage >= FURTHER_COVERAGE
     ]
-    return _ordered(_distinct([*scored[:1], *close]))
+    return _ordered(_distinct([*scored[:1], *close], question.language))
 
 
 def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -179,19 +179,19 @@ def _rarity(question: Question, candidates: Sequence[_Candidate]) -> dict[str, f
     return {word: weight / total for word, weight in weights.items()}
 
 
-def _distinct(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _distinct(candidates: Sequence[_Candidate], language: str) -> list[_Candidate]:
     chosen: list[_Candidate] = []
     for candidate in candidates:
-        if not any(_same(candidate, other) for other in chosen):
+        if not any(_same(candidate, other, language) for other in chosen):
             chosen.append(candidate)
     return chosen[:MOST_QUOTES]
 
 
-def _same(one: _Candidate, other: _Candidate) -> bool:
+def _same(one: _Candidate, other: _Candidate, language: str) -> bool:
     """Whether two quotes overlap, or have nearly the same words."""
     if one.passage == other.passage and one.quote.start < other.quote.end and other.quote.start < one.quote.end:
         return True
-    words, others = set(stems(one.quote.text)), set(stems(other.quote.text))
+    words, others = (set(terms(each.quote.text, language)) for each in (one, other))
     # Quotes with different numbers contradict each other.
     if any(NUMBER.match(word) for word in words ^ others):
         return False

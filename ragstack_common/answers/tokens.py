@@ -14,9 +14,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final, Self
 
-from ragstack_common.answers import characters, negations
-from ragstack_common.answers.characters import DENSE, DIGIT, IGNORED, SYMBOL, folded
+from ragstack_common.answers import negations
 from ragstack_common.answers.visible import Visible
+from ragstack_common.text import characters
+from ragstack_common.text.characters import DENSE, DIGIT, IGNORED, SYMBOL, folded
 
 WORD: Final = "W"
 NUMBER: Final = "D"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from ragstack_common.answers.characters import DIVIDER, is_dense
+from ragstack_common.text.characters import DIVIDER, is_dense
 
 _BLOCK: Final = re.compile(r"^[ \t]*(?:>[ \t]*|#{1,6}[ \t]+|[-*+•‣◦▪●][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE)
 """Marks at the beginning of a line: of quotations, headings and list items."""

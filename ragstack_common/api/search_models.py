@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from ragstack_common.answers.words import query_stems, stems
 from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from ragstack_common.search.explaining import reason_of_rank
 from ragstack_common.search.models import (
@@ -21,6 +20,7 @@ from ragstack_common.search.models import (
     SliceReport,
 )
 from ragstack_common.text.positions import Position
+from ragstack_common.text.words import detect_language, query_terms, terms
 
 MAX_NAME_CHARACTERS: Final = 200
 
@@ -260,13 +260,11 @@ def _passage(chunk: RetrievedChunk) -> dict[str, Any]:
 
 def _shares_words(query: str, outcome: SearchOutcome) -> bool | None:
     """Return True if a passage has enough of the question's words; else None, because it may be in another language."""
-    asked = query_stems(query)
-    for chunk in outcome.chunks[:CHUNKS_COMPARED]:
-        for passage in chunk.passages or [chunk]:
-            found = {*stems(f"{passage.context or ''} {passage.content}")}
-            if sum(stem in found for stem in asked) >= LEAST_SHARE * max(1, len(asked)):
-                return True
-    return None
+    passages = [passage for chunk in outcome.chunks[:CHUNKS_COMPARED] for passage in chunk.passages or [chunk]]
+    language = detect_language(query, *(passage.content for passage in passages))
+    asked = query_terms(query, language)
+    found = (terms(f"{passage.context or ''} {passage.content}", language) for passage in passages)
+    return any(len(asked.keys() & each) >= LEAST_SHARE * max(1, len(asked)) for each in found) or None
 
 
 def _rounded(relevance: float | None) -> float | None:

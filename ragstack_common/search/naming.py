@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from ragstack_common.filters.tree import Scalar
-from ragstack_common.text.stopwords import STOP_WORDS
+from ragstack_common.text.languages import ENGLISH, STOP_WORDS
 
 LONGEST_PHRASE: Final = 8
 """Words of a question that may name one value together."""
@@ -184,7 +184,7 @@ class Values:
             words = words_of(value)
             self._words.append(words)
             self._joined["".join(words)].append(number)
-            for word in {*words} - STOP_WORDS:
+            for word in {*words} - STOP_WORDS[ENGLISH]:
                 self._holders[word].append(number)
             main = [word for word in words if word != "and"]
             if len(main) > 1:
@@ -202,7 +202,7 @@ class Values:
         if self.are_years:
             return {v: Name(shown(v)) for v in self._values if int(float(v)) in question.years}
         found: dict[int, tuple[int, int]] = {}
-        for phrase in (self._joined.keys() & question.phrases.keys()) - STOP_WORDS:
+        for phrase in (self._joined.keys() & question.phrases.keys()) - STOP_WORDS[ENGLISH]:
             found.update(dict.fromkeys(self._joined[phrase], question.phrases[phrase]))
         whole = {*found}
         for number, position, is_whole in sorted(self._meant(question), key=lambda meant: (meant[1], not meant[2])):

@@ -1,9 +1,14 @@
-"""Names and tags of languages, so that a request cannot put other words in their place."""
+"""Languages: their names and tags in requests, their stop words, and the language of a text."""
 
-# ruff: noqa: E501, SIM905 - a table of names
+# ruff: noqa: E501, RUF001, SIM905 - tables of names and words
 
 import re
+from collections.abc import Sequence
 from typing import Final
+
+ENGLISH: Final = "en"
+LEAST_VOTES: Final = 0.25
+"""Votes for a language. A stop word has one vote, which the languages that have it share."""
 
 _NAMES: Final = dict(
     entry.split("=")
@@ -35,8 +40,92 @@ _OWN_NAMES: Final = dict(
 """Other names."""
 
 _TAGS: Final = {name.casefold(): tag for tag, name in _NAMES.items()} | _OWN_NAMES
-_TAG: Final = re.compile(r"([A-Za-z]{2})((?:[-_][A-Za-z]{4})?(?:[-_](?:[A-Za-z]{2}|\d{3}))?)")
-"""A BCP 47 tag with its script and region; variants and extensions could spell words."""
+_TAG: Final = re.compile(
+    r"([A-Za-z]{2})((?:[-_](?:Arab|Armn|Beng|Cyrl|Deva|Ethi|Geor|Grek|Gujr|Guru|Hans|Hant|Hebr|Jpan|Khmr|Knda|Kore|Laoo|Latn"
+    r"|Mlym|Mong|Mymr|Orya|Sinh|Taml|Telu|Thaa|Thai|Tibt))?(?:[-_](?:[A-Za-z]{2}|\d{3}))?)"
+)
+"""A BCP 47 tag with its script and region; unknown scripts, variants and extensions could spell words."""
+
+_STOP_WORDS: Final = """
+  en= a about above after again against all also am an and any are as at be because been before being below between
+  both but by can could did do does doing down during each few for from further had has have having he her here hers
+  him his how i if in into is it its itself just me more most my no nor not of off on once only or other our ours out
+  over own same she should so some such than that the their theirs them then there these they this those through to
+  too under until up very was we were what when where which while who whom why will with would you your yours
+  de= aber alle als am an auch auf aus bei bin bis das dass dem den der des dessen die dies diese diesem dieser dieses
+  du durch ein eine einem einen einer eines er es für hat hatte ich ihr ihre im in ist ja kann kein keine mit muss
+  nach nicht noch nur ob oder sein seine sich sie sind so um und uns unter viel viele vom von vor wann war waren warum
+  was welche welchem welchen welcher welches wenn wer werden wie wieder wir wird wo wurde wurden zu zum zur über
+  fr= au aucun aussi aux avait avec c ce ces cette combien comme comment d dans de des dont du elle elles en est et eu
+  fait il ils j je l la le les leur leurs lui mais n ne nous on ont ou où par pas plus pour pourquoi qu quand que quel
+  quelle quelles quels qui quoi s sa sans se ses si son sont sur un une vous y à était été être
+  es= a al algo como con cual cuando cuál cuáles cuándo cuánta cuántas cuánto cuántos cómo de del desde donde durante
+  dónde e el ella ellos en entre era es esa ese eso esta este esto está fue fueron ha había han hasta hay la las le
+  les lo los me mi mientras muy más ni no nos o para pero por porque que quien quién quiénes qué se según ser si sin
+  sobre son su sus sí también te tiene un una uno unos y ya yo él
+  pt= a ao aos as até com como da das de dela dele do dos e ela elas ele eles em entre era essa esse esta este está eu
+  foi foram há isso isto já lhe mais mas me mesmo muito na nas nem no nos nossa não o onde os ou para pela pelas pelo
+  pelos por porque quais qual quando quantas quanto quantos que quem se sem ser seu seus sua suas são só também te tem
+  tinha um uma você à às é
+  it= a ad ai al alla alle anche c che chi ci come con cosa cui da dai dal dalla de dei del della delle dello di dove
+  e ed era erano essere fra gli ha hanno i il in io l la le lo loro ma mi nei nel nella non o per perché più qual
+  quale quali quando quanta quante quanti quanto questa questo se si sia sono su sua sue sul sulla suo tra un una uno
+  è
+  nl= aan al als bij dan dat de deze die dit door een en er ge geen had heb hebben heeft het hij hoe hoeveel hun
+  ik in is je kan kon maar meer men met mijn na naar niet nog nu of om onder ook op over te tegen toch toen tot uit
+  van veel voor waar waarom wanneer waren was wat welk welke werd wie wij worden wordt ze zich zij zijn zo zou
+  sv= alla andra att av bara blev bli den denna deras dessa det detta där efter eller en er ett från för ha hade han
+  hans har henne hon hur här i ingen inte jag kan med men mig min mot mycket ni nu när något och om oss på sig sin ska
+  som så till under ut utan vad var varför vem vi vid vilka vilken än är över
+  da= af alle andre at blev bliver da de den denne der deres det dette dig din dog du efter eller en end er et for fra
+  ham han hans har havde have hende hun hvad hvem hvilke hvilken hvis hvor hvordan hvorfor hvornår i ikke ind jeg kan
+  man mange med meget men mig min mod når og også om op os over på sig skal som sådan til ud under var vi vil være
+  været
+  no= alle at av bare ble bli blir da de deg den denne der dere det dette du eller en enn er et etter for fra før ha
+  hadde han hans har hun hva hvem hver hvilke hvilken hvor hvordan hvorfor i ikke ingen jeg kan kunne man med meg
+  mellom men mot mye nå når og også om opp oss over på seg sin skal som så til under ut var ved vi vil være vært
+  fi= ei eivät että he hän ja jo joka jos kanssa koska kuin kuinka kuka kun me mikä mitä mukaan mutta myös ne niin nyt
+  oli olla on ovat se sekä sen siitä tai tämä vain voi
+  pl= a aby ale bez być był była było co czy dla do gdy gdzie i ich ile jak jaka jaki jakie jako jego jej jest już
+  kiedy kto która które który lub ma na nie o od oraz po pod przez przy się są ta tak tego tej ten to tylko tym w we z
+  za ze że
+  ro= a ai al ale am ar are au ca care ce cea cei cel cele cine cu cum când cât câte câți că de din după era este la
+  lor lui mai nu o ori pe pentru prin sa sau se sunt să un una unde unei unui în într între și
+  tr= ama bir bu böyle da daha de değil diye en gibi göre hangi hangisi her ile ise için kadar kaç ki kim mi mu mü mı
+  nasıl ne neden nedir nerede o olan olarak oldu olduğu sonra ve veya ya zaman çok şu
+  hu= a az csak de egy ez ezt ha hogy hol hány is kell ki meg mely melyik mert mi mikor milyen minden mint nem sem
+  vagy van volt és
+  cs= a aby ale bez byl byla bylo být co do jak jako jaká jaké jaký je jeho jejich jsem jsou k kde kdo kdy kolik která
+  které který na nebo o od po pro proč při s se si tak to u v ve z za že
+  vi= bao bị bởi cho các có cũng của gì hay khi không là lại mà một nhiều những nào này nếu ra rất sẽ thì trong trên
+  tại từ và vào vì với đang đã được đến để ở
+  id= ada adalah agar akan apa atau bagaimana bagi berapa dalam dan dari dengan di dia harus ini itu juga kapan karena
+  ke kepada lebih mana mengapa mereka oleh pada saat sebagai siapa sudah telah tidak untuk yang
+  ru= а без более был была были было быть в вам вас весь во вот все всех вы где да для до его ее если есть еще же за
+  здесь и из или им их к как какая какие каких какое какой ко когда который кто ли между мне мы на над не него нее нет
+  ни них но ну о об однако он она они оно от по под почему при с сколько со так также такой там те тем то того только
+  том ты у уже чего чем что чтобы эта эти это этого этой я
+  el= ένα ένας έχει ή ήταν αλλά αν από αυτά αυτή αυτό για γιατί δεν είναι η θα και κατά με μια να ο οι ποια ποιο ποιος
+  που πού πριν προς πόσα πόσες πόσο πόσοι πότε πώς σε στη στην στις στο στον στους τα τη την της τι τις το τον του
+  τους των ως όπου ότι
+  ar= أن أنه أو أي أين إذا إلى إن التي الذي الذين الى بعد به بين تلك تم حتى حول حيث خلال ذلك على عن عند غير في فيه قبل
+  قد كان كانت كل كم كما كيف لا لم لماذا لن له لها ليس ما ماذا متى مع من منذ منها هذا هذه هل هم هو هي و وقد ولا وما وهو
+  وهي يكون
+  hi= अपने अब आप इन इस इसके उन उनके उस उसके एक और कब कर करता करते करना करने कहाँ का कि कितना कितनी कितने किन किया किस
+  किसने किसी की कुछ के को कौन कौनसा क्या क्यों गई गया जब जा जो तक तो था थी थे दिया द्वारा नहीं ने पर बाद भी में यह या
+  ये रहा लिए वह वाले वे से हुआ हुई हुए है हैं हो होता होती होने
+"""
+STOP_WORDS: Final = {
+    tag: frozenset(words.split()) for tag, words in re.findall(r"(\w\w)=([^=]*)(?=\b\w\w=|\Z)", _STOP_WORDS)
+}
+"""Words that say nothing about a subject, by the tag of their language."""
+
+_LANGUAGES: Final = {
+    word: [tag for tag, words in STOP_WORDS.items() if word in words]
+    for word in frozenset[str]().union(*STOP_WORDS.values())
+    if len(word) > 1
+}
+"""The languages of each stop word; single letters are initials and units in all of them."""
 
 
 def language_name(text: str) -> str:
@@ -56,3 +145,16 @@ def language_name(text: str) -> str:
     if found is None or name is None:
         raise ValueError("not a known language: write a name in English, such as German, or a tag, such as de or pt-BR")
     return f"{name} ({wanted.replace('_', '-')})" if found[2] else name
+
+
+def detect(words: Sequence[str]) -> str:
+    """Return the tag of the language that has the most stop words among normalized words; English by default.
+
+    Of equal languages, the first in the table is returned.
+    """
+    votes = dict.fromkeys(STOP_WORDS, 0.0)
+    for word in words:
+        for tag in _LANGUAGES.get(word, ()):
+            votes[tag] += 1 / len(_LANGUAGES[word])
+    best = max(votes, key=votes.__getitem__)
+    return best if votes[best] >= LEAST_VOTES else ENGLISH

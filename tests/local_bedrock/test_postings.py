@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store import postings, vectors
-from local_bedrock.store.postings import LENGTH_SHARE, SATURATION, counted, segments_of
+from local_bedrock.store.postings import counted, segments_of
 from local_bedrock.store.vectors import VectorIndex
-from local_bedrock.store.words import REPEATS_SEARCHED, TERMS_SEARCHED, query_words, stems_searched
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, query_terms
 from tests.support.soak import examples
 
 BASE = "KB12345678"
@@ -104,23 +104,6 @@ def test_words_match_without_regard_to_case_accents_endings_and_missing_spaces(t
     index = VectorIndex()
     extend(index, 0, [["stone"], [text]])
 
-    found = index.snapshot(BASE).bm25(stems_searched(query))
+    found = index.snapshot(BASE).bm25(query_terms(query))
 
     assert found[0] == 0 < found[1]
-
-
-def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
-    assert query_words("Herons, the herons and ospreys") == ["herons", "ospreys", "herons"]
-    assert query_words("bird " * 50) == ["bird"] * REPEATS_SEARCHED
-    assert stems_searched("Herons, a heron") == {"heron": 2}
-
-
-def test_different_words_come_before_repeats_where_there_are_too_many() -> None:
-    words = [f"w{number}" for number in range(TERMS_SEARCHED - 1)]
-
-    assert query_words(" ".join([*words, *words])) == [*words, words[0]]
-
-
-def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
-    assert query_words("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
-    assert query_words("?!") == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from local_bedrock.reading import formats
 from local_bedrock.search import ranking
 from local_bedrock.search.ranking import Search
-from local_bedrock.store import documents, resources, submissions, tags
+from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import Database, UnreadableIndexError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
@@ -198,47 +198,6 @@ def test_the_speed_of_a_document_is_known_by_format_and_size(request_: dict[str,
     assert formats.speed(request_, size) == speed
 
 
-def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
-    texts = [("The heron waits", "a.txt > Birds"), ("Herons, herons", ""), ("A stone", "b.txt")]
-    database = opened(tmp_path)
-    for number, (text, header) in enumerate(texts):
-        add(database, header, text, n=number)
-    with database.read(BASE) as view:
-        expected = ranking.rank(view, BASE, search_for("heron stone bird"), 0.3).hits()
-    with database.write() as change:
-        empty = KnowledgeBase("KBEMPTY000", "empty", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
-        resources.add_knowledge_base(change, empty)
-    database.close()
-    old = apsw.Connection(str(tmp_path / FILE_NAME))
-    old.execute(
-        "CREATE TABLE tag (knowledge_base_id, key, value); INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
-        "ALTER TABLE resource_tag RENAME TO vector_tag; INSERT INTO vector_tag VALUES ('arn', 'stage', 'test');"
-        "ALTER TABLE chunk DROP COLUMN position; ALTER TABLE parent DROP COLUMN position;"
-        "ALTER TABLE vector DROP COLUMN words; CREATE VIRTUAL TABLE text_KB12345678 USING fts5("
-        "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');"
-        "CREATE VIRTUAL TABLE text_KBEMPTY000 USING fts5(header, body, content='', contentless_delete=1);"
-        "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (9, 'deleted', 'heron');"
-        "DELETE FROM text_KB12345678 WHERE rowid = 9; DROP INDEX submission_by_speed;"
-        "ALTER TABLE submission RENAME COLUMN speed TO light;"
-        "CREATE INDEX submission_by_light_turn ON submission (due_at); PRAGMA user_version = 5"
-    )
-    old.executemany(
-        "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (?, ?, ?)",
-        [(number, header, text) for number, (text, header) in enumerate(texts, start=1)],
-    )
-    old.close()
-
-    upgraded = Database(tmp_path)
-
-    with upgraded.read(BASE) as view:
-        arn = resources.KNOWLEDGE_BASE_ARN.format(BASE)
-        assert tags.tags_of(view.connection, arn) == {"team": "search"}
-        assert tags.tags_of(view.connection, "arn") == {"stage": "test"}
-        assert ranking.rank(view, BASE, search_for("heron stone bird"), 0.3).hits() == expected
-        assert not view.connection.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE 'text_%'").fetchall()
-    upgraded.close()
-
-
 def test_a_search_after_a_restart_finds_what_it_found_before(tmp_path: Path) -> None:
     database = opened(tmp_path)
     for number in range(9):
@@ -268,7 +227,7 @@ def damaged(file: Path) -> None:
 
 
 FAULTS = {
-    "has schema version 1, and this program has": lambda file: of_version(file, 1),
+    "has schema version 9, and this program has": lambda file: of_version(file, 9),
     "has schema version 99": lambda file: of_version(file, 99),
     r"is damaged \(": damaged,
     r"is damaged \(file is not a database": lambda file: file.write_bytes(b"no database " * 999),

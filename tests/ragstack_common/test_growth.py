@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
-from local_bedrock.store import words
 from ragstack_common import error_responses
 from ragstack_common.answers import markers, prompt, questions, quotable, quoting
 from ragstack_common.answers.citations import Verifier
@@ -28,7 +27,7 @@ from ragstack_common.search.naming import Question
 from ragstack_common.search.rerank.attributes import AttributeMatches
 from ragstack_common.search.rerank.lexical import LexicalReranker
 from ragstack_common.search.trust import trust_of
-from ragstack_common.text import positions, sections
+from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
 
 SHORT, FACTOR = 2_000, 4
@@ -101,7 +100,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "question": questions.Question.of,
     "fits": lambda text: questions.Question.of("How long?").fits(text),
     "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
-    "local words": lambda text: (words.stems_searched(text), words.query_stems(text)),
+    "words": lambda text: (words.terms(text), words.query_terms(text)),
     "chunks": lambda text: chunking.FixedSize().cut(text),
     "sections": sections.outline,
     "heading": lambda text: positions.section_of([text]),

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from ragstack_common.search.rerank.words import normalized, phrase, stands_in, words_of
-from ragstack_common.text.stopwords import STOP_WORDS
+from ragstack_common.search.rerank.words import joined
+from ragstack_common.text.languages import detect
+from ragstack_common.text.words import is_stop_word, normalized, words
 
 IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
 """Attributes that services and this product add."""
@@ -31,7 +32,8 @@ class AttributeMatches:
 
     def __init__(self, query: str) -> None:
         self._query = normalized(query)
-        self._words = frozenset(words_of(query))
+        found = words(query)
+        self._words, self._joined, self._language = frozenset(found), joined(found), detect(found)
         self._dates = tuple(_ASKED_DATE.findall(self._query))
         self._contains = cache(self._looked_up)  # many chunks have the same values
 
@@ -57,9 +59,9 @@ class AttributeMatches:
         text = normalized(value).strip()
         if len(text) < LEAST_CHARACTERS and text.isascii():
             return False
-        if text in STOP_WORDS or (text.isdigit() and len(text) < LEAST_DIGITS):
+        if is_stop_word(text, self._language) or (text.isdigit() and len(text) < LEAST_DIGITS):
             return False
         if _DATE.fullmatch(text):
             return text.startswith(self._dates)
-        parts = words_of(text)
-        return bool(parts) and parts[0] in self._query and stands_in(phrase(parts), self._query)
+        parts = words(text)
+        return bool(parts) and joined(parts) in self._joined

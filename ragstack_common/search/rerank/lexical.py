@@ -1,7 +1,4 @@
-"""A reranker by phrases, words, their proximity, and attributes, which vectors miss.
-
-Pure Python on purpose: the query function imports it, and every import adds to its cold start.
-"""
+"""A reranker by phrases, words, their proximity, and attributes, which vectors miss."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,20 +7,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.reranking_weights import RerankingWeights
-from ragstack_common.search.rerank import words
 from ragstack_common.search.rerank.attributes import AttributeMatches
+from ragstack_common.search.rerank.words import Query, joined, parsed
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, detect_language, terms, words
 
-SATURATION: Final = 1.2
-"""How fast repeated words count less. Source: k1 of BM25, Robertson and Zaragoza 2009."""
-
-LENGTH_SHARE: Final = 0.75
-"""How much the length of a text counts. Source: b of BM25, the same."""
-
-HALF_CHARACTERS: Final = 50
-"""Characters between two words, about eight words, that halve their proximity."""
-
-MOST_PLACES: Final = 1_000
-"""Maximum number of places of one word in one text; more change no signal by .001."""
+HALF_WORDS: Final = 8
+"""Words between two keywords that halve their proximity."""
 
 
 _in_force = RerankingWeights()
@@ -75,8 +64,8 @@ class Signals(NamedTuple):
         phrase: 1 if the text contains the query word for word; if it contains only the part without the stop words at
             its ends, that part's share of the words; if the query has quoted parts, the share of them in the text.
         frequency: BM25 of the keywords, divided by the maximum for any text.
-        proximity: Mean over the keywords of the proximity of the nearest other keyword: 1 for neighbours, .5 with 50
-            characters between them, 0 for a missing keyword. 0 for a query of one keyword.
+        proximity: Mean over the keywords of the proximity of the nearest other keyword: 1 for neighbours, .5 with
+            eight words between them, 0 for a missing keyword. 0 for a query of one keyword.
         metadata: Matched attributes, as a share of those that any of the texts matched.
         vector: The score of the search; if any is over 1, its share of the highest.
         total: Sum of the weighted signals; the weight of metadata counts once for each attribute matched.
@@ -118,22 +107,29 @@ class LexicalReranker:
             The signals of each, in the given order.
         """
         passages = [part if isinstance(part, Passage) else Passage(part) for part in documents]
-        asked = words.parsed(query)
-        texts = [words.normalized(passage.text) for passage in passages]
-        found = [
-            [words.places(term, text, MOST_PLACES) if term in text else [] for term in asked.terms] for text in texts
-        ]
+        language = detect_language(query, *(passage.text for passage in passages))
+        asked = parsed(query, language)
+        texts = [words(passage.text) for passage in passages]
+        found, lengths = [], []
+        for text in texts:
+            places: dict[str, list[int]] = {term: [] for term in asked.terms}
+            stemmed = terms(text, language)
+            for place, term in enumerate(stemmed):
+                if term in places:
+                    places[term].append(place)
+            found.append(list(places.values()))
+            lengths.append(len(stemmed))
         attributes = AttributeMatches(query)
         matched = [attributes.of(passage.metadata) for passage in passages]
         matchable = len(frozenset[str]().union(*matched))
-        frequencies = _frequencies(found, [len(text) for text in texts])
+        frequencies = _frequencies(found, lengths)
         vectors = _vectors([passage.score for passage in passages])
         weights = self.weights
         highest = weights.phrase + weights.frequency + weights.metadata * matchable + weights.vector
         highest += 0.0 if len(asked.terms) == 1 else weights.proximity
         signals = []
-        for text, places, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
-            phrase, proximity = _phrase(asked, text, places), _proximity(asked.terms, places)
+        for text, of_terms, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
+            phrase, proximity = _phrase(asked, text, of_terms), _proximity(of_terms)
             weighted = {
                 "phrase": weights.phrase * phrase,
                 "frequency": weights.frequency * frequency,
@@ -185,12 +181,12 @@ def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     return {**result, "score": signals.score, "ranking": ranking}
 
 
-def _phrase(asked: words.Query, text: str, places: list[list[int]]) -> float:
-    if asked.quoted:
-        return min(1.0, sum(worth for phrase, worth in asked.phrases if words.stands_in(phrase, text)))
-    if not all(places):
+def _phrase(asked: Query, text: Sequence[str], places: list[list[int]]) -> float:
+    if not asked.quoted and not all(places):
         return 0.0
-    return next((worth for phrase, worth in asked.phrases if words.stands_in(phrase, text)), 0.0)
+    whole = joined(text)
+    worths = (worth for phrase, worth in asked.phrases if phrase in whole)
+    return min(1.0, sum(worths)) if asked.quoted else next(worths, 0.0)
 
 
 def _frequencies(found: list[list[list[int]]], lengths: list[int]) -> list[float]:
@@ -211,19 +207,19 @@ def _frequencies(found: list[list[list[int]]], lengths: list[int]) -> list[float
     return frequencies
 
 
-def _proximity(terms: tuple[str, ...], places: list[list[int]]) -> float:
+def _proximity(places: list[list[int]]) -> float:
     if sum(1 for found in places if found) < 2:  # noqa: PLR2004 - nothing is near itself
         return 0.0
     order = sorted((place, number) for number, found in enumerate(places) for place in found)
-    nearest = [math.inf] * len(terms)
+    nearest = [math.inf] * len(places)
     place, number = order[0]
     for next_place, next_number in order[1:]:
         if next_number != number:
-            gap = max(0, next_place - place - len(terms[number]) - 1)
+            gap = next_place - place - 1
             nearest[number] = min(nearest[number], gap)
             nearest[next_number] = min(nearest[next_number], gap)
         place, number = next_place, next_number
-    return sum(HALF_CHARACTERS / (HALF_CHARACTERS + gap) for gap in nearest if gap != math.inf) / len(terms)
+    return sum(HALF_WORDS / (HALF_WORDS + gap) for gap in nearest if gap != math.inf) / len(places)
 
 
 def _vectors(scores: list[float]) -> list[float]:

@@ -12,13 +12,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ragstack_common.answers.answer import Sentence
-from ragstack_common.answers.characters import DIVIDER, folded
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.marks import quotations_in
 from ragstack_common.answers.models import Passage
 from ragstack_common.answers.tokens import Tokens
 from ragstack_common.answers.visible import literal, readings
 from ragstack_common.search import RetrievedChunk
+from ragstack_common.text.characters import DIVIDER, folded
 from tests.support.quotation_cases import FALSE, MARKS, TRUE, Generated, generated
 
 TEXTS = {

@@ -56,7 +56,7 @@ def test_nothing_is_invented(passages: tuple[str, ...]) -> None:
     ("question", "answer", "other"),
     [
         ("How long is parental leave?", "Leave for parents lasts twenty weeks.", "Parental leave is parental leave."),
-        ("How many sensors does a gateway take?", "A gateway takes up to 64 of them.", "A gateway takes sensors well."),
+        ("How many sensors does a gateway take?", "A gateway takes up to 64 of them.", "A gateway has many sensors."),
         ("When does the canteen open?", "The canteen opens at 11:30.", "The canteen opens for everyone who comes."),
         ("Who approves the budget?", "The finance director gives approval to a budget.", "A budget is approved."),
         ("Why was the release rolled back?", "It was rolled back because errors rose.", "A release rolled back fast."),

@@ -1,8 +1,6 @@
 """Search of a collection by vectors, and by words too (hybrid)."""
 
-import re
 import sqlite3
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from threading import Lock
@@ -16,7 +14,7 @@ from ragstack_common.search.merge import reciprocal_ranks
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import describe_span
 from ragstack_common.text.contextual_headers import compose
-from ragstack_common.text.stopwords import STOP_WORDS
+from ragstack_common.text.words import detect_language, query_terms, terms
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -31,11 +29,6 @@ CANDIDATES: Final = 1_000
 
 RANK_CONSTANT: Final = 10
 """The constant of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
-
-MAX_TERMS: Final = 256
-"""Different words of a query that are searched; a query may have 20,000 characters."""
-
-_WORD: Final = re.compile(r"[^\W_]+")
 
 
 class CollectionSearch:
@@ -81,7 +74,7 @@ class CollectionSearch:
             if not hybrid:
                 return [self._collection.chunks(handle, scores) for scores in nearest]
             return [
-                self._fused(handle, terms_of(query), scores, count, filters)
+                self._fused(handle, list(query_terms(query)), scores, count, filters)
                 for query, scores in zip(queries, nearest, strict=True)
             ]
 
@@ -140,7 +133,7 @@ class KeywordIndex:
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute(
             "CREATE VIRTUAL TABLE words USING fts5(id UNINDEXED, header, body, "
-            'tokenize = "porter unicode61 remove_diacritics 2")'
+            "tokenize = \"unicode61 remove_diacritics 0 categories 'L* M* N* Co'\")"
         )
         self._lock = Lock()
 
@@ -173,7 +166,7 @@ class KeywordIndex:
         outdated = [key for key in (*changed, *(self._rows.keys() - rows.keys())) if key in self._numbers]
         numbers = [(self._numbers.pop(key),) for key in outdated]
         self._numbers |= {key: next(self._next_number) for key in changed}
-        entries = ((self._numbers[key], key, header_of(rows[key][1]), rows[key][0]) for key in changed)
+        entries = ((self._numbers[key], key, *_indexed(*rows[key])) for key in changed)
         with self._index:
             self._index.executemany("DELETE FROM words WHERE rowid = ?", numbers)
             self._index.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", entries)
@@ -186,11 +179,8 @@ def header_of(metadata: Mapping[str, Any]) -> str:
     return compose(str(name or ""), None, (str(title),) if title else ())
 
 
-def terms_of(text: str) -> list[str]:
-    """Return the different words of a text without stop words; all words if there are only stop words."""
-    words = list(dict.fromkeys(_words(text)))
-    return ([word for word in words if word not in STOP_WORDS] or words)[:MAX_TERMS]
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
+def _indexed(text: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the terms of the header and of the text of a chunk."""
+    header = header_of(metadata)
+    language = detect_language(text, header)
+    return " ".join(terms(header, language)), " ".join(terms(text, language))

@@ -55,11 +55,17 @@ _OWN: Final = {
     "|": PUNCTUATION,
     "_": LETTER,
 }
-_DENSE: Final = re.compile(
-    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005-\u3006\u3040-\u312f\u31a0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f"
-    "\U00020000-\U0003ffff]"
+DENSE_RANGES: Final = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u2e80-\u2fdf\u3005-\u3007\u3040-\u312f"
+    "\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
 )
+"""Scripts without spaces between words. Source: Unicode, blocks."""
+
+HANGUL_RANGES: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+"""Korean has spaces, but its endings are attached to the words."""
+
+_DENSE: Final = re.compile(f"[{DENSE_RANGES}]")
 _INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Variation selectors and fillers. Format characters have a category of their own."""
 
