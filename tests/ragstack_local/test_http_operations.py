@@ -273,6 +273,17 @@ def test_an_event_that_reports_an_error_is_one(api: Api) -> None:
         ask(api.url)
 
 
+def test_a_response_in_another_form_is_an_error(api: Api) -> None:
+    api.will_stream(b'event: done\ndata: {"answer": "x"}\n\n')
+    with pytest.raises(ApiError, match="The API answered in another form than AskResponse"):
+        ask(api.url)
+
+    api.will_answer(200, {"results": [{}]})
+    api.pieces = None
+    with pytest.raises(ApiError, match="`ragstack` and the stack have different versions"):
+        search(api.url)
+
+
 def test_a_rejected_question_is_an_error_and_a_throttled_one_is_repeated(api: Api) -> None:
     api.will_answer(400, {"error": {"code": "UnknownCorpus", "message": "There is no corpus x"}})
     with pytest.raises(ApiError, match=r"^UnknownCorpus: There is no corpus x$"):

@@ -1,6 +1,5 @@
 """`ragstack mcp`, called with the official client: its tools call the HTTP API."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,13 +7,11 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.mcp import server_of
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import ApiError
 from ragstack_local.target.address import Address
-from tests.ragstack_local.support import FOREVER, RAGSTACK, Api
-from tests.support.waiting import eventually
+from tests.ragstack_local.support import RAGSTACK, Api
 
 SEARCH: dict[str, Any] = {"slices": [], "inferred_filter": None, "corpora": [], "best_relevance": None}
 SOURCES = {"question": "Why?", "sources": [], "complete": True, "retrieval_ms": 1.0, **SEARCH}
@@ -69,34 +66,6 @@ async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
 
     assert result.content[0].text == "The documents do not say."
     assert api.requests[0]["body"] == {"question": "Why?", "corpus_filter": "people"}
-
-
-@pytest.mark.asyncio
-async def test_a_cancelled_call_closes_the_stream(api: Api) -> None:
-    api.will_stream(event("sources", SOURCES), event("token", {"text": "The "}), FOREVER)
-    events = HttpOperations(lambda: Address(api.url)).ask(AskRequest(question="Why?"))
-
-    assert [type(await anext(events)).__name__ for _ in range(2)] == ["SourcesEvent", "TokenEvent"]
-    await events.aclose()
-
-    assert await asyncio.to_thread(eventually, api.closed.is_set)
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("piece", "message"),
-    [
-        (event("error", {"error": {"code": "ModelThrottled", "message": "Try later"}}), "ModelThrottled: Try later"),
-        (event("done", {"answer": "x"}), "The API answered in another form than AskResponse"),
-        (b"", "broke off before its end"),
-    ],
-)
-async def test_a_stream_that_fails_is_an_error_of_the_call(api: Api, piece: bytes, message: str) -> None:
-    api.will_stream(event("sources", SOURCES), piece)
-    events = HttpOperations(lambda: Address(api.url)).ask(AskRequest(question="Why?"))
-
-    with pytest.raises(ApiError, match=message):
-        [each async for each in events]
 
 
 @pytest.mark.asyncio
