@@ -1,13 +1,14 @@
 """The stacks, synthesized once for each set of context values."""
 
+import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def stand_in_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A layer that needs no package index."""
     path = tmp_path_factory.mktemp("layer") / "dependencies.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("python/dependency.py", "")
+        archive.writestr(zipfile.ZipInfo("python/dependency.py"), "")  # the same bytes in each run
     return path
 
 
@@ -161,7 +162,27 @@ def node(tools: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, node: None) -> Callable[..., Assembly]:
-    """Synthesize in this process, as ``cdk synth --context ...`` would."""
+    """Synthesize in this process, as ``cdk synth --context ...`` would; what did not change is kept in build/."""
+    made = ROOT / "build" / "test-assemblies" / _sources_digest()
+    for old in made.parent.glob("*"):
+        if old != made:
+            shutil.rmtree(old)
+
+    def run(**context: str) -> Assembly:
+        named = sorted((name, Path(value).name, _content(value)) for name, value in context.items())
+        folder = made / hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
+        if not folder.exists():
+            layers = {"dependencies_layer": str(stand_in_layer), "answers_layer": str(stand_in_layer)}
+            made.mkdir(parents=True, exist_ok=True)
+            _synthesize({**layers, **context}, out := tmp_path_factory.mktemp("cdk.out"))
+            shutil.copytree(out, part := folder.with_name(f"{folder.name}.{os.getpid()}"), symlinks=True)
+            part.rename(folder)
+        return Assembly(folder)
+
+    return run
+
+
+def _synthesize(context: dict[str, str], out: Path) -> None:
     from aws_cdk import App  # noqa: PLC0415  importing it starts node
 
     specification = importlib.util.spec_from_file_location("cdk_app", ROOT / "app.py")
@@ -170,24 +191,28 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
     cdk_app = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(cdk_app)
     flags = json.loads((ROOT / "cdk.json").read_text())["context"]
+    with pytest.MonkeyPatch.context() as patch:
+        # To compile takes seconds, and changes nothing but the digests of assets: test_bytecode.py does it.
+        patch.setattr("infra.bytecode._is_own", lambda _: False)
+        patch.setattr("infra.bytecode._pyodide", lambda: None)
+        cdk_app.build(App(context={**flags, **context}, outdir=str(out))).synth()
 
-    @cache
-    def run(context: frozenset[tuple[str, str]]) -> Assembly:
-        folder = tmp_path_factory.mktemp("cdk.out")
-        values = {
-            **flags,
-            "dependencies_layer": str(stand_in_layer),
-            "answers_layer": str(stand_in_layer),
-            **dict(context),
-        }
-        with pytest.MonkeyPatch.context() as patch:
-            # To compile takes seconds, and changes nothing but the digests of assets: test_bytecode.py does it.
-            patch.setattr("infra.bytecode._is_own", lambda _: False)
-            patch.setattr("infra.bytecode._pyodide", lambda: None)
-            cdk_app.build(App(context=values, outdir=str(folder))).synth()
-        return Assembly(folder)
 
-    return lambda **context: run(frozenset(context.items()))
+def _sources_digest() -> str:
+    """Identify all that an assembly is made of, apart from its context."""
+    digest = hashlib.sha256(f"{ROOT} {sys.version}".encode())
+    files = [Path(__file__), ROOT / "app.py", *ROOT.glob("cdk*.json"), *ROOT.glob("requirements*.txt")]
+    for folder in ("infra", "lambdas", "ragstack_common"):
+        files += [file for file in (ROOT / folder).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    for file in sorted(files):
+        digest.update(f"\0{file}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _content(value: str) -> str:
+    """Read a value that is a file of its own in each run."""
+    is_file = value.startswith("/") and Path(value).is_file() and Path(value).suffix != ".zip"
+    return Path(value).read_text(encoding="utf-8") if is_file else "" if value.startswith("/") else value
 
 
 @pytest.fixture(scope="session")
