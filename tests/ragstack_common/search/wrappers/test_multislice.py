@@ -169,10 +169,10 @@ def test_a_merge_by_trust_depends_on_ranks_alone_and_loses_nothing(filtered: lis
 
     request = SearchRequest("Judy", 20, metadata_filter=TOPIC, filter_trust=0.6)
 
-    merged = named(search(*slices(1.0), request))
+    merged = named(search(*slices(1.0), request))  # type: ignore[call-arg]
 
     assert {name for name, _ in merged} == {str(name) for name in (*filtered, *unfiltered)}
-    assert sorted(named(search(*slices(0.1), request))) == sorted(merged)
+    assert sorted(named(search(*slices(0.1), request))) == sorted(merged)  # type: ignore[call-arg]
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
