@@ -29,7 +29,9 @@ _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
-_SENTENCE_END: Final = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]*_]*+(?=\s+["'“‘(\[*_]*[A-Z0-9À-ÖØ-Þ])|[。！？]""")  # noqa: RUF001
+_SENTENCE_END: Final = re.compile(
+    r"""(?<![.!?…])[.!?…؟।॥۔]++["'”’»)\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[。！？]"""  # noqa: RUF001
+)
 
 # Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
 _MARKDOWN: Final = (
@@ -227,6 +229,8 @@ def _is_title(lines: list[_Line]) -> bool:
 def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
+        if match[1] and match[1].islower():
+            continue
         if not ABBREVIATION.search(text, max(start, match.end() - LONGEST_ABBREVIATION), match.end()):
             yield start, match.end()
             start = match.end()

@@ -244,7 +244,9 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
 
 
 def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:
-    begins = _QUOTED.search(line, mark.end(), following.start(1)) or _MARKED.search(line, 0, mark.start())
+    begins = _QUOTED.search(line, mark.end(), following.start(1)) or _MARKED.match(
+        line, max(0, mark.start() - 1), mark.start()
+    )
     if following[1].islower() and not begins:
         return False
     last = mark.start() + 1

@@ -1,5 +1,6 @@
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,19 @@ def test_sentences_are_divided_and_abbreviations_are_not() -> None:
         "Ask Dr. Miller, e.g. by e-mail!",
         "Really?",
     ]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Команда набрала 308 очков.", "Защита была шестой."],
+        ["टीम ने अंक बनाए।", "रक्षा छठी थी।"],
+        ["كم عدد النقاط؟", "كان الدفاع السادس."],
+        ["東京は首都です。", "人口は多い。"],
+    ],
+)
+def test_sentences_end_in_every_script(sentences: list[str]) -> None:
+    assert texts(" ".join(sentences)) == sentences
 
 
 def test_a_sentence_over_two_lines_is_one() -> None:
