@@ -40,7 +40,7 @@ def by_question(setup: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {f"{line['kind']} {line['_id']}": line for line in setup["answers"]}
 
 
-def test_answers_are_measured_and_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> None:
+def test_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> None:
     output = home / "out"
 
     command = ["eval", "answers", data, "--without-documents", "--compare", "top_k=1", "--output", output]

@@ -80,7 +80,7 @@ def test_another_reference_never_lowers_a_figure(text: str, references: list[str
     assert token_f1(text, [text]) == (1 if words(text) else 0)
 
 
-def test_an_answer_that_abstains_is_wrong_only_if_the_question_is_answerable() -> None:
+def test_abstaining_is_wrong_only_for_answerable_questions() -> None:
     questions = [asked(), asked(None), asked(None, kind="unanswerable"), asked("Crabs.", kind="unanswerable")]
 
     assert figure("answered", *questions) == 0.5
@@ -91,7 +91,7 @@ def test_an_answer_that_abstains_is_wrong_only_if_the_question_is_answerable() -
     assert figure("relevant cited", *questions) == 0.5
 
 
-def test_citation_precision_is_the_mean_share_of_cited_passages_that_are_relevant() -> None:
+def test_citation_precision_is_a_mean_over_answers() -> None:
     half = asked(cited=["heron", "osprey"])
     third = asked(cited=["osprey", "heron", "osprey"])
 
@@ -106,7 +106,7 @@ def test_unsupported_sentences_are_counted_over_all_answers() -> None:
     assert figure("unsupported", one_of_four, asked(), asked(None)) == 1 / 5
 
 
-def test_the_judge_is_not_asked_about_abstentions_and_unread_verdicts_do_not_count() -> None:
+def test_abstentions_are_judged_wrong_and_unread_verdicts_skipped() -> None:
     judged = [asked(verdict="correct"), asked(verdict="partial"), asked(None)]
 
     assert figure("judged correct", *judged, asked(verdict=None)) == (1 + 0.5 + 0) / 3
@@ -127,7 +127,7 @@ def test_a_question_that_failed_is_neither_answered_nor_abstained() -> None:
     assert figure("abstained", *failed) == 0
 
 
-def test_the_table_of_thresholds_agrees_with_the_measures_where_questions_failed() -> None:
+def test_thresholds_agree_with_the_measures_after_failures() -> None:
     failed = [replace(asked(kind=kind), answer=None, found=()) for kind in KINDS]
     others = [asked(), asked(None), asked(None, kind="unanswerable"), asked(kind="unanswerable")]
     measured = MeasuredAnswers(

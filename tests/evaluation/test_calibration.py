@@ -27,14 +27,14 @@ def passages(name: str, intercept: float, weights: tuple[float, ...], questions:
     return Passages(name, numbers, signals, names, relevant, (signals[~relevant], numbers[~relevant]))
 
 
-def test_a_fit_finds_the_calibration_that_the_judgments_were_drawn_from() -> None:
+def test_a_fit_finds_the_calibration_behind_the_judgments() -> None:
     model = calibration.fit([passages("drawn", -3, (4, 2))])
 
     assert model.weights == pytest.approx([4, 2], abs=0.4)
     assert model.intercept == pytest.approx(-3, abs=0.4)
 
 
-def test_a_set_with_more_relevant_documents_does_not_change_the_weights() -> None:
+def test_more_relevant_documents_do_not_change_the_weights() -> None:
     model = calibration.fit([passages("few", -4, (3,)), passages("many", 0, (3,), seed=2)])
 
     assert model.weights == pytest.approx([3], abs=0.4)
@@ -53,7 +53,7 @@ def test_signals_that_say_nothing_are_an_error() -> None:
         calibration.fit([passages("drawn", 1, (-3,))])
 
 
-def test_held_out_models_judge_every_passage_once_and_never_one_of_their_own_questions() -> None:
+def test_held_out_models_never_judge_their_own_questions() -> None:
     drawn = passages("drawn", -2, (3,), questions=23)
 
     models = calibration.held_out(drawn)
@@ -63,7 +63,7 @@ def test_held_out_models_judge_every_passage_once_and_never_one_of_their_own_que
         assert not set(drawn.questions[unseen]) & set(drawn.questions[~unseen])
 
 
-def test_a_calibration_on_the_questions_it_was_drawn_for_has_a_small_error_and_another_set_shows_its_own() -> None:
+def test_a_calibration_fits_its_own_set_better_than_another() -> None:
     sets = [passages("few", -4, (3,)), passages("many", 0, (3,), seed=2)]
 
     found = calibration.qualities(sets, 0.1)
@@ -80,7 +80,7 @@ def test_the_area_is_how_often_a_positive_is_higher(positive: list[float], negat
     assert area == pytest.approx(sum(pairs) / len(pairs))
 
 
-def test_the_expected_calibration_error_weights_bins_by_their_passages() -> None:
+def test_the_calibration_error_weights_bins_by_their_passages() -> None:
     bins = [Bin(0.1, 0.1, 90), Bin(0.9, 0.4, 10)]
 
     assert calibration.expected_calibration_error(bins) == pytest.approx(0.05)
@@ -97,7 +97,7 @@ def test_bins_have_all_passages_in_ascending_order(drawn: list[tuple[float, bool
     assert sum(each.observed * each.passages for each in bins) == pytest.approx(relevant.sum())
 
 
-def test_a_written_calibration_replaces_only_the_one_for_the_same_search(tmp_path: Path) -> None:
+def test_a_calibration_replaces_only_that_of_the_same_search(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"search_k": 7}')
     hybrid = Calibration(embedding="hashed", search_type="HYBRID", intercept=-3, weights={"vector": 2})

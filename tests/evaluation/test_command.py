@@ -83,7 +83,7 @@ def test_every_setup_is_measured_and_what_is_found_is_right(evaluated: Path) -> 
     assert "rerank=lexical" in (evaluated / "results.svg").read_text()
 
 
-def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(evaluated: Path) -> None:
+def test_a_wrong_filter_alone_finds_nothing(evaluated: Path) -> None:
     setups = {setup["label"]: setup for setup in results(evaluated)["setups"]}
     first = {query: found[0] for query, found in setups["HYBRID, hashed, filter=right"]["rankings"].items()}
 
@@ -167,7 +167,7 @@ def test_other_documents_or_another_way_to_index_have_another_folder(
     assert len(set(folder.iterdir()) - before) == 2
 
 
-def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path: Path, in_process: InProcess) -> None:
+def test_an_interrupted_run_continues_later(tmp_path: Path, in_process: InProcess) -> None:
     many = write_data_set(tmp_path / "many")
     with (many / "corpus.jsonl").open("a") as corpus:
         for number in range(150):
@@ -210,9 +210,7 @@ def test_any_backend_is_measured_by_its_configuration(
     assert by_query["R@10"] == [1, 1, 1]
 
 
-def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
-    home: Path, data: Path, tmp_path: Path, in_process: InProcess
-) -> None:
+def test_the_running_stack_is_measured(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
     with index.serving(dataset.read(data), Indexing("hashed"), tmp_path) as served:
         stack = stack_at(bedrock_endpoint=served.url, knowledge_base_id=served.knowledge_base_id)
         stack = replace(stack, data_source_id=served.data_source_id)
@@ -285,7 +283,7 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
     assert boosts[5]["wrong filter"]["mean"] < boosts[1]["wrong filter"]["mean"]
 
 
-def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
+def test_chosen_values_are_written_and_other_settings_stay(
     home: Path, data: Path, tmp_path: Path, in_process: InProcess
 ) -> None:
     file = tmp_path / "settings.json"

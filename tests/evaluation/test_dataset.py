@@ -37,7 +37,7 @@ def test_a_query_without_a_relevant_document_does_not_count(birds: Path) -> None
     assert [query.id for query in data.queries] == ["q1"]
 
 
-def test_queries_for_the_same_value_are_a_cluster_and_one_without_a_value_its_own(tmp_path: Path) -> None:
+def test_queries_for_the_same_value_are_a_cluster(tmp_path: Path) -> None:
     queries = [dict(query) for query in QUERIES]
     queries[1] = {"_id": "q2", "text": "heron for sailors"}
     folder = write_data_set(tmp_path / "birds", queries)

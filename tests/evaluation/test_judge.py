@@ -1,4 +1,4 @@
-"""The judge, with a language model that says what it is told to say."""
+"""The judge, with a language model that has prepared replies."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -90,7 +90,7 @@ def test_a_judge_that_always_agrees_fails_half_of_the_controls() -> None:
     assert (judge.verdicts, judge.unparsable) == (0, 0)
 
 
-def test_an_answer_that_may_also_be_right_is_no_control_for_a_wrong_one() -> None:
+def test_a_control_shares_no_word_with_the_reference() -> None:
     answers = ("30 days", "Within 30 days", "The legal team")
     queries = [Query(answer, f"What about {answer}?", {}, answers=(answer,)) for answer in answers]
     model = Says(["VERDICT: correct"])

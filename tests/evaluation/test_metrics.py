@@ -40,14 +40,14 @@ def test_what_comes_after_the_tenth_place_does_not_count() -> None:
     }
 
 
-def test_an_interval_is_the_same_each_time_and_another_with_another_seed() -> None:
+def test_an_interval_depends_on_its_seed_only() -> None:
     values = np.random.default_rng(1).random(50)
 
     assert metrics.mean_interval(values) == metrics.mean_interval(values)
     assert metrics.mean_interval(values) != metrics.mean_interval(values, seed=7)
 
 
-def test_an_interval_is_that_of_the_normal_distribution_for_many_values() -> None:
+def test_an_interval_of_many_values_is_that_of_a_normal_one() -> None:
     values = np.random.default_rng(1).normal(0.5, 0.1, 2_000)
 
     found = metrics.mean_interval(values)
