@@ -6,15 +6,19 @@ from typing import Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.dataset import EvaluationError
-from ragstack_common.config import ANSWERABLE_RELEVANCE, DEFAULT_EMBEDDING, MAX_RESULTS, SEARCH_K, AnswerSettings
+from ragstack_common.config import (
+    ANSWERABLE_RELEVANCE,
+    DEFAULT_BOOST,
+    DEFAULT_EMBEDDING,
+    MAX_RESULTS,
+    SEARCH_K,
+    AnswerSettings,
+)
 from ragstack_common.reranking_weights import RerankingWeights
 
 PRIVATE: Final = "private"
 STACK: Final = "stack"
 """Engines that are not the file of a configuration."""
-
-DEFAULT_BOOST: Final = 1.25
-"""Source: the specification of MultiSliceRetriever, filtered_score_boost."""
 
 
 class Setup(BaseModel):

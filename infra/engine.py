@@ -12,9 +12,11 @@ from aws_cdk import aws_lambda as lambda_
 from infra.acknowledgements import acknowledge
 from ragstack_common.config import (
     BEDROCK_ENGINE,
+    BEDROCK_RERANKER,
     DEFAULT_EMBEDDING,
     DEFAULT_RERANKING_MODEL,
     MILVUS_ENGINE,
+    RERANKERS,
     QuerySettings,
     RetrieverToolSettings,
 )
@@ -39,11 +41,9 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Options that permissions are derived from. The stacks pass the id of their own knowledge base to its engine."""
 
-BEDROCK_RERANKER: Final = "bedrock"
-
 BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds"})
 
-RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
+RERANKERS_IN_THE_LAYER: Final = frozenset(name for name, entry in RERANKERS.items() if entry.in_layer)
 
 EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
 """The kinds of :data:`ragstack_common.embedding.kinds.FORMS`, which is not imported here because it needs numpy."""

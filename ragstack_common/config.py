@@ -6,6 +6,7 @@ from it. Only handlers and the command line look into ``os.environ``.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -86,7 +87,47 @@ EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed")
 DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 """Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
 
-LEXICAL: Final = "lexical"
+NO_RERANKER: Final = "none"
+DEFAULT_RERANKER: Final = "lexical"
+BEDROCK_RERANKER: Final = "bedrock"
+
+
+@dataclass(frozen=True)
+class RerankerEntry:
+    """A reranker of this package.
+
+    Attributes:
+        place: Module and name of what makes it.
+        form: How it is written, with its argument.
+        for_requests: Whether a request to the API can choose it by its name alone.
+        in_layer: Whether the functions' layer has what it needs.
+        extra: The extra that it needs.
+    """
+
+    place: str
+    form: str
+    for_requests: bool = False
+    in_layer: bool = False
+    extra: str | None = None
+
+
+RERANKERS: Final[Mapping[str, RerankerEntry]] = {
+    DEFAULT_RERANKER: RerankerEntry(
+        "ragstack_common.search.rerank.chunks:make_lexical", "lexical", for_requests=True, in_layer=True
+    ),
+    BEDROCK_RERANKER: RerankerEntry(
+        "ragstack_common.search.rerank.bedrock:BedrockReranker", "bedrock[:MODEL_ARN]", in_layer=True
+    ),
+    "cross_encoder": RerankerEntry(
+        "ragstack_common.search.rerank.cross_encoder:CrossEncoderReranker", "cross_encoder:FOLDER", extra="local"
+    ),
+}
+"""The rerankers by name. The choices of the API, the command line, the settings and the stacks come from here."""
+
+REQUEST_RERANKERS: Final = tuple(name for name, entry in RERANKERS.items() if entry.for_requests)
+
+DEFAULT_BOOST: Final = 1.25
+"""Source: the specification of MultiSliceRetriever, filtered_score_boost."""
 
 CORPUS_KEY: Final = "corpus"
 """The attribute that names a document's corpus."""
@@ -221,7 +262,12 @@ OtlpEndpoint = Annotated[
     str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$"), Allowed("a URL, to which /v1/traces is added")
 ]
 Merge = Annotated[Literal["trust", "boost"], BeforeValidator(_lower)]
-Reranker = Annotated[Literal["lexical", "none"], BeforeValidator(_lower)]
+Reranker = Annotated[
+    str,
+    BeforeValidator(_lower),
+    Field(pattern=f"^({'|'.join((*REQUEST_RERANKERS, NO_RERANKER))})$"),
+    Allowed(" or ".join((*REQUEST_RERANKERS, NO_RERANKER))),
+]
 ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
 
 
@@ -292,7 +338,10 @@ class QuerySettings(SearchSettings):
         "can turn it off",
     )
     filtered_score_boost: float = Field(
-        1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
+        DEFAULT_BOOST,
+        ge=0.01,
+        le=100,
+        description="with `boost`, the factor on scores of hits that match the metadata filter",
     )
     reranking_weights: RerankingWeightsSetting = Field(
         RerankingWeights(), description="weights of the lexical reranker's signals; `ragstack tune` measures `vector`"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragstack_common.config import MAX_RESULTS, OTHER_STORE
+from ragstack_common.config import DEFAULT_BOOST, MAX_RESULTS, OTHER_STORE
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
@@ -77,7 +77,7 @@ class MultiSliceRetriever:
         timeout_seconds: float = 5.0,
         max_slices: int = 3,
         enabled: bool = True,
-        filtered_score_boost: float = 1.25,
+        filtered_score_boost: float = DEFAULT_BOOST,
         *,
         merge: Merge = "boost",
         search_type: str | None = None,

@@ -14,6 +14,8 @@ from ragstack_common.config import (
     BEDROCK_ENGINE,
     CHROMA_ENGINE,
     MAX_RESULTS,
+    NO_RERANKER,
+    REQUEST_RERANKERS,
     AnswerSettings,
     KnowledgeSettings,
     QuerySettings,
@@ -213,11 +215,10 @@ class SearchOptions:
             raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
 
 
-class Reranker(StrEnum):
-    """The rerankers of the API."""
-
-    NONE = "none"
-    LEXICAL = "lexical"
+def _known_reranker(name: str | None) -> str | None:
+    if name not in (None, NO_RERANKER, *REQUEST_RERANKERS):
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join((NO_RERANKER, *REQUEST_RERANKERS))}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,12 @@ class AskOptions(SearchOptions):
     """What to answer from, and how."""
 
     rerank: Annotated[
-        Reranker | None, typer.Option(help="Reranker of the search. Default: the API's own configuration.")
+        str | None,
+        typer.Option(
+            callback=_known_reranker,
+            metavar="|".join((NO_RERANKER, *REQUEST_RERANKERS)),
+            help="Reranker of the search. Default: the API's own configuration.",
+        ),
     ] = None
     language: Annotated[
         str | None,
@@ -239,7 +245,7 @@ class AskOptions(SearchOptions):
         """Return the members of a request to answer. Errors are those of a search."""
         members = super().body()
         if self.rerank is not None:
-            members["rerank"] = False if self.rerank is Reranker.NONE else self.rerank.value
+            members["rerank"] = False if self.rerank == NO_RERANKER else self.rerank
         if self.language is not None:
             members["language"] = self.language
         return members

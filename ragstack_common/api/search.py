@@ -1,7 +1,7 @@
 """Searches over HTTP: the service that answers requests."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,8 @@ from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse,
 from ragstack_common.config import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
-    LEXICAL,
+    DEFAULT_RERANKER,
+    NO_RERANKER,
     OTHER_STORE,
     SLICE_FAILURES,
     MilvusSettings,
@@ -37,7 +38,7 @@ from ragstack_common.search.models import DEFAULT_TOP_K, Note, parsed
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 if TYPE_CHECKING:
-    from ragstack_common.search.rerank import LexicalReranker
+    from ragstack_common.search.rerank.chunks import ChunkReranker
 
 
 def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettings | None = None) -> RetrievalBackend:
@@ -57,18 +58,18 @@ def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettin
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
 
         config = with_server(config, milvus)
+    slices: dict[str, Any] = {
+        "filtered_score_boost": settings.filtered_score_boost,
+        "timeout_seconds": settings.timeout_seconds,
+        "enabled": settings.multislice_enabled,
+        "merge": settings.slice_merge,
+        "max_slices": settings.max_slices,
+    }
     if settings.retrieval_engine == BEDROCK_ENGINE:
-        return create_retrieval_backend({**_bedrock(settings, metrics), **config})
+        return create_retrieval_backend({**slices, **_bedrock(settings, metrics), **config})
     from ragstack_common.search.wrappers.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
 
-    return MultiSliceBackend(
-        create_retrieval_backend(config),
-        filtered_score_boost=settings.filtered_score_boost,
-        timeout_seconds=settings.timeout_seconds,
-        enabled=settings.multislice_enabled,
-        merge=settings.slice_merge,
-        max_slices=settings.max_slices,
-    )
+    return MultiSliceBackend(create_retrieval_backend(config), **slices)
 
 
 def _with_vector_store(config: Any, settings: QuerySettings) -> Any:
@@ -94,11 +95,6 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
     return {
         "knowledge_base_id": settings.knowledge_base_id,
         "data_source_id": settings.data_source_id,
-        "timeout_seconds": settings.timeout_seconds,
-        "max_slices": settings.max_slices,
-        "enabled": settings.multislice_enabled,
-        "filtered_score_boost": settings.filtered_score_boost,
-        "merge": settings.slice_merge,
         "search_type": settings.search_type,
         "vocabulary": None if settings.snapshot_bucket is None else SnapshotVocabulary(settings.snapshot_bucket),
         "relevance_calibration": settings.relevance_calibration,
@@ -123,6 +119,7 @@ class QueryService:
         # The slices of Bedrock are counted where they fail.
         self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
         self._clock = clock
+        self._rerankers: dict[str, ChunkReranker] = {}
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "QueryService":
@@ -193,10 +190,11 @@ class QueryService:
         corpus, version = request.corpus_filter, request.version_filter
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
         if corpus is None and not self.settings.corpora:
-            backend = self._reranked if self._reranks(request, by_default=False) else self._engine
+            reranker = self._reranker(request, None)
+            backend = self._engine if reranker is None else self._reranked(reranker)
             return await backend.search(await self._search_request(request, filters, DEFAULT_TOP_K))
         known = await self._corpora_for(corpus)
-        balanced = self._balanced(known, rerank=self._reranks(request, by_default=True))
+        balanced = self._balanced(known, self._reranker(request, DEFAULT_RERANKER))
         asked = await self._search_request(request, filters, self.settings.search_k, corpus)
         outcome = await balanced.search(asked)
         return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", known.note)))
@@ -209,10 +207,11 @@ class QueryService:
             return KnownCorpora((corpus,))
         return await self._found_corpora()
 
-    def _reranks(self, request: RetrieveRequest, *, by_default: bool) -> bool:
-        """Whether to rerank: as the request says, else the settings, else the kind of search."""
+    def _reranker(self, request: RetrieveRequest, default: str | None) -> "ChunkReranker | None":
+        """Return the reranker that the request wants, else the settings, else the kind of search."""
         wanted = self.settings.rerank if request.rerank is None else request.rerank
-        return by_default if wanted is None else wanted in (True, LEXICAL)
+        name = default if wanted is None else DEFAULT_RERANKER if wanted is True else wanted
+        return None if name in (None, False, NO_RERANKER) else self._loaded(str(name))
 
     async def _search_request(
         self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None = None
@@ -241,7 +240,7 @@ class QueryService:
             corpus_filter=corpus,
         )
 
-    def _balanced(self, known: KnownCorpora, *, rerank: bool) -> RetrievalBackend:
+    def _balanced(self, known: KnownCorpora, reranker: "ChunkReranker | None") -> RetrievalBackend:
         from ragstack_common.search.wrappers.balanced import BalancedBackend  # noqa: PLC0415 - only with corpora
 
         return BalancedBackend(
@@ -249,23 +248,24 @@ class QueryService:
             known.names,
             per_corpus=self.settings.per_corpus,
             single_corpus=self.settings.single_corpus,
-            reranker=self._lexical if rerank else None,
+            reranker=reranker,
             timeout_seconds=self.settings.timeout_seconds,
             with_everything=known.are_found,
         )
 
-    @cached_property
-    def _reranked(self) -> RetrievalBackend:
+    def _reranked(self, reranker: "ChunkReranker") -> RetrievalBackend:
         from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
-        return RerankedBackend(self._engine, self._lexical)
+        return RerankedBackend(self._engine, reranker)
 
     @cached_property
     def _found_corpora(self) -> FoundCorpora:
         return FoundCorpora(self._values, self._clock)
 
-    @cached_property
-    def _lexical(self) -> "LexicalReranker":
-        from ragstack_common.search.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
+    def _loaded(self, name: str) -> "ChunkReranker":
+        if name not in self._rerankers:
+            from ragstack_common.search.rerank.factory import load_reranker  # noqa: PLC0415 - only with a reranker
 
-        return LexicalReranker(self.settings.reranking_weights)
+            weights = {"weights": asdict(self.settings.reranking_weights)} if name == DEFAULT_RERANKER else {}
+            self._rerankers[name] = load_reranker({"type": name, **weights})
+        return self._rerankers[name]

@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.config import ALL_CORPORA, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS, REQUEST_RERANKERS
 from ragstack_common.search.explaining import reason_of_rank
 from ragstack_common.search.models import (
     CorpusCount,
@@ -48,15 +48,20 @@ def _version(value: object) -> object:
 
 
 def _reranker(value: object) -> object:
-    if not isinstance(value, bool) and value != LEXICAL:
-        raise PydanticCustomError("reranker", f'Write true, false or "{LEXICAL}"')
+    if not isinstance(value, bool) and value not in REQUEST_RERANKERS:
+        names = " or ".join(f'"{name}"' for name in REQUEST_RERANKERS)
+        raise PydanticCustomError("reranker", f"Write true, false or {names}")
     return value
 
 
 Version = Annotated[str | int | float, BeforeValidator(_version)]
 """The value of a document's attribute ``version``; its type counts."""
 
-Reranker = Annotated[bool | Literal["lexical"], BeforeValidator(_reranker)]
+Reranker = Annotated[
+    bool | str,
+    BeforeValidator(_reranker),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": [*REQUEST_RERANKERS]}]}),
+]
 
 
 class SearchOptions(BaseModel):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from ragstack_common.config import LEXICAL, MAX_PASSAGES
+from ragstack_common.config import BEDROCK_RERANKER, MAX_PASSAGES, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, SearchOptions
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 VALUES_PER_PAGE: Final = 1000
 """The most that one answer of GET /api/facets has."""
-
-NO_RERANKER: Final = "none"
-BEDROCK_RERANKER: Final = "bedrock"
 
 
 class DeduplicateBy(StrEnum):
@@ -59,7 +56,7 @@ def query(
     rerank: Annotated[
         str | None,
         typer.Option(
-            metavar="none|lexical|bedrock",
+            metavar="|".join((NO_RERANKER, *REQUEST_RERANKERS, BEDROCK_RERANKER)),
             help="Reranker: none, lexical (compares the words of the query), or with --engine a reranking model of"
             " Amazon Bedrock (Cohere's, or bedrock:MODEL_ARN; needs AWS credentials and a region)."
             " Default: the API's own configuration.",
@@ -228,12 +225,14 @@ def _reranker(name: str | None, *, is_api: bool) -> str | bool | None:
     is_bedrock = name is not None and name.partition(":")[0] == BEDROCK_RERANKER
     if is_bedrock and is_api:
         raise typer.BadParameter(
-            "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
+            f"the API accepts only {' or '.join((NO_RERANKER, *REQUEST_RERANKERS))}. Deploy the engine"
+            " `reranked` with the reranker bedrock,"
             " or search with --engine and a file that describes an engine",
             param_hint="--rerank",
         )
-    if not is_bedrock and name not in (None, NO_RERANKER, LEXICAL):
+    if not is_bedrock and name not in (None, NO_RERANKER, *REQUEST_RERANKERS):
         raise typer.BadParameter(
-            f"{name!r} is not one of {NO_RERANKER}, {LEXICAL}, {BEDROCK_RERANKER}[:MODEL_ARN]", param_hint="--rerank"
+            f"{name!r} is not one of {', '.join((NO_RERANKER, *REQUEST_RERANKERS))}, {BEDROCK_RERANKER}[:MODEL_ARN]",
+            param_hint="--rerank",
         )
     return False if is_bedrock or name == NO_RERANKER else name

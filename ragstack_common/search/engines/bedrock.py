@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import filters
 from ragstack_common.config import (
+    DEFAULT_BOOST,
     EMBEDDING_HEADER,
     MAX_RESULTS,
     OTHER_STORE,
@@ -109,7 +110,7 @@ class BedrockBackend(MultiSliceBackend):
         timeout_seconds: float = 5.0,
         max_slices: int = 3,
         enabled: bool = True,
-        filtered_score_boost: float = 1.25,
+        filtered_score_boost: float = DEFAULT_BOOST,
         merge: Merge = "trust",
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,

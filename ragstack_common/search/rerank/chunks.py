@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.lexical import LexicalReranker, Passage
 
@@ -54,6 +55,11 @@ class LexicalChunkReranker:
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+def make_lexical(*, weights: Mapping[str, float] | None = None) -> LexicalChunkReranker:
+    """Make the lexical reranker of a configuration."""
+    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights(**weights)))
 
 
 def text_of(chunk: RetrievedChunk) -> str:

@@ -1,12 +1,13 @@
-"""Rerankers by name; only the named one is imported."""
+"""Rerankers by name, as ``config.RERANKERS`` registers them; only the named one is imported."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias
 
+from ragstack_common.config import RERANKERS
 from ragstack_common.core.errors import ConfigurationError, needs_extra
-from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
 from ragstack_common.search.rerank.lexical import LexicalReranker
 
@@ -16,10 +17,8 @@ ENTRY_POINTS: Final = "ragstack.rerankers"
 The class is called with TEXT for ``acme:TEXT``, and with the options of a configuration as keyword arguments.
 """
 
-FORMS: Final = "lexical, bedrock[:MODEL_ARN] or cross_encoder:FOLDER"
-
 RerankerChoice: TypeAlias = ChunkReranker | LexicalReranker | Mapping[str, Any] | str
-"""A reranker, its name (:data:`FORMS`), or ``{"type": NAME, ...}`` with the arguments of its class."""
+"""A reranker, its name in ``config.RERANKERS``, or ``{"type": NAME, ...}`` with the arguments of its class."""
 
 
 def load_reranker(choice: RerankerChoice) -> ChunkReranker:
@@ -46,29 +45,19 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
         raise ConfigurationError(f"The reranker {name} cannot be created from this configuration: {error}") from error
 
 
-def _lexical(*, weights: Mapping[str, float] | None = None) -> ChunkReranker:
-    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights.of(weights)))
-
-
 def _maker(name: str) -> Callable[..., ChunkReranker]:
-    match name:
-        case "lexical":
-            return _lexical
-        case "bedrock":
-            from ragstack_common.search.rerank.bedrock import BedrockReranker  # noqa: PLC0415 - imports a client
-
-            return BedrockReranker
-        case "cross_encoder":
-            with needs_extra("local", "The reranker cross_encoder"):
-                from ragstack_common.search.rerank.cross_encoder import CrossEncoderReranker  # noqa: PLC0415 - an extra
-
-            return CrossEncoderReranker
+    if entry := RERANKERS.get(name):
+        module, _, attribute = entry.place.partition(":")
+        with needs_extra(entry.extra, f"The reranker {name}"):
+            maker: Callable[..., ChunkReranker] = getattr(importlib.import_module(module), attribute)
+        return maker
     others = _third_parties()
     if name in others:
         with needs_extra(None, f"The reranker {name}"):
             loaded: Callable[..., ChunkReranker] = others[name].load()
         return loaded
-    raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join([FORMS, *sorted(others)])}")
+    forms = [*(entry.form for entry in RERANKERS.values()), *sorted(others)]
+    raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join(forms)}")
 
 
 @cache

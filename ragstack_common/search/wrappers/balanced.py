@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, PER_CORPUS, SEARCH_K, SINGLE_CORPUS
+from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, DEFAULT_RERANKER, PER_CORPUS, SEARCH_K, SINGLE_CORPUS
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import UnknownCorpusError
 from ragstack_common.core.telemetry import LOGGER
@@ -23,7 +23,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.parts import search_together
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span
-from ragstack_common.search.wrappers.reranked import LEXICAL, reranked
+from ragstack_common.search.wrappers.reranked import reranked
 
 
 class BalancedBackend(Wrapper):
@@ -67,7 +67,7 @@ class BalancedBackend(Wrapper):
         per_corpus: int = PER_CORPUS,
         single_corpus: int = SINGLE_CORPUS,
         search_k: int = SEARCH_K,
-        reranker: RerankerChoice | None = LEXICAL,
+        reranker: RerankerChoice | None = DEFAULT_RERANKER,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         with_everything: bool = False,
     ) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
+from ragstack_common.config import DEFAULT_BOOST
 from ragstack_common.core.deadline import in_thread_if_long, seconds_left
 from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
@@ -34,8 +35,6 @@ from ragstack_common.search.trust import RANK_CONSTANT, Trust, trust_of, trust_o
 
 Merge: TypeAlias = Literal["trust", "boost"]
 """How the filtered and the unfiltered list become one."""
-
-DEFAULT_BOOST: Final = 1.25
 
 DEFAULT_MAX_SLICES: Final = 3
 

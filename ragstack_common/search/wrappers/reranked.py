@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ragstack_common.config import DEFAULT_RERANKER
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.retrieval_errors import describe, reason_of
@@ -26,7 +27,6 @@ from ragstack_common.search.tracing import Attributes, describe_span, traced_rer
 
 DEFAULT_CANDIDATES: Final = 50
 DEFAULT_TIMEOUT_SECONDS: Final = 2.0
-LEXICAL: Final = "lexical"
 
 
 async def reranked(
@@ -79,7 +79,7 @@ class RerankedBackend(Wrapper):
     def __init__(
         self,
         backend: RetrievalBackend,
-        reranker: RerankerChoice = LEXICAL,
+        reranker: RerankerChoice = DEFAULT_RERANKER,
         candidates: int = DEFAULT_CANDIDATES,
         *,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
