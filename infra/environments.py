@@ -82,7 +82,7 @@ def relocate(environment: Path, before: str, now: str) -> None:
 def install(environment: Path, requirements: Iterable[str]) -> None:
     """Install requirement files, and the folders after ``--editable``, into an environment, made if it is missing."""
     uv, python = MAIN / "bin" / "uv", environment / "bin" / "python"
-    variables = uv_settings(_pip_settings(), os.environ)
+    variables = uv_settings(pip_settings(), os.environ)
     if not python.exists():
         subprocess.run([uv, "venv", "--quiet", "--python", MAIN / "bin" / "python", environment], check=True)
     command: list[str | Path] = [uv, "pip", "install", "--no-progress", "--python", python, *requirements]
@@ -102,7 +102,7 @@ def uv_settings(pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[
     return {**chosen, **environment}
 
 
-def _pip_settings() -> dict[str, str]:
+def pip_settings() -> dict[str, str]:
     """Read pip's configuration: its files, then those for the command install, then the variables."""
     command: list[str | Path] = [MAIN / "bin" / "python", "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -9,6 +9,7 @@ packages again.
 
 import argparse
 import hashlib
+import os
 import platform
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.bytecode import compile_folder, compiled_copy, compiles
+from infra.environments import pip_settings, uv_settings
 from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -36,9 +38,7 @@ SOURCE: Final = ROOT / "ragstack_common"
 BUILD: Final = ROOT / "build" / "layers"
 
 LAMBDA_PYTHON: Final = (3, 14)
-LAMBDA_PLATFORMS: Final = tuple(
-    f"{name}_aarch64" for name in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
-)
+LAMBDA_PLATFORM: Final = "aarch64-manylinux_2_34"
 """Lambda's Amazon Linux 2023 has glibc 2.34, so wheels for any older one run on it."""
 
 AWS_SERVICES: Final = frozenset(
@@ -52,7 +52,6 @@ AWS_SERVICES: Final = frozenset(
         "kms",
         "lambda",
         "s3",
-        "s3vectors",
         "secretsmanager",
         "sns",
         "sqs",
@@ -89,27 +88,18 @@ class Wheels:
 
     Attributes:
         python: Version of the interpreter that will run the functions.
-        platforms: Platform tags, or none for the machine this runs on.
+        platform: The name that uv has for it; None for the machine this runs on.
     """
 
     python: tuple[int, int]
-    platforms: tuple[str, ...]
+    platform: str | None
 
     @classmethod
     def for_target(cls, target: Target) -> "Wheels":
         """Lambda's interpreter and processor, or this one's."""
         if target is Target.AWS:
-            return cls(LAMBDA_PYTHON, LAMBDA_PLATFORMS)
-        return cls(sys.version_info[:2], ())
-
-    @property
-    def pip_arguments(self) -> list[str]:
-        """What tells pip to fetch these wheels."""
-        if not self.platforms:
-            return []
-        version = ".".join(map(str, self.python))
-        chosen = ["--implementation", "cp", "--python-version", version]
-        return [*chosen, *(argument for name in self.platforms for argument in ("--platform", name))]
+            return cls(LAMBDA_PYTHON, LAMBDA_PLATFORM)
+        return cls(sys.version_info[:2], None)
 
     @property
     def compiles_here(self) -> bool:
@@ -117,7 +107,7 @@ class Wheels:
         return compiles(self.python)
 
     def __str__(self) -> str:
-        return f"python{'.'.join(map(str, self.python))} {self.platforms[0] if self.platforms else platform.machine()}"
+        return f"python{'.'.join(map(str, self.python))} {self.platform or platform.machine()}"
 
 
 def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Path = REQUIREMENTS) -> Path:
@@ -187,21 +177,22 @@ def unzipped_megabytes(layer: Path) -> float:
 
 
 def _fingerprint(wheels: Wheels, pins: frozenset[str]) -> str:
-    here = "" if wheels.platforms else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+    here = "" if wheels.platform else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
     inputs = (RECIPE, sorted(pins), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))
     return hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
 
 
 def _install(wheels: Wheels, pins: frozenset[str], packages: Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", "--no-compile", "--retries", "2", "--target", str(packages)]
-    command += [*wheels.pip_arguments, *sorted(pins)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own arguments
+    command: list[str | Path] = [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--no-config"]
+    command += ["--no-deps", "--only-binary", ":all:", "--python", sys.executable, "--target", packages]
+    if wheels.platform:
+        command += ["--python-version", ".".join(map(str, wheels.python)), "--python-platform", wheels.platform]
+    variables = uv_settings(pip_settings(), os.environ)
+    command += sorted(pins)
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)  # noqa: S603
     if finished.returncode:
-        errors = [line for line in finished.stderr.splitlines() if line.startswith("ERROR:")]
-        cause = errors[-1] if errors else (finished.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise LayerError(
-            f"the layer for {wheels} cannot be built: {cause.removeprefix('ERROR: ')}"
+            f"the layer for {wheels} cannot be built: {' '.join(finished.stderr.split())}"
             " (it needs the package index: connect, then run python -m infra.layers)"
         )
 
@@ -209,6 +200,7 @@ def _install(wheels: Wheels, pins: frozenset[str], packages: Path) -> None:
 def _strip(packages: Path) -> None:
     """Remove what no function reads at run time."""
     shutil.rmtree(packages / "bin", ignore_errors=True)
+    (packages / ".lock").unlink(missing_ok=True)  # of uv
     for name in ("__pycache__", "tests"):
         for folder in [*packages.rglob(name)]:
             shutil.rmtree(folder, ignore_errors=True)  # it may be inside another one

@@ -224,13 +224,14 @@ def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, caps
 
 
 def test_without_the_package_index_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path.parent / "empty"))
 
     with pytest.raises(LayerError) as refused:
         dependencies_layer(Target.AWS, build=tmp_path, requirements=REQUIREMENTS)
 
     message = str(refused.value)
-    assert "No matching distribution found" in message
+    assert "the network was disabled" in message
     assert "connect, then run python -m infra.layers" in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
