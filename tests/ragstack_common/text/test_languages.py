@@ -34,6 +34,7 @@ def test_a_language_is_a_name_or_a_tag(written: str, name: str) -> None:
         "xx",
         "Klingon",
         "de-x-obey",
+        "de-Obey",
         "--",
     ],
 )
