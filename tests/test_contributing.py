@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from infra.alarms import raise_alarm
 from infra.constructs.retrieval_api import ANSWERS, ROUTES
+from ragstack_common import config
 from ragstack_common.api import description, mcp
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.catalogue import Corpora
@@ -120,10 +121,12 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.asyncio
-async def test_a_reranker_is_a_class_with_four_members() -> None:
+async def test_a_reranker_is_an_entry_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"{Longest.__module__}:{Longest.__name__}"
+    monkeypatch.setitem(config.RERANKERS, "longest", config.RerankerEntry(place, "longest"))  # type: ignore[misc]
     backend = InMemoryBackend([Document("1", "s3://b/1", "leave", {}), Document("2", "s3://b/2", "days of leave", {})])
 
-    async with RerankedBackend(backend, Longest()) as reranked:
+    async with RerankedBackend(backend, "longest") as reranked:
         found = await reranked.retrieve("leave")
 
     assert [chunk.content for chunk in found] == ["days of leave", "leave"]
