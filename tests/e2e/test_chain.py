@@ -23,7 +23,7 @@ def sidecar(**attributes: Any) -> str:
     return json.dumps({"metadataAttributes": attributes})
 
 
-def test_an_uploaded_document_is_indexed_and_found_through_api_gateway(stack: LocalStack) -> None:
+def test_an_uploaded_document_is_found_through_api_gateway(stack: LocalStack) -> None:
     uri = stack.put("birds/heron.md", "# Herons\n\nThe grey heron waits motionless for frogs at the pond.")
 
     statuses = stack.settled(uri)
@@ -103,7 +103,7 @@ def test_keys_of_any_letters_are_indexed_and_named_as_they_are(stack: LocalStack
     assert result["source"] == uri
 
 
-def test_a_sidecar_that_comes_after_its_document_changes_the_attributes(stack: LocalStack) -> None:
+def test_a_later_sidecar_changes_the_attributes(stack: LocalStack) -> None:
     uri = stack.put("late/kestrel.md", "The kestrel hovers over the motorway.")
     stack.settled(uri)
 

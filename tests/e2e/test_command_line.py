@@ -43,7 +43,7 @@ def test_logs_show_what_functions_and_processes_wrote(stack: LocalStack, handboo
     assert "choose answers, bedrock, documents, ingestion" in unknown.stderr
 
 
-def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:
+def test_ingest_reports_the_changed_file_alone(stack: LocalStack, tmp_path: Path) -> None:
     document = tmp_path / "swift.md"
     document.write_text("The swift sleeps in the air.")
     first = stack.run("ingest", document)
@@ -68,9 +68,7 @@ def test_attributes_of_the_command_line_are_searched_by_and_listed(stack: LocalS
     assert (best["metadata"]["version"], best["metadata"]["legs"]) == ("7", 4)
 
 
-def test_attributes_that_are_no_longer_given_are_gone_and_a_deleted_folder_is_not_found(
-    stack: LocalStack, tmp_path: Path
-) -> None:
+def test_omitted_attributes_and_deleted_folders_disappear(stack: LocalStack, tmp_path: Path) -> None:
     folder = tmp_path / "voles"
     folder.mkdir()
     (folder / "vole.md").write_text("The vole digs a tunnel.")
@@ -152,7 +150,7 @@ def test_doctor_takes_a_probe_through_the_whole_stack(stack: LocalStack) -> None
     assert not [each for each in listed if each["key"].startswith("ragstack-doctor/")]
 
 
-def test_a_second_stack_in_the_same_place_is_refused_whatever_its_ports(stack: LocalStack) -> None:
+def test_a_second_stack_in_the_same_folder_is_refused(stack: LocalStack) -> None:
     port, bedrock_port, answers_port = free_ports(3)
     ports = ("--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port)
 

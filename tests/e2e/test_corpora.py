@@ -72,7 +72,7 @@ def test_the_spans_of_a_deployed_search_reach_a_collector(balanced: LocalStack, 
     assert QUESTION not in str(collecting.requests)
 
 
-def test_a_version_is_a_wall_and_an_explanation_names_corpus_and_signals(balanced: LocalStack) -> None:
+def test_a_version_is_a_wall_and_an_explanation_names_its_signals(balanced: LocalStack) -> None:
     results = balanced.search(QUESTION, version_filter="1", explain=True)
 
     assert names(results) == ["api-rate-limits-v1.md"]
@@ -127,7 +127,7 @@ def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -
     assert "api-rate-limits-v1.md" not in shown.stdout
 
 
-def test_values_that_a_question_names_are_preferred_unless_the_caller_objects(balanced: LocalStack) -> None:
+def test_values_in_the_question_are_preferred_by_default(balanced: LocalStack) -> None:
     question = "What does the People handbook say about leave?"
 
     shown = eventually(lambda: named(balanced.run("query", question).stdout))
@@ -180,7 +180,7 @@ def test_what_a_tool_refuses_keeps_its_form_through_api_gateway(
     assert balanced.request("POST", path, body) == (status, {"success": False, "error": error})
 
 
-def test_without_corpora_a_corpus_is_a_filter_and_a_version_is_one_too(stack: LocalStack, handbook: Path) -> None:
+def test_without_corpora_corpus_and_version_are_filters(stack: LocalStack, handbook: Path) -> None:
     people = stack.search("leave", corpus_filter="people", top_k=50)
     first = stack.search(QUESTION, version_filter="1", top_k=50)
 

@@ -228,7 +228,7 @@ def test_a_mark_of_a_block_is_one_that_is_known(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_command_inside_a_sentence_has_a_name_and_options_that_exist(page: Path) -> None:
+def test_commands_in_sentences_have_names_and_options_that_exist(page: Path) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     wrong = []
     for command in re.findall(r"(?<!`)`(?:\.venv/bin/)?ragstack ([a-z][^`]*)`", page.read_text(encoding="utf-8")):

@@ -145,7 +145,7 @@ def test_documents_are_listed_in_pages_by_status_and_corpus(stack: LocalStack) -
     remove(stack, *(permission["id"] for permission in permissions))
 
 
-def test_a_reconciliation_is_started_by_request_and_ends_with_its_report(stack: LocalStack) -> None:
+def test_a_requested_reconciliation_ends_with_its_report(stack: LocalStack) -> None:
     status, job = stack.request("POST", "/api/ingestion-jobs", {"kind": "reconcile"})
 
     def look() -> Any:

@@ -34,7 +34,7 @@ def test_a_document_that_cannot_be_read_fails_with_a_reason(
     assert "Traceback" not in (status.reason or "")
 
 
-def test_a_sidecar_that_cannot_be_used_fails_its_document_with_a_reason(stack: LocalStack) -> None:
+def test_an_invalid_sidecar_fails_its_document_with_a_reason(stack: LocalStack) -> None:
     stack.put("bad-sidecar/text.md.metadata.json", "topic: travel")
 
     uri = stack.put("bad-sidecar/text.md", "A document that is well itself.")
@@ -56,7 +56,7 @@ def test_a_document_that_failed_is_indexed_once_it_is_fixed(stack: LocalStack) -
     assert stack.settled(uri) == {uri: "INDEXED"}
 
 
-def test_an_unreadable_message_is_listed_with_its_cause_until_it_is_discarded(stack: LocalStack) -> None:
+def test_an_unreadable_message_is_listed_until_it_is_discarded(stack: LocalStack) -> None:
     connection = stack.connection
     body = json.dumps({"hello": "is this the ingestion?"})
 
@@ -73,7 +73,7 @@ def test_an_unreadable_message_is_listed_with_its_cause_until_it_is_discarded(st
     assert body not in [each["body"] for each in unreadable(stack)]
 
 
-def test_the_test_event_of_s3_and_folders_of_the_console_are_not_dead_letters(stack: LocalStack) -> None:
+def test_test_events_of_s3_and_console_folders_are_no_dead_letters(stack: LocalStack) -> None:
     connection = stack.connection
     sqs = connection.client("sqs")
     event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}

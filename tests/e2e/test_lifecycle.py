@@ -69,7 +69,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
 
 
 @needs_proc
-def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: LocalStack) -> None:
+def test_a_killed_stack_loses_and_revives_no_document(stack: LocalStack) -> None:
     odd = stack.put("killed/Zürich + more/a b.md", "The nightjar sleeps on the Zürich gravel.")
     deleted = stack.put("killed/auk.md", "The great auk of Eldey is no more.")
     late = stack.put("killed/late.md", "The godwit stays for a while.")
@@ -125,7 +125,8 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
 
 
 @needs_proc
-def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
+def test_a_dead_part_ends_the_stack_and_loses_no_document(stack: LocalStack) -> None:
+    """The stack names the part, and the next start has all documents."""
     kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
     stack.settled(kept)
 
@@ -142,7 +143,7 @@ def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_a
     assert stack.found("dodo of Mauritius", "could not fly")["source"] == kept
 
 
-def test_the_demonstration_ends_with_success_and_leaves_nothing_running(folder_of_its_own: LocalStack) -> None:
+def test_the_demonstration_succeeds_and_leaves_nothing_running(folder_of_its_own: LocalStack) -> None:
     demonstration = folder_of_its_own
     if demonstration.is_up:
         demonstration.end()
@@ -169,7 +170,7 @@ def early(installed: None, tmp_path: Path) -> LocalStack:
 
 
 @needs_proc
-def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(early: LocalStack) -> None:
+def test_down_ends_a_starting_stack_and_leaves_no_process(early: LocalStack) -> None:
     early.launch()
     try:
         # MiniStack, the local Bedrock, and two of the cdk's commands.

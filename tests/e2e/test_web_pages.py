@@ -154,7 +154,7 @@ def test_health_and_everything_that_programs_use_stays_open(stack: LocalStack) -
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at sockets in /proc")
-def test_the_stack_listens_on_its_two_ports_of_the_loopback_interface_and_nowhere_else(stack: LocalStack) -> None:
+def test_the_stack_listens_on_its_loopback_ports_alone(stack: LocalStack) -> None:
     sockets = {
         str(found.readlink())
         for process_id in stack.processes()

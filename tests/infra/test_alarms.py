@@ -80,7 +80,7 @@ def test_the_dashboards_show_every_function_queue_and_alarm(aws: Any) -> None:
                 assert name in shown, f"{name} is on no dashboard"
 
 
-def test_errors_and_latency_of_the_api_raise_alarms_and_two_copies_are_told_apart(synthesize: Any) -> None:
+def test_errors_and_latency_of_each_copy_of_the_api_raise_alarms(synthesize: Any) -> None:
     for prefix in ("RagStack", "Knowledge-Base-Of-Legal"):
         assembly = synthesize(prefix=prefix)
 
@@ -104,7 +104,7 @@ def test_a_throttled_table_or_index_raises_an_alarm(aws: Any) -> None:
     assert [dimensions(alarm)["TableName"] for alarm in (*writes, *reads)] == [{"Ref": table}] * (len(indexes) + 2)
 
 
-def test_jobs_that_do_not_end_complete_and_batches_without_headers_raise_alarms(with_headers: Any) -> None:
+def test_incomplete_jobs_and_batches_without_headers_raise_alarms(with_headers: Any) -> None:
     for metric, service in (("JobsNotComplete", "reconcile"), ("BatchesPassedThrough", "contextual_headers")):
         (alarm,) = alarms(with_headers, metric)
         assert dimensions(alarm) == {"service": service, "stack": "RagStack"}
@@ -134,7 +134,7 @@ def test_every_alarm_notifies_the_topic_that_the_deployer_names(synthesize: Any)
     assert assembly.resources("AWS::SNS::Topic") == {}
 
 
-def test_every_alarm_sends_email_to_the_address_that_the_deployer_names(tuned: Any) -> None:
+def test_every_alarm_sends_email_to_the_configured_address(tuned: Any) -> None:
     (topic,) = tuned.resources("AWS::SNS::Topic")
     allowed = [
         statement
@@ -163,7 +163,7 @@ def test_the_topic_can_be_removed_again_because_no_stack_imports_it(tuned: Any) 
     assert exports == []
 
 
-def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(with_headers: Any) -> None:
+def test_each_alarm_says_what_to_do_and_any_cloudformation_knows_it(with_headers: Any) -> None:
     found = alarms(with_headers)
 
     assert found

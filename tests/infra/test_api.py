@@ -84,7 +84,7 @@ def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
     assert routes == ROUTES
 
 
-def test_api_gateway_waits_as_long_as_the_functions_behind_it_may_take(aws: Any) -> None:
+def test_api_gateway_waits_as_long_as_its_functions_may_take(aws: Any) -> None:
     for service in ("documents", "query"):
         assert aws.function(service)["Timeout"] <= 29
 

@@ -69,7 +69,7 @@ WRITTEN = {
 ALL_QUEUES = ("ChangesDeadLetters", "DeadJobs", "ChangesEvents", "JobsQueue", "StatusQueue")
 
 
-def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(with_headers: Any) -> None:
+def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) -> None:
     functions = with_headers.functions()
 
     assert {with_headers.environment(service)["POWERTOOLS_SERVICE_NAME"] for service in SERVICES} == SERVICES
@@ -119,7 +119,7 @@ def test_a_function_may_do_its_work_and_no_more(with_headers: Any, service: str)
 
 
 @pytest.mark.parametrize("service", sorted(RECEIVERS))
-def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(with_headers: Any, service: str) -> None:
+def test_a_function_may_send_to_its_receivers_alone(with_headers: Any, service: str) -> None:
     receivers = with_headers.rights(service)["sqs:SendMessage"]
 
     assert {queue for queue in ALL_QUEUES if queue in receivers} == RECEIVERS[service]
@@ -170,9 +170,7 @@ def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: 
     assert tuned.environment("ingestion_status")["EVENT_BUS_NAME"] == "documents"
 
 
-def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
-    synthesize: Any, stand_in_layer: Path
-) -> None:
+def test_an_engine_brings_the_rights_to_what_it_names_alone(synthesize: Any, stand_in_layer: Path) -> None:
     engines = {
         "own": {"type": "milvus", "collection_name": "handbook", "embedding": "bedrock:amazon.titan-embed-text-v2:0"},
         "other": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
@@ -199,7 +197,7 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
     assert assembly.violations == []
 
 
-def test_a_reranking_model_brings_the_rights_to_rerank_and_to_invoke_it(synthesize: Any) -> None:
+def test_a_reranking_model_brings_the_rights_to_use_it(synthesize: Any) -> None:
     model = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
     balanced = {
         "type": "balanced",
@@ -230,9 +228,7 @@ def test_a_profile_brings_rights_to_its_model_in_every_region(synthesize: Any, s
     assert assembly.violations == []
 
 
-def test_a_milvus_server_brings_its_layer_its_secret_and_the_vpc_to_the_functions_that_search(
-    synthesize: Any, stand_in_layer: Path
-) -> None:
+def test_milvus_brings_layer_secret_and_vpc_to_searching_functions(synthesize: Any, stand_in_layer: Path) -> None:
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:milvus-AbCdEf"
     network = {
         "vpc_subnet_ids": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
@@ -377,7 +373,7 @@ def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
     assert (documents.upload_max_bytes, documents.upload_seconds) == (1000, 60)
 
 
-def test_the_query_function_outlives_its_search_and_api_gateway_outlives_both(synthesize: Any) -> None:
+def test_the_query_function_and_api_gateway_outlive_a_search(synthesize: Any) -> None:
     assembly = synthesize(retrieval_timeout_seconds="24")
 
     assert 24 < assembly.function("query")["Timeout"] <= 29

@@ -73,7 +73,7 @@ def test_no_stack_imports_the_ids_of_the_knowledge_base(aws: Any) -> None:
         ("DATA_SOURCE_TYPE", "CUSTOM"),
     ],
 )
-def test_a_create_only_setting_makes_new_resources_whose_outputs_other_stacks_notice(
+def test_a_create_only_setting_makes_new_resources_and_outputs(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: Any, node: None
 ) -> None:
     before = logical_ids()
@@ -117,7 +117,8 @@ def test_every_create_only_property_belongs_to_the_generation(with_headers: Any)
     assert {"ChunkingConfiguration", "ParsingConfiguration"}.isdisjoint(ingestion)
 
 
-def test_the_service_role_has_the_name_that_the_schema_asks_for_and_every_stack_its_own(aws: Any) -> None:
+def test_each_stack_has_a_service_role_with_a_valid_name(aws: Any) -> None:
+    """The schema of the knowledge base fixes the prefix."""
     (name,) = [
         role["Properties"]["RoleName"]
         for role in aws.resources("AWS::IAM::Role").values()
@@ -162,7 +163,7 @@ def test_only_this_accounts_knowledge_bases_may_take_the_service_role(aws: Any) 
     assert "knowledge-base/*" in str(conditions["ArnLike"]["aws:SourceArn"])
 
 
-def test_the_service_role_reads_documents_and_writes_vectors_and_no_more(aws: Any) -> None:
+def test_the_service_role_reads_documents_and_writes_vectors_only(aws: Any) -> None:
     actions = {
         action
         for name, statement in aws.statements()
@@ -257,7 +258,9 @@ def test_a_region_without_knowledge_bases_is_reported_at_synthesis(
     assert bool(warnings) == is_reported
 
 
-def test_the_regions_with_knowledge_bases_are_those_of_cloudformation_and_have_s3_vectors() -> None:
+def test_known_regions_are_those_of_cloudformation() -> None:
+    """All of them have S3 Vectors."""
+
     def regions(kind: str) -> set[str]:
         return {region for region in REGIONS if kind in PROVIDER_SCHEMA_MANAGER.get_resource_types(region)}
 

@@ -62,7 +62,7 @@ def test_the_function_with_every_layer_fits_into_lambda() -> None:
     assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 200 < layers.MAX_UNZIPPED_MB
 
 
-def test_the_layer_of_milvus_has_no_tests_and_no_second_copy_of_what_is_shared() -> None:
+def test_the_layer_of_milvus_has_no_tests_and_no_shared_packages() -> None:
     packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
     names = zipfile.ZipFile(extra("milvus")).namelist()
 
@@ -73,7 +73,7 @@ def test_the_layer_of_milvus_has_no_tests_and_no_second_copy_of_what_is_shared()
     assert not [name for name in names if "/tests/" in name]
 
 
-def test_the_layer_for_tracing_is_small_and_has_no_second_copy_of_what_is_shared() -> None:
+def test_the_layer_for_tracing_is_small_without_shared_packages() -> None:
     packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
     own = {name.split("/")[1] for name in zipfile.ZipFile(extra(layers.TRACING)).namelist()}
 

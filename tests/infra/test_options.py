@@ -40,7 +40,7 @@ def test_the_local_target_needs_no_authentication_by_default() -> None:
     assert Options.from_context({**LOCAL, "auth": "iam"}).auth is Auth.IAM
 
 
-def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_path: Path) -> None:
+def test_the_command_line_overrides_a_file_of_settings(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     calibration = {"embedding": "hashed", "search_type": "HYBRID", "intercept": -3.0, "weights": {"vector": 5.0}}
     values = {"//": "from a test", "reranking_weights": {"vector": 1}, "filtered_score_boost": 1.1, "search_k": 7}
@@ -187,7 +187,7 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         ),
     ],
 )
-def test_an_invalid_value_is_refused_in_one_line_that_says_what_is_allowed(context: dict[str, str], says: str) -> None:
+def test_an_invalid_value_is_refused_with_what_is_allowed(context: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError) as refused:
         Options.from_context(context)
 
@@ -200,12 +200,12 @@ def test_the_deployer_chooses_when_reconciliation_runs(schedule: str) -> None:
     assert Options.from_context({"reconcile_schedule": schedule}).reconcile_schedule == schedule
 
 
-def test_an_existing_knowledge_base_has_no_limits_unless_it_is_said_to_be_on_s3_vectors() -> None:
+def test_an_existing_knowledge_base_has_limits_on_s3_vectors_only() -> None:
     assert Options.from_context(EXISTING).vector_store == "OTHER"
     assert Options.from_context({**EXISTING, "vector_store": "s3_vectors"}).vector_store == "S3_VECTORS"
 
 
-def test_the_local_target_asks_about_documents_sooner_unless_told_when() -> None:
+def test_the_local_target_checks_documents_sooner_by_default() -> None:
     assert Options.from_context(LOCAL).ingestion.first_delay_seconds == 1
     assert Options.from_context({**LOCAL, "status_first_delay_seconds": "0"}).ingestion.first_delay_seconds == 0
 
@@ -216,7 +216,7 @@ def test_numbers_and_booleans_may_come_from_cdk_json() -> None:
     assert (options.query.timeout_seconds, options.query.multislice_enabled) == (3, False)
 
 
-def test_an_object_in_cdk_json_configures_an_engine_as_text_on_the_command_line_does() -> None:
+def test_objects_of_cdk_json_and_text_configure_the_same_engine() -> None:
     config = {"backend": {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ"}}
 
     written = Options.from_context({"retrieval_engine": "cached", "retrieval_engine_config": config})
@@ -231,11 +231,11 @@ def test_the_knowledge_base_of_the_stacks_alone_is_no_other_engine() -> None:
     assert Options.from_context({"retrieval_engine": "bedrock"}).engines == []
 
 
-def test_every_engine_that_is_said_to_need_no_package_is_one_that_there_is() -> None:
+def test_every_engine_in_the_layer_exists() -> None:
     assert set(known_backends()) >= IN_THE_LAYER
 
 
-def test_every_embedding_that_synthesis_accepts_is_one_that_the_function_can_load() -> None:
+def test_synthesis_accepts_the_embeddings_that_functions_load() -> None:
     assert {
         form.partition("[")[0].partition(":")[0] for form in kinds.FORMS.replace(" or ", ", ").split(", ")
     } == EMBEDDINGS

@@ -63,12 +63,13 @@ def test_a_message_stays_hidden_until_its_function_has_surely_ended(aws: Any, qu
     assert properties_of(aws, queue)["VisibilityTimeout"] == timeouts * aws.function(service)["Timeout"]
 
 
-def test_a_job_whose_function_was_killed_goes_on_before_it_counts_as_abandoned(aws: Any) -> None:
+def test_a_killed_job_continues_before_it_counts_as_abandoned(aws: Any) -> None:
+    """The message becomes visible again before the job counts as abandoned."""
     assert properties_of(aws, "JobsQueue")["VisibilityTimeout"] < HOUR < SILENT_SECONDS
 
 
 @queues
-def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_batch_along(aws: Any, queue: str) -> None:
+def test_each_queue_feeds_its_function_which_fails_single_messages(aws: Any, queue: str) -> None:
     mapping = mapping_of(aws, queue)
     function = aws.resources("AWS::Lambda::Function")[mapping["FunctionName"]["Ref"]]["Properties"]
 
@@ -80,9 +81,7 @@ def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_ba
 @pytest.mark.parametrize(
     ("calls_per_second", "at_once"), [("0.1", 2), ("5", 2), ("5.1", 3), ("20", 8), ("25", 10), ("1000", 10)]
 )
-def test_as_many_functions_call_the_knowledge_base_as_the_rate_of_calls_needs(
-    calls_per_second: str, at_once: int
-) -> None:
+def test_concurrent_invocations_follow_the_rate_of_calls(calls_per_second: str, at_once: int) -> None:
     options = Options.from_context(
         {"ingestion_calls_per_second": calls_per_second, "ingestion_seconds_per_call": "0.4"}
     )
@@ -96,7 +95,7 @@ def test_without_a_measured_call_invocations_adapt_to_any_duration() -> None:
     assert Options.from_context({**LOCAL}).invocations_at_once == 2
 
 
-def test_a_raised_quota_reaches_the_queues_of_documents_and_not_that_of_jobs(tuned: Any) -> None:
+def test_a_raised_quota_reaches_the_queues_of_documents_only(tuned: Any) -> None:
     at_once = {queue: mapping_of(tuned, queue)["ScalingConfig"]["MaximumConcurrency"] for queue in READERS}
 
     assert at_once == {"ChangesEvents": 8, "StatusQueue": 8, "JobsQueue": 2}
@@ -112,13 +111,14 @@ def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
     assert batches == {"ChangesEvents": (100, 1), "StatusQueue": (100, 1), "JobsQueue": (1, None)}
 
 
-def test_the_redrive_policy_comes_one_delivery_after_the_function_gives_up(aws: Any, tuned: Any) -> None:
+def test_the_redrive_comes_one_delivery_after_the_function_gives_up(aws: Any, tuned: Any) -> None:
     for assembly in (aws, tuned):
         max_receives = IngestionSettings.from_env(assembly.environment("ingestion")).max_receives
         assert properties_of(assembly, "ChangesEvents")["RedrivePolicy"]["maxReceiveCount"] == max_receives + 1
 
 
-def test_what_a_function_never_or_seldom_gives_up_is_delivered_as_often_as_it_takes(aws: Any) -> None:
+def test_status_checks_and_jobs_have_enough_deliveries(aws: Any) -> None:
+    """The function of status checks never gives up on a message, and that of jobs seldom does."""
     assert properties_of(aws, "StatusQueue")["RedrivePolicy"]["maxReceiveCount"] == 100
     assert properties_of(aws, "JobsQueue")["RedrivePolicy"]["maxReceiveCount"] > MAX_FAILURES + 1
 
@@ -135,7 +135,7 @@ def test_messages_about_documents_are_kept_for_two_weeks(aws: Any, queue: str) -
 
 
 @queues
-def test_a_message_is_moved_to_the_dead_letters_days_before_it_expires(aws: Any, queue: str) -> None:
+def test_a_message_becomes_a_dead_letter_days_before_it_expires(aws: Any, queue: str) -> None:
     properties = properties_of(aws, queue)
 
     longest = properties["RedrivePolicy"]["maxReceiveCount"] * properties["VisibilityTimeout"]

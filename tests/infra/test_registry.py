@@ -19,7 +19,7 @@ def table(aws: Any) -> dict[str, Any]:
     return dict(aws.only("AWS::DynamoDB::Table"))
 
 
-def test_dynamodb_makes_the_table_as_it_is_declared_and_the_registry_lists_by_it(table: dict[str, Any]) -> None:
+def test_the_registry_lists_from_the_declared_table(table: dict[str, Any]) -> None:
     with mock_aws():
         client = boto3.client("dynamodb", region_name="us-east-1")
         client.create_table(
@@ -57,7 +57,8 @@ def test_on_aws_the_table_is_kept_protected_and_can_be_restored(aws: Any) -> Non
     assert "SSESpecification" not in table["Properties"], "DynamoDB encrypts every table, with a key of its own"
 
 
-def test_the_protected_table_is_created_last_so_that_a_failed_first_deployment_can_be_rolled_back(aws: Any) -> None:
+def test_the_protected_table_is_created_last(aws: Any) -> None:
+    """A failed first deployment can then be rolled back."""
     (table,) = aws.resources("AWS::DynamoDB::Table").values()
 
     others = {

@@ -29,9 +29,7 @@ def test_every_bucket_is_encrypted_private_and_kept(with_headers: Any) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "room"), [("RagStack", 75), ("Knowledge-Base-Of-Legal", 64)])
-def test_a_prefix_that_leaves_little_room_for_keys_is_reported_at_synthesis(
-    synthesize: Any, prefix: str, room: int
-) -> None:
+def test_a_prefix_that_leaves_little_room_for_keys_is_reported(synthesize: Any, prefix: str, room: int) -> None:
     warnings = [violation["description"] for violation in synthesize(prefix=prefix).violations]
 
     assert [f"can have {room} characters" in warning for warning in warnings] == ([] if room >= 70 else [True])

@@ -97,7 +97,7 @@ def install(folder: Path, wheel: Path, extra: str | None, resolution: str, endpo
 
 
 @pytest.mark.parametrize("resolution", ["highest", "lowest-direct"])
-def test_a_plain_install_searches_bedrock_and_says_what_the_rest_needs(
+def test_a_plain_install_searches_bedrock_and_names_missing_extras(
     wheel: Path, endpoint: str, tmp_path: Path, resolution: str
 ) -> None:
     plain = install(tmp_path, wheel, None, resolution, endpoint)

@@ -64,7 +64,7 @@ def gateway(api: Api, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"http://{HOST}:{port}/prod"
 
 
-def test_a_request_to_api_gateway_carries_a_signature_that_the_server_can_verify(api: Api, gateway: str) -> None:
+def test_the_server_can_verify_the_signature_of_a_request(api: Api, gateway: str) -> None:
     api.will_answer(200, NOTHING)
 
     CliRunner().invoke(app, ["query", "x", "--api-url", gateway, "--json"])

@@ -107,14 +107,14 @@ def test_the_documents_own_sidecar_wins_attribute_by_attribute(folder: Path) -> 
     assert entries(body) == {"topic": "own", "kind": typed, "year": 2026}
 
 
-def test_a_sidecar_to_which_nothing_is_added_stays_as_it_is_byte_by_byte(folder: Path) -> None:
+def test_a_sidecar_without_additions_stays_the_same_bytes(folder: Path) -> None:
     text = '\ufeff{ "metadataAttributes" :\n {"topic":"Büro"} }'
 
     assert sidecar_for(file_with(folder, text), {}, "OTHER") == text.encode()
     assert entries(sidecar_for(file_with(folder, text), {"a": 1}, "OTHER")) == {"topic": "Büro", "a": 1}
 
 
-def test_the_structure_of_a_csv_file_stays_in_the_sidecar_that_attributes_are_added_to(folder: Path) -> None:
+def test_added_attributes_leave_the_structure_of_a_csv_file(folder: Path) -> None:
     own = record_sidecar().decode()
 
     body = sidecar_for(file_with(folder, own), {"corpus": "people"}, "OTHER")
@@ -140,7 +140,7 @@ def test_the_structure_of_a_csv_file_stays_in_the_sidecar_that_attributes_are_ad
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_attributes_over_a_limit_are_refused_with_the_name_of_the_file(
+def test_attributes_over_a_limit_are_refused_with_the_file_name(
     folder: Path, sidecar: Any, given: dict[str, Any], store: str, words: str
 ) -> None:
     with pytest.raises(InvalidDocumentError) as caught:

@@ -72,7 +72,7 @@ def indexed(connection: Connection, file: LocalFile, **given: Any) -> Uploaded:
     return result
 
 
-def test_documents_and_sidecars_get_into_the_bucket_whatever_their_names(connection: Connection, folder: Path) -> None:
+def test_documents_with_unusual_names_are_uploaded(connection: Connection, folder: Path) -> None:
     (folder / "a b+c.md").write_text("Leave.")
     (folder / f"a b+c.md{SIDECAR}").write_text('{"metadataAttributes": {"topic": "leave"}}')
     (folder / "Zürich.md").write_text("Travel.")
@@ -143,7 +143,7 @@ def happen(what: str, connection: Connection, file: LocalFile, uri: str) -> None
         "its sidecar was deleted from the bucket",
     ],
 )
-def test_a_file_is_uploaded_again_unless_registry_and_bucket_both_have_it_as_it_is(
+def test_a_file_that_registry_or_bucket_lacks_is_uploaded_again(
     connection: Connection, folder: Path, what: str
 ) -> None:
     file = note(folder, sidecar={"topic": "leave"})
@@ -159,7 +159,7 @@ def test_a_file_is_uploaded_again_unless_registry_and_bucket_both_have_it_as_it_
     assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
-def test_a_sidecar_that_stayed_the_same_is_not_uploaded_with_its_document(connection: Connection, folder: Path) -> None:
+def test_an_unchanged_sidecar_is_not_uploaded_with_its_document(connection: Connection, folder: Path) -> None:
     indexed(connection, note(folder, "Thirty days.", {"topic": "leave"}))
     file = note(folder, "Twenty days.", {"topic": "leave"})
 
@@ -171,7 +171,7 @@ def test_a_sidecar_that_stayed_the_same_is_not_uploaded_with_its_document(connec
 
 
 @pytest.mark.parametrize("had", [{"sidecar": {"topic": "leave"}}, {"corpus": "people", "version": "2"}], ids=str)
-def test_attributes_that_are_no_longer_given_are_removed_without_a_second_upload(
+def test_omitted_attributes_are_removed_without_a_second_upload(
     connection: Connection, folder: Path, had: dict[str, Any]
 ) -> None:
     given = {name: value for name, value in had.items() if name != "sidecar"}
@@ -192,7 +192,7 @@ def test_attributes_that_are_no_longer_given_are_removed_without_a_second_upload
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_changed_document_loses_the_attributes_that_only_the_bucket_has(
+def test_a_changed_document_loses_attributes_of_the_bucket_alone(
     connection: Connection, folder: Path, known: bool
 ) -> None:
     indexed(connection, note(folder, sidecar={"topic": "leave"}))
@@ -213,7 +213,7 @@ def test_a_changed_document_loses_the_attributes_that_only_the_bucket_has(
     assert happened == [f"PutObject {file.key}", f"DeleteObject {file.key}{SIDECAR}"]
 
 
-def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connection: Connection, folder: Path) -> None:
+def test_a_sidecar_that_is_a_broken_link_removes_no_attributes(connection: Connection, folder: Path) -> None:
     file = note(folder, sidecar={"audience": "board"})
     indexed(connection, file)
     file.sidecar_path.unlink()
@@ -225,9 +225,7 @@ def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connecti
     assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
-def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_theirs(
-    connection: Connection, folder: Path
-) -> None:
+def test_a_vanished_file_does_not_stop_the_other_uploads(connection: Connection, folder: Path) -> None:
     for name in ("a.md", "b.md", "c.md"):
         (folder / name).write_text(name)
     files = select([folder]).files
@@ -239,9 +237,7 @@ def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_th
     assert keys(connection) == ["handbook/a.md", "handbook/c.md"]
 
 
-def test_a_file_that_changes_while_it_is_uploaded_is_in_the_bucket_as_it_is_in_the_end(
-    connection: Connection, folder: Path
-) -> None:
+def test_a_file_that_changes_during_upload_ends_with_its_last_text(connection: Connection, folder: Path) -> None:
     file, texts = note(folder), ["Twenty-nine days.", "Twenty-eight days."]
     s3 = Meddled(connection.client("s3"), lambda _: texts and file.path.write_text(texts.pop()) and None)
 
@@ -266,9 +262,7 @@ def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Co
     assert "It kept changing" in result.reason
 
 
-def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
-    connection: Connection, folder: Path
-) -> None:
+def test_files_that_bedrock_would_refuse_are_not_uploaded(connection: Connection, folder: Path) -> None:
     (folder / "a.md").write_text("Leave.")
     (folder / f"{'x' * 150}.md").write_text("Travel.")
     (folder / "two\nlines.md").write_text("Parking.")

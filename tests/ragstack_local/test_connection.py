@@ -128,7 +128,7 @@ def test_an_unlocked_file_means_that_no_stack_is_running(tmp_path: Path, content
         Connection.of_running_stack(file)
 
 
-def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_path: Path) -> None:
+def test_a_killed_stack_is_gone_even_if_its_process_id_is_reused(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
     code = (
         "import sys, time, pathlib\n"
@@ -277,7 +277,7 @@ def test_a_local_process_gets_no_settings_of_aws_and_of_functions(monkeypatch: p
     assert env["EXTRA"] == "1"
 
 
-def test_the_data_of_a_project_is_in_its_folder_or_in_that_of_the_variable(
+def test_the_data_folder_is_in_the_project_or_set_by_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Project.find().data == Project.find().root / ".ragstack"

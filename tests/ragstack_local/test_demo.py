@@ -108,7 +108,8 @@ def test_the_command_that_is_shown_asks_what_the_demonstration_asks(tmp_path: Pa
     assert question.expected is None or [*DOCUMENTS.rglob(question.expected)]
 
 
-def test_an_answer_without_the_expected_source_or_to_what_nothing_answers_is_noticed() -> None:
+def test_an_unexpected_answer_is_noticed() -> None:
+    """It lacks the expected source, or answers what no document answers."""
     first, *_, unanswerable = ASKED
     source = SOURCES[0].model_copy(update={"source": f"s3://b/{first.expected}"})
     cited, other = (response(sources=[each]).model_dump() for each in (source, SOURCES[0]))
@@ -119,7 +120,7 @@ def test_an_answer_without_the_expected_source_or_to_what_nothing_answers_is_not
 
 
 @questions
-def test_an_expected_document_is_one_of_the_handbook_and_fits_the_filter(question: Question) -> None:
+def test_an_expected_document_exists_and_fits_the_filter(question: Question) -> None:
     for name in question.expected:
         (path,) = DOCUMENTS.rglob(name)
         attributes = json.loads(path.with_name(f"{name}.metadata.json").read_text("utf-8"))["metadataAttributes"]
@@ -201,7 +202,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_command_is_shown_by_its_path_where_the_path_variable_has_none(checkout: Path) -> None:
+def test_a_command_outside_the_path_is_shown_by_its_path(checkout: Path) -> None:
     assert display.program() == ".venv/bin/ragstack"
 
 

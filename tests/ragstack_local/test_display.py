@@ -205,7 +205,7 @@ def explained(**ranking: Any) -> dict[str, Any]:
     return result(ranking={**plain, **ranking})
 
 
-def test_an_explanation_has_a_sentence_and_bars_for_what_was_measured_and_what_adds_up(
+def test_an_explanation_has_a_sentence_and_bars(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(display.console, "width", 80)

@@ -73,9 +73,7 @@ def test_a_final_record_counts_only_for_what_it_is_about(awaited: Uploaded | Gon
     ],
     ids=str,
 )
-def test_a_deletion_has_ended_when_the_registry_has_nothing_of_the_document(
-    record: DocumentRecord, ended: bool
-) -> None:
+def test_a_deletion_ends_when_the_registry_forgets_the_document(record: DocumentRecord, ended: bool) -> None:
     assert Gone().is_ended_by(record) is ended
 
 

@@ -38,7 +38,7 @@ def controls_in(text: str) -> list[str]:
 
 
 @given(foreign)
-def test_a_console_prints_no_control_character_whatever_holds_the_text(text: str) -> None:
+def test_a_console_prints_no_control_character(text: str) -> None:
     console = display.Console()
     console.file = io.StringIO()
     table = Table(title=text)
@@ -131,7 +131,7 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     assert controls_in(shown) == []
 
 
-def test_no_message_is_written_in_markup_and_no_json_goes_around_the_escapes() -> None:
+def test_no_output_bypasses_the_escapes() -> None:
     """Consoles read no markup, so a tag would be seen; and what is not printed by `display` has no escapes."""
     tag = re.compile(r"\[/?(bold|dim|italic|red|green|yellow|cyan|magenta|blue)\b[^\]]*\]|\[/\]")
     root = Path(ragstack_local.__file__).parent

@@ -44,7 +44,7 @@ def on_aws(api: Api) -> Address:
     return Address.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
 
 
-def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api) -> None:
+def test_a_query_is_posted_as_json_and_its_answer_returned_whole(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
     answer = run(at(api.url).search(RetrieveRequest(query="Zürich?", top_k=3)))
@@ -174,9 +174,10 @@ def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sig
     assert not caller.api_url.endswith("/")
 
 
-def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
+def test_a_custom_domain_needs_no_credentials(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Requests are signed only where there are credentials."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
     assert not Address.at("https://search.example").sign
@@ -240,7 +241,7 @@ def test_a_gateway_may_buffer_the_events_and_label_them_as_json(api: Api) -> Non
     assert ask(api.url)[-1] == response()
 
 
-def test_another_page_than_a_stream_of_events_is_an_error_that_shows_it(api: Api) -> None:
+def test_a_page_instead_of_events_is_an_error_that_shows_it(api: Api) -> None:
     api.will_answer(200, b"<h1>Welcome</h1>", **{"Content-Type": "text/html"})
 
     with pytest.raises(ApiError, match="The API answered 200: <h1>Welcome</h1>"):
@@ -284,7 +285,7 @@ def test_a_response_in_another_form_is_an_error(api: Api) -> None:
         search(api.url)
 
 
-def test_a_rejected_question_is_an_error_and_a_throttled_one_is_repeated(api: Api) -> None:
+def test_rejected_questions_fail_and_throttled_ones_are_repeated(api: Api) -> None:
     api.will_answer(400, {"error": {"code": "UnknownCorpus", "message": "There is no corpus x"}})
     with pytest.raises(ApiError, match=r"^UnknownCorpus: There is no corpus x$"):
         ask(api.url)

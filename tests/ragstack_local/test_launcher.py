@@ -13,7 +13,7 @@ __all__ = ["project"]
 CONSOLE = "http://localhost:5173"
 
 
-def test_the_page_that_is_allowed_reads_objects_and_no_other_page_does(tmp_path: Path, project: Project) -> None:
+def test_only_the_allowed_page_reads_objects(tmp_path: Path, project: Project) -> None:
     with ministack(project, DataFolder(tmp_path), CONSOLE) as (connection, _):
         url = str(connection.aws_endpoint)
         put = send(url, "PUT", f"/{BUCKET}/heron.md", b"A heron.", Origin=CONSOLE, Sec_Fetch_Site="cross-site")
@@ -29,7 +29,8 @@ def test_the_page_that_is_allowed_reads_objects_and_no_other_page_does(tmp_path:
     assert reset.status == 403
 
 
-def test_only_reading_and_the_answers_of_cloudformation_stay_open_of_ministacks_own_routes() -> None:
+def test_ministacks_own_routes_are_closed_to_changes() -> None:
+    """Reading and the answers of CloudFormation's custom resources stay possible."""
     assert not launcher.is_closed("GET", "/_ministack/health")
     assert not launcher.is_closed("PUT", "/_ministack/cfn-response/token")
     assert not launcher.is_closed("PUT", "/bucket/_ministack/reset")

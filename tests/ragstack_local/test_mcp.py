@@ -38,7 +38,7 @@ def server_for(api: Api) -> Any:
 
 
 @pytest.mark.asyncio
-async def test_without_a_stack_the_server_starts_and_each_call_says_how_to_start_one(tmp_path: Path) -> None:
+async def test_without_a_stack_each_call_says_how_to_start_one(tmp_path: Path) -> None:
     errors = tmp_path / "errors"
     with errors.open("w") as stderr:
         command = StdioServerParameters(

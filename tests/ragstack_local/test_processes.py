@@ -95,9 +95,8 @@ def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
     assert start.everybody_is_gone()
 
 
-def test_a_child_is_ended_once_because_its_number_may_be_given_to_another(
-    start: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_is_ended_once(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process id may belong to another process later."""
     child = start(FAMILY)
     child.stop()
     signalled: list[int] = []
@@ -261,7 +260,7 @@ def test_a_signal_waits_while_a_process_is_started_and_noted(number: signal.Sign
     assert noted == ["the process"]
 
 
-def test_without_a_signal_nothing_is_raised_and_the_handlers_are_those_of_before() -> None:
+def test_without_a_signal_the_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
 
     with raised_interrupts(), held_interrupts():

@@ -114,7 +114,7 @@ def submit(connection: Connection, *keys: str) -> None:
     )
 
 
-def test_after_a_kill_all_documents_are_uploaded_again_whatever_their_keys(tmp_path: Path, project: Project) -> None:
+def test_after_a_kill_all_documents_are_uploaded_again(tmp_path: Path, project: Project) -> None:
     folder = DataFolder(tmp_path)
     with folder.opened(), ministack(project, folder) as (connection, child):
         put(connection, *ODD_KEYS)
@@ -159,7 +159,7 @@ def test_a_kill_during_the_recovery_loses_nothing_and_the_newest_wins(tmp_path: 
     assert restored == {key: key for key in ODD_KEYS} | {"plain.md": "newer"}
 
 
-def test_after_a_kill_without_documents_the_knowledge_base_is_emptied_too(tmp_path: Path, project: Project) -> None:
+def test_after_a_kill_without_documents_the_index_is_emptied(tmp_path: Path, project: Project) -> None:
     folder = DataFolder(tmp_path)
     with folder.opened():
         pass

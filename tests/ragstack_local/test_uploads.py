@@ -142,9 +142,8 @@ def test_links_in_a_circle_end(folder: Path, tmp_path: Path) -> None:
     assert set(skipped(followed).values()) == {Skip.READ_ALREADY}
 
 
-def test_a_document_whose_sidecar_is_a_link_that_leaves_the_folder_is_not_uploaded_without_it(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_document_with_a_sidecar_outside_the_folder_is_a_fault(folder: Path, tmp_path: Path) -> None:
+    """Without its sidecar it would lose its access attributes."""
     path = write(folder / "leave.md")
     shared = write(tmp_path / "shared.json", json.dumps({"metadataAttributes": {"audience": ["board"]}}))
     path.with_name("leave.md.metadata.json").symlink_to(shared)
@@ -168,7 +167,7 @@ def test_the_same_file_given_twice_is_uploaded_once(folder: Path) -> None:
     assert keys(select([folder, folder])) == ["handbook/leave.md"]
 
 
-def test_of_two_files_with_one_key_the_first_is_uploaded_and_the_second_reported(tmp_path: Path) -> None:
+def test_the_second_of_two_files_with_one_key_is_reported(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "README.md")
     second = write(tmp_path / "b" / "README.md")
 
@@ -179,7 +178,7 @@ def test_of_two_files_with_one_key_the_first_is_uploaded_and_the_second_reported
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_a_name_that_is_not_utf_8_does_not_keep_the_others_from_being_uploaded(folder: Path) -> None:
+def test_a_name_that_is_not_utf_8_does_not_stop_the_others(folder: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md"))
     odd.write_text("text")
     write(folder / "leave.md")
@@ -263,7 +262,7 @@ def test_a_missing_path_is_an_error(folder: Path) -> None:
         select([folder, folder / "nowhere"])
 
 
-def test_unsupported_named_files_are_reported_and_the_others_are_uploaded(folder: Path) -> None:
+def test_named_files_of_other_types_are_reported(folder: Path) -> None:
     document, picture = write(folder / "leave.md"), write(folder / "logo.png")
     sidecar = write(folder / "leave.md.metadata.json", '{"metadataAttributes": {}}')
 

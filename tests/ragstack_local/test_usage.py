@@ -77,7 +77,7 @@ PLACEHOLDERS = {"handbook", "notes"}
 
 
 @pytest.mark.parametrize("command", COMMAND_OBJECTS, ids=lambda each: each.name)
-def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(command: TyperCommand) -> None:
+def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
     paragraphs = (command.help or "").split("\n\n")
 
     examples = [text.partition(":  ")[2].split() for text in paragraphs if re.search(":  .*ragstack", text)]
@@ -198,7 +198,7 @@ def test_an_option_of_the_bedrock_that_cannot_be_is_wrong_usage(
         (("upp",), "unexpected extra argument"),
     ],
 )
-def test_what_is_passed_on_to_the_bedrock_is_checked_before_anything_starts(
+def test_options_for_the_bedrock_are_checked_before_anything_starts(
     tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     done = ragstack("up", "--data-dir", tmp_path / "data", *arguments, data=tmp_path)

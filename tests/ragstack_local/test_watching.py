@@ -169,9 +169,7 @@ def test_a_folder_that_disappears_deletes_nothing(
     assert objects(connection) == {}
 
 
-def test_a_file_that_cannot_be_uploaded_is_reported_once_and_again_when_it_changes(
-    connection: Connection, folder: Path
-) -> None:
+def test_an_unusable_file_is_reported_once_for_each_change(connection: Connection, folder: Path) -> None:
     watched = Watched(connection, folder)
     path = write(folder / "leave.md", "Thirty days.")
     path.with_name(path.name + SIDECAR).write_text("{")
@@ -183,7 +181,7 @@ def test_a_file_that_cannot_be_uploaded_is_reported_once_and_again_when_it_chang
     assert watched.look() == ["INDEXED handbook/leave.md"]
 
 
-def test_a_bucket_that_cannot_be_reached_is_reported_once_and_tried_again(connection: Connection, folder: Path) -> None:
+def test_an_unreachable_bucket_is_reported_once_and_retried(connection: Connection, folder: Path) -> None:
     watched = Watched(connection, folder)
     right = watched.watch.documents
     watched.watch.documents = replace(right, bucket=replace(right.bucket, name="there-is-none"))
@@ -198,7 +196,7 @@ def test_a_bucket_that_cannot_be_reached_is_reported_once_and_tried_again(connec
     assert watched.look() == ["INDEXED handbook/leave.md"]
 
 
-def test_links_that_leave_the_folder_are_skipped_while_it_is_watched_unless_they_are_followed(
+def test_watching_skips_links_that_leave_the_folder_by_default(
     connection: Connection, folder: Path, tmp_path: Path
 ) -> None:
     secret = write(tmp_path / "elsewhere" / "secret.txt", "By train.")

@@ -156,7 +156,7 @@ def test_what_an_interrupted_run_left_is_finished(
         assert len(found.retrieve("days", 20, filters={"file_name": "leave.md"})) == 2
 
 
-def test_a_file_that_fails_is_named_keeps_its_earlier_chunks_and_stops_nothing(
+def test_a_failed_file_is_named_and_keeps_its_earlier_chunks(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:
     run()
@@ -176,7 +176,7 @@ def test_a_file_that_fails_is_named_keeps_its_earlier_chunks_and_stops_nothing(
         assert found.retrieve("zebra", 1)[0]["content"] == "The zebra comes last."
 
 
-def test_attributes_of_a_sidecar_are_kept_and_their_change_is_a_change(
+def test_attributes_of_a_sidecar_are_kept_and_updated(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:
     sidecar = folder / "note.txt.metadata.json"
@@ -213,7 +213,7 @@ def test_the_manifest_says_what_is_in_the_store(run: Callable[..., Report], fold
     assert "failed: handbook/broken.pdf: The file's content is not that of a .pdf file" in text
 
 
-def test_a_manifest_of_another_collection_or_a_damaged_one_is_an_error(
+def test_a_foreign_or_damaged_manifest_is_an_error(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], tmp_path: Path
 ) -> None:
     run()

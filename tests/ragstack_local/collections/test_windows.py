@@ -11,9 +11,7 @@ TEXTS = st.text(st.sampled_from("aaab. \n"), max_size=400) | st.text(max_size=20
 
 
 @given(TEXTS, st.integers(1, 80), st.data())
-def test_every_word_is_in_a_piece_and_no_piece_is_longer_or_repeats_more_than_it_may(
-    text: str, size: int, data: st.DataObject
-) -> None:
+def test_pieces_cover_every_word_within_their_limits(text: str, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, max(0, (size - 1) // 2)))
 
     cut = list(windows(text, size, overlap))
@@ -40,7 +38,7 @@ def test_the_numbers_are_those_of_the_store() -> None:
     assert all(90 <= length <= 100 for length in repeated)
 
 
-def test_a_piece_ends_with_a_paragraph_rather_than_a_sentence_rather_than_a_word() -> None:
+def test_a_piece_ends_with_a_paragraph_or_else_a_sentence() -> None:
     paragraph = "First sentence here. Second one. " + "x" * 20 + "\n\n" + "Third goes on. And on and on and on and on."
 
     (first, *_) = windows(paragraph, 70, 0)

@@ -27,7 +27,7 @@ def stack(tmp_path: Path, api: Api) -> Iterator[Path]:
         yield tmp_path
 
 
-def test_an_answer_is_shown_with_what_it_cites_and_what_it_does_not_support(stack: Path, api: Api) -> None:
+def test_an_answer_is_shown_with_citations_and_unsupported_parts(stack: Path, api: Api) -> None:
     api.will_stream(*events(response()))
 
     done = ragstack("ask", QUESTION, data=stack)

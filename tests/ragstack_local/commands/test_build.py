@@ -71,7 +71,7 @@ def test_an_overlap_of_half_a_chunk_is_wrong_usage(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_a_file_that_cannot_be_selected_is_named_and_the_others_are_built(folder: Path, tmp_path: Path) -> None:
+def test_an_unselectable_file_is_named_and_the_others_are_built(folder: Path, tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
 
     built = runner.invoke(app, ["build", str(folder), "--db-path", str(tmp_path / "db")])

@@ -32,7 +32,7 @@ def asked(api: Api) -> list[dict[str, Any]]:
     return [request["body"] for request in api.requests if request["path"].endswith("/ask/stream")]
 
 
-def test_each_question_brings_the_earlier_turns_until_a_new_conversation(stack: Path, api: Api) -> None:
+def test_each_question_brings_the_earlier_turns(stack: Path, api: Api) -> None:
     api.will_stream(*events(response()))
 
     done = ragstack(

@@ -38,7 +38,7 @@ def handbook(aws: Aws) -> list[str]:
     ],
     ids=str,
 )
-def test_documents_a_folder_or_a_corpus_are_deleted_with_their_sidecars(
+def test_documents_are_deleted_with_their_sidecars(
     aws: Aws, run: Run, handbook: list[str], arguments: list[str], deleted: list[int]
 ) -> None:
     for key in KEYS:
@@ -74,7 +74,7 @@ def test_a_deletion_is_followed_until_no_search_finds_the_document(
     assert len(polls) > 3
 
 
-def test_a_document_that_is_still_found_when_the_time_is_over_is_listed(aws: Aws, run: Run) -> None:
+def test_a_document_that_is_still_found_is_listed(aws: Aws, run: Run) -> None:
     aws.record("leave.md", Status.INDEXED, aws.put("leave.md"))
 
     done = run("delete", "leave.md", "--timeout", "1")
@@ -83,7 +83,7 @@ def test_a_document_that_is_still_found_when_the_time_is_over_is_listed(aws: Aws
     assert "The deletion has not been processed yet" in " ".join(done.output.split())
 
 
-def test_the_documents_of_a_folder_are_shown_and_not_deleted_without_a_terminal_to_ask_on(aws: Aws, run: Run) -> None:
+def test_without_a_terminal_documents_are_shown_and_not_deleted(aws: Aws, run: Run) -> None:
     for number in range(12):
         aws.record(f"notes/{number:02}.md", Status.INDEXED, aws.put(f"notes/{number:02}.md"))
 
@@ -120,7 +120,7 @@ def test_on_a_terminal_a_folder_is_deleted_if_the_answer_is_yes(
         (["--corpus", "nobody"], "No such document belongs to the corpus nobody"),
     ],
 )
-def test_documents_that_do_not_exist_are_an_error_and_nothing_is_deleted(
+def test_a_missing_document_is_an_error_and_nothing_is_deleted(
     aws: Aws, run: Run, handbook: list[str], arguments: list[str], words: str
 ) -> None:
     done = run("delete", *arguments, "--yes")

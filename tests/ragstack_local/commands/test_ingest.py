@@ -92,9 +92,7 @@ def assert_error(done: "subprocess.CompletedProcess[str]", words: str) -> None:
     assert line.startswith("Error: ")
 
 
-def test_ingest_uploads_with_attributes_follows_and_the_second_time_has_nothing_to_do(
-    tmp_path: Path, connection: Connection, folder: Path
-) -> None:
+def test_ingest_uploads_with_attributes_once(tmp_path: Path, connection: Connection, folder: Path) -> None:
     (folder / "leave.md").write_text("Thirty days.")
     (folder / "travel.md").write_text("By train.")
     (folder / "travel.md.metadata.json").write_text('{"metadataAttributes": {"corpus": "own"}}')
@@ -122,7 +120,7 @@ def test_ingest_uploads_with_attributes_follows_and_the_second_time_has_nothing_
     assert records["travel"].observed.attributes["corpus"] == "own"
 
 
-def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_searchable(
+def test_unusable_files_are_listed_and_the_others_are_searchable(
     tmp_path: Path, connection: Connection, folder: Path
 ) -> None:
     (folder / "leave.md").write_text("Thirty days.")
@@ -248,7 +246,7 @@ def _in_part(record: DocumentRecord) -> DocumentRecord:
     return replace(record, status=Status.PARTIALLY_INDEXED, reason="A table was too large.")
 
 
-def test_what_failed_is_not_uploaded_again_as_it_is_and_named_with_what_to_do(
+def test_failed_files_are_named_and_not_uploaded_unchanged(
     tmp_path: Path, connection: Connection, folder: Path, tried: dict[str, str]
 ) -> None:
     with running_stack(tmp_path, connection):

@@ -55,9 +55,7 @@ def test_failed_documents_are_listed_with_what_to_do(aws: Aws, run: Run) -> None
     assert document["advice"] == lines[3]
 
 
-def test_the_status_of_a_stack_has_its_urls_and_the_length_of_its_queues(
-    tmp_path: Path, connection: Connection, api: Api
-) -> None:
+def test_the_status_of_a_stack_has_its_urls_and_queue_lengths(tmp_path: Path, connection: Connection, api: Api) -> None:
     api.will_answer(200, {"documents": [], "facets": [], "next_token": None})
     api.first = [{"documents": 7, "facets": [], "next_token": None}]
     connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody="x")
@@ -74,7 +72,7 @@ def test_the_status_of_a_stack_has_its_urls_and_the_length_of_its_queues(
     assert "`ragstack failures` lists the dead letters" in shown
 
 
-def test_a_document_is_shown_with_its_history_and_whether_searches_find_it(aws: Aws, run: Run) -> None:
+def test_a_document_is_shown_with_its_history(aws: Aws, run: Run) -> None:
     aws.record("leave.md", Status.FAILED, aws.put("leave.md"), reason="The file is [empty].", attempts=2)
 
     shown = run("status", "leave.md")
