@@ -8,6 +8,7 @@ from pytest_socket import socket_allow_hosts
 from ragstack_common.core import clients, deadline
 from ragstack_common.search import factory
 from tests.support.aws_service import AwsService, aws_service
+from tests.support.language_model import LanguageModel, language_model
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,13 @@ def searches() -> Iterator[AwsService]:
     """The service behind Retrieve."""
     with aws_service("bedrock-agent-runtime") as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[LanguageModel]:
+    """An OpenAI-compatible server."""
+    with language_model() as served:
+        yield served
 
 
 @pytest.fixture

@@ -159,14 +159,6 @@ def test_other_attributes_can_be_filtered(kb: KnowledgeBase) -> None:
     assert {document["metadata"]["section_title"] for document in by_title} == {"Trimodal Methodology"}
 
 
-def test_versions_can_be_listed_and_searched(kb: KnowledgeBase) -> None:
-    versions = kb.get_versions()
-    v3_docs = kb.retrieve(QUESTION, version_filter="3")
-
-    assert versions == ["1", "2", "3", "5"]
-    assert v3_docs[0]["metadata"]["version"] == "3"
-
-
 class Echo:
     """A model that answers with what it was asked."""
 
@@ -362,32 +354,3 @@ def test_a_database_that_cannot_be_opened_is_replaced_by_memory(
     assert kb.in_memory
     assert kb.retrieve("anything") == []
     assert kb.last_error is kb.fallback is not None
-
-
-def test_an_empty_collection_warns_and_returns_an_empty_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert KnowledgeBase("nothing_yet", str(tmp_path)).retrieve(QUESTION) == []
-    assert capsys.readouterr().err == "Warning: the collection nothing_yet is empty: build it first\n"
-
-
-def test_a_failed_query_prints_the_error_and_the_query_and_returns_an_empty_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kb = KnowledgeBase(db_path=str(tmp_path))
-    kb.chroma_client.delete_collection("atlas_knowledge_base")
-    query = "What is the trimodal methodology, and where in Atlas is it used?"
-
-    assert kb.retrieve(query) == []
-
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("Error retrieving from knowledge base: ")
-    assert second == f"Query was: {query[:50]}..."
-    assert kb.last_error is not None
-
-
-def test_null_metadata_and_documents_are_no_error(tmp_path: Path) -> None:
-    kb = KnowledgeBase("odd", str(tmp_path))
-    kb.collection.add(ids=["x"], embeddings=HashedEmbedding().embed([QUESTION]))
-
-    assert [(found["content"], found["metadata"]) for found in kb.retrieve(QUESTION)] == [("", {})]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from ragstack_common.core import clients
 from ragstack_common.ingestion import (
@@ -14,7 +13,7 @@ from ragstack_common.ingestion import (
     ingest_documents_with_retry,
     start_ingestion_with_retry,
 )
-from tests.support.aws_service import AwsService, Fault, aws_service
+from tests.support.aws_service import AwsService, aws_service
 from tests.support.documents import accept, answer_with, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
@@ -96,13 +95,3 @@ def test_the_examples_work_without_a_client(agent: AwsService, monkeypatch: pyte
     assert f"Status: {status}" == "Status: INDEXED"
     assert several == dict.fromkeys([f"s3://bucket/doc{n}.txt" for n in (1, 2, 3)], "INDEXED")
     assert agent.refusals == []
-
-
-def test_a_lasting_conflict_ends_in_a_conflict_exception(agent: AwsService) -> None:
-    agent.program("StartIngestionJob", Fault("ConflictException", "busy"))
-
-    with pytest.raises(ClientError) as caught:
-        start_ingestion_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, client=agent.client(), sleep=lambda _: None)
-
-    assert caught.value.response["Error"]["Code"] == "ConflictException"
-    assert len(agent.requests) == 6

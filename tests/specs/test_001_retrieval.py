@@ -9,7 +9,7 @@ import pytest
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
 from tests.support.aws_service import AwsService, Fault, aws_service
-from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered, search_of
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered
 
 DATA_SOURCE = "DSDSDSDSD4"
 METADATA_FILTER = {"topic": {"$eq": "genealogy"}}
@@ -100,15 +100,6 @@ def test_a_query_with_a_metadata_filter_boosts_what_matches_it(
         "Content: A garden...",
         "URI: s3://bucket/other.txt",
     ]
-
-
-def test_disabled_it_makes_the_single_query(searches: AwsService) -> None:
-    searches.program("Retrieve", hits())
-
-    MultiSliceRetriever(enabled=False).retrieve("Judy", KNOWLEDGE_BASE, DATA_SOURCE, METADATA_FILTER)
-
-    assert len(searches.asked("Retrieve")) == 1
-    assert "topic" in str(search_of(searches.asked("Retrieve")[0])["filter"])
 
 
 def test_deduplicating_keeps_the_highest_score_for_each_unique_uri() -> None:

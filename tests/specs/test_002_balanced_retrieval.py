@@ -11,21 +11,19 @@ from typing import Any
 import chromadb
 import pytest
 
-from ragstack_common import embedding
 from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import ModelPiece, ModelRequest, estimated_tokens
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import AnswerSettings, KnowledgeSettings, QuerySettings
-from ragstack_common.core.errors import ConfigurationError, UnknownCorpusError
+from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError
 from ragstack_common.knowledge_base import KnowledgeBase
 from ragstack_common.reranking import (
     LexicalReranker,
     Passage,
-    RerankingWeights,
     configure_reranker,
     weights_in_force,
 )
@@ -36,7 +34,6 @@ from ragstack_common.search import (
     register_backend,
 )
 from ragstack_common.search.models import SearchOutcome
-from ragstack_common.search.wrappers.balanced import BalancedBackend
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
@@ -191,16 +188,6 @@ def test_section_4_a_corpus_is_searched_alone_and_for_more_candidates(store: dic
     assert [count.candidates for count in outcome.corpora] == [400]
 
 
-def test_section_4_retrieve_takes_the_corpus_by_name(store: dict[str, Any]) -> None:
-    retriever = BalancedBackend(create_retrieval_backend(store), list(SIZES), timeout_seconds=60)
-
-    chunks = asyncio.run(retriever.retrieve(QUERY, corpus_filter="legal_uk"))
-
-    assert {chunk.metadata["corpus"] for chunk in chunks} == {"legal_uk"}
-    with pytest.raises(UnknownCorpusError, match="legal_uk"):
-        asyncio.run(retriever.retrieve(QUERY, corpus_filter="legal_fr"))
-
-
 def test_section_5_earlier_turns_change_nothing(store: dict[str, Any]) -> None:
     first = search(store)
     search(store, "Who spoke about gold?", corpus_filter="legal_us")
@@ -294,46 +281,11 @@ def test_section_6_each_signal_ranks_a_passage_higher(better: Passage, worse: Pa
     assert order[0][0] == 1
 
 
-def test_section_6_every_matching_attribute_has_the_bonus() -> None:
-    passages = [Passage("x", {"speaker": "Seddon", "date": "1893-07-04", "tag": "gold"}), Passage("x")]
-
-    three, none = LexicalReranker(RerankingWeights()).score("Seddon on gold in 1893", passages)
-
-    assert three.total - none.total == pytest.approx(3 * 0.5)
-
-
 def test_section_6_the_reranker_restores_precision_and_trims_the_candidates(store: dict[str, Any]) -> None:
     outcome = search(store)
 
     assert outcome.chunks[0].chunk_id == "answer"
     assert len(outcome.chunks) == 10 < sum(count.candidates for count in outcome.corpora)
-
-
-def test_section_7_no_corpus_dominates_however_large_it_is(
-    store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "4")
-    monkeypatch.setenv("SEARCH_K", "4")
-
-    assert {count.candidates for count in search(store, rerank=False).corpora} == {4}
-
-
-def test_section_8_the_pooling_of_the_cheatsheet_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = make_model_folder(tmp_path / "model")
-    monkeypatch.setenv("POOLING", "mean+max")
-
-    model = embedding.load(f"onnx:{folder}")
-
-    assert model.dimension == 2 * len(WORDS)
-    assert KnowledgeSettings.from_env(os.environ).pooling == "mean+max"
-
-
-def test_section_8_the_examples_of_the_cheatsheet_are_read() -> None:
-    env = {"LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300", "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600", "SEARCH_K": "15"}
-
-    settings = QuerySettings.from_env({**env, "RETRIEVAL_ENGINE": "in_memory_by_id"})
-
-    assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (300, 600, 15)
 
 
 def found(built: Path, *arguments: str, **env: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The examples of the retrieval interface's specification, with our import paths."""
 
 import inspect
-import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from ragstack_common.search import (
     register_backend,
 )
 from ragstack_common.search.vector_store import VectorStoreBackend as OurVectorStoreBackend
+from tests.support.embedding_models import shared_sentence_model
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,11 @@ class VectorStoreBackend(RetrievalBackend):
         await self.connection.close()
 
 
+@pytest.fixture(scope="module")
+def sentence_model() -> OnnxEmbedding:
+    return shared_sentence_model()
+
+
 @pytest.fixture
 def connection_string(tmp_path: Path) -> str:
     return str(tmp_path / "vectors.sqlite3")
@@ -128,15 +133,6 @@ async def backend(connection_string: str) -> AsyncIterator[VectorStoreBackend]:
 def _types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factory, "_registered", {})
     register_backend("vector_store", VectorStoreBackend)
-
-
-@pytest.fixture(scope="module")
-def sentence_model() -> OnnxEmbedding:
-    data = Path(os.environ.get("RAGSTACK_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    folder = data.parent / "models" / "all-minilm-l6-v2-int8"
-    if not folder.is_dir():
-        pytest.skip("the sentence-embedding model is not on this machine (RAGSTACK_SHARED_DATA)")
-    return OnnxEmbedding(folder)
 
 
 def test_the_chunk_of_the_example_is_made() -> None:

@@ -100,18 +100,6 @@ def test_basic_query(address: str) -> None:
     assert result.data["count"] == len(result.data["results"]) == 4
 
 
-def test_query_with_partition(registry: Registry) -> None:
-    answer = execute(
-        registry,
-        collection_name="xmidas",
-        partition_name="documents",
-        texts=["multiple", "queries", "supported"],
-        top_k=5,
-    )
-
-    assert {result["id"] for result in answer["data"]["results"]} == {2001, 2002}
-
-
 def test_multiple_text_queries(registry: Registry) -> None:
     texts = ["artificial intelligence", "machine learning algorithms", "neural networks"]
 
@@ -229,12 +217,6 @@ def test_api_multiple_queries_with_partition(api: Callable[[str], Any]) -> None:
     assert sorted(result["id"] for result in answer["output"]["results"]) == [2001, 2002]
     scores = [result["score"] for result in answer["output"]["results"]]
     assert scores == sorted(scores, reverse=True)
-
-
-def test_api_error(api: Callable[[str], Any]) -> None:
-    answer = api('{"input": {"collection_name": "nonexistent", "texts": ["query"]}}')
-
-    assert answer == {"success": False, "error": "query failed: collection not found"}
 
 
 def test_the_input_schema_is_the_table(registry: Registry) -> None:

@@ -1,6 +1,7 @@
 """Embeddings that tests can see through: a tiny ONNX model with its tokenizer, and a server of OpenAI's protocol."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from ragstack_common.embedding import Embedding
+from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.embedding.protocol import Vectors
 from tests.support.http_server import http_server
 
@@ -22,6 +25,15 @@ WORDS = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question")
 TABLE = np.eye(len(WORDS), dtype=np.float32)
 
 _INT64, _FLOAT = 7, 1
+
+
+def shared_sentence_model() -> OnnxEmbedding:
+    """Load a model of sentences that is too large for this repository; skip the test without it."""
+    data = Path(os.environ.get("RAGSTACK_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    folder = data.parent / "models" / "all-minilm-l6-v2-int8"
+    if not folder.is_dir():
+        pytest.skip("the sentence-embedding model is not on this machine (RAGSTACK_SHARED_DATA)")
+    return OnnxEmbedding(folder)
 
 
 class CountingEmbedding(Embedding):

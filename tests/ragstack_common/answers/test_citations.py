@@ -19,60 +19,15 @@ LEAVE = "Parental leave is **sixteen weeks** at full pay.\nYou may carry over �
 TRAVEL = "Book trains early, and second class. A journey of over four hours is an exception."
 CODE = "Run `make test`:\n\nfor each in range(3):\n    print(each[0])"
 
-FRAGMENTS = st.sampled_from(
-    [
-        *"[]【】［］(){}`\"'“”„«»‘’>|#*_-. \n\t1237,;:†^。！a",
-        *[
-            "[1]",
-            "[2]",
-            "[9]",
-            "[1, 2]",
-            "[1-3]",
-            "[0]",
-            "[-1]",
-            "[007]",
-            "[１]",
-            "【2†a】",
-            "[[1]]",
-            "[^2]",
-            "[no answer]",
-        ],
-        *[
-            "[Source 1]",
-            "[9, p. 1]",
-            "[2024]",
-            "[99999999999999999999]",
-            "[1](https://a.b/c)",
-            "](#",
-            "```",
-            "\n```py\n",
-            "~~~",
-            "\n\n",
-        ],
-        *[
-            "sixteen weeks at full pay",
-            '"sixteen weeks at full pay"',
-            "“Book trains never, not at all”",
-            "Dr. ",
-            "am 3. Mai",
-        ],
-        *[
-            "\n- ",
-            "\nwrapped ",
-            "\na) ",
-            "\n1. ",
-            "\n| a | b |",
-            "\n|---|---|",
-            "\n> ",
-            "\n## Title",
-            "**Title**",
-            "Employees. They ",
-            "你好。",
-            "z.B. ",
-        ],
-        *["e\u0301", "\U000f0001", "…", "...", "\r\n", "\u2028", "x" * 90, "word " * 90],
-    ]
-)
+FRAGMENTS = st.sampled_from([
+    *"[]【】［］(){}`\"'“”„«»‘’>|#*_-. \n\t1237,;:†^。！a…", "[1]", "[2]", "[9]", "[1, 2]", "[1-3]", "[0]", "[-1]",
+    "[007]", "[１]", "【2†a】", "[[1]]", "[^2]", "[no answer]", "[Source 1]", "[9, p. 1]", "[2024]",
+    "[99999999999999999999]", "[1](https://a.b/c)", "](#", "```", "\n```py\n", "~~~", "\n\n",
+    "sixteen weeks at full pay", '"sixteen weeks at full pay"', "“Book trains never, not at all”", "Dr. ",
+    "am 3. Mai", "\n- ", "\nwrapped ", "\na) ", "\n1. ", "\n| a | b |", "\n|---|---|", "\n> ", "\n## Title",
+    "**Title**", "Employees. They ", "你好。", "z.B. ", "e\u0301", "\U000f0001", "...", "\r\n", "\u2028",
+    "x" * 90, "word " * 90,
+])  # fmt: skip
 ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
 
 
@@ -249,31 +204,6 @@ def test_a_sentence_without_citations_is_unsupported_unless_it_claims_nothing(
     assert unsupported(answer) == expected
 
 
-@pytest.mark.parametrize(
-    "quotation",
-    [
-        '"sixteen weeks at full pay"',
-        "“sixteen weeks\nat   full pay”".replace("\n", " "),
-        "„sixteen weeks at full pay.“",
-        "« sixteen weeks at full pay »",
-        "»sixteen weeks at full pay«",
-        "‘sixteen weeks at full pay’",
-        "'sixteen weeks at full pay'",
-        '"**sixteen** weeks at full pay"',
-        '"... sixteen weeks at full pay […]"',
-        "\"You may carry over 'ten days' - no more\"",
-        '"no more – see § 4 (12)"',
-    ],
-)  # fmt: skip
-def test_a_quotation_is_found_whatever_its_marks_spaces_and_dashes(quotation: str) -> None:
-    verifier, _ = verified(f"It says {quotation}.")
-
-    (sentence,) = verifier.sentences
-
-    assert [quoted.source for quoted in sentence.quotations] == [1]
-    assert (sentence.citations, sentence.unsupported) == ([1], False)
-
-
 def test_a_quotation_has_the_characters_of_its_source() -> None:
     verifier, _ = verified('"You may carry over ten days" [1]. "second class. A journey" [2]. "sixteen … carry" [1].')
 
@@ -290,10 +220,7 @@ def test_a_quotation_has_the_characters_of_its_source() -> None:
     "answer",
     [
         'It says "sixteen weeks at half pay" [1].',
-        "It says 'sixteen weeks at half pay' [1].",
         'It says "full pay … sixteen weeks at" [1].',
-        'It says "any over ten days no more" [1].',
-        'It says "book trains early, and second" [2].',
         'It says "at full pay. Book trains early" [1][2].',
         "> Sixteen weeks at full pay, of course [1]",
         "```\nfor each in range(4):\n    print(each[0])\n```",
@@ -306,43 +233,10 @@ def test_a_quotation_that_no_source_contains_is_unsupported_even_with_citations(
     assert sentence.unsupported
 
 
-@pytest.mark.parametrize(
-    ("source", "quotation", "is_in"),
-    [
-        ("Tickets are non-refundable after the first week.", "refundable after the first week", False),
-        ("Employees are unable to work from home.", "able to work from home", False),
-        ("They are able-bodied, unable and able to work from home.", "able to work from home", True),
-        ("It is due in the first week of May.", "in the first week of Ma", False),
-        ("Say what you like, you can’t carry days over.", "Say what you like, you can", False),
-        ("The fee for all is 1,500 euros.", "The fee for all is 1", False),
-        ("The fee is 1.500 euros for each night.", "500 euros for each night", False),
-        ("They work from 10 to 12, and go at 3.", "They work from 10 to 12", True),
-        ("The fee—ten euros for each night—is due.", "ten euros for each night", True),
-        ("Cafe\u0301s and hotels are paid for.", "Cafés and hotels are paid", True),
-        ("年次休暇は十日です。翌年に繰り越せます。", "休暇は十日です。翌年に繰り越せます。年次", False),
-        ("年次休暇は十日です。翌年の三月末までに繰り越せます。", "休暇は十日です。翌年の三月末までに繰り越", True),
-    ],
-)
-def test_a_quotation_consists_of_whole_words_of_its_source(source: str, quotation: str, is_in: bool) -> None:
-    (sentence,) = sentences(f'"{quotation}" [1]', source)
-
-    assert [quoted.source for quoted in sentence.quotations] == [1 if is_in else None]
-
-
 def test_a_quotation_from_another_source_than_the_cited_one_is_a_citation_too() -> None:
     (sentence,) = sentences('They "book trains early, and second class" [1].'.replace("book", "Book"))
 
     assert (sentence.citations, sentence.unsupported) == ([1, 2], False)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ['The "fast" lane [1].', "It's the employees' choice, not their bosses' [1].", 'A 5" pipe, a 6" pipe [1].'],
-)
-def test_words_in_quotation_marks_apostrophes_and_inches_are_no_quotations(answer: str) -> None:
-    (sentence,) = sentences(answer)
-
-    assert (sentence.quotations, sentence.unsupported) == ([], False)
 
 
 def test_a_block_of_code_is_supported_if_a_source_contains_it() -> None:

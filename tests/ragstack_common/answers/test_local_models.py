@@ -19,7 +19,7 @@ from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.search import RetrievedChunk
 from tests.local_bedrock.support import TEXT_MODEL, client
-from tests.support.language_model import LanguageModel, language_model
+from tests.support.language_model import LanguageModel
 from tests.support.waiting import eventually
 
 LEAVE = "Every employee has 27 days of annual leave."
@@ -28,12 +28,6 @@ PASSAGES = [
     Passage(2, RetrievedChunk(content=LEAVE, score=0.4, source="s3://b/leave.md", context="Handbook / Leave")),
 ]
 REQUEST = model_request("How many days of annual leave do I have?", PASSAGES)
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[LanguageModel]:
-    with language_model() as served:
-        yield served
 
 
 @pytest.fixture(scope="module")

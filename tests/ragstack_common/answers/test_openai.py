@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -18,17 +17,11 @@ from ragstack_common.answers.models import (
 from ragstack_common.answers.openai import OpenAIProvider
 from ragstack_common.core.deadline import in_thread, inner_deadline
 from ragstack_common.core.errors import GenerationError, GenerationTimeoutError, ModelThrottledError
-from tests.support.language_model import MODEL, LanguageModel, language_model
+from tests.support.language_model import MODEL, LanguageModel
 from tests.support.redirecting_server import redirecting_server
 from tests.support.waiting import eventually
 
 REQUEST = ModelRequest([ModelMessage.user("Who?")])
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[LanguageModel]:
-    with language_model() as served:
-        yield served
 
 
 @pytest.fixture

@@ -84,30 +84,11 @@ def markers_in(text: str) -> list[int]:
     return [*found, *[0] * (reader.removed + reader.no_answer)]
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        *(
-            "<｜User｜>",
-            "<｜begin▁of▁sentence｜>",
-            "<|im_start|>",
-            "<tool_call>",
-            "</tool_response>",
-            "<tools>",
-            "<think>",
-        ),
-        *(
-            "<function=run>",
-            "<function_calls>",
-            '<invoke name="x">',
-            "<end_of_turn>",
-            "<unused99>",
-            "<extra_id_0>",
-            "<0x0A>",
-        ),
-        *("<eos>", "<pad>", "<unk>", "[TOOL_CALLS]", "[/SYSTEM_PROMPT]", "[gMASK]", "[inst]", "<minimax:tool_call>"),
-    ],
-)
+@pytest.mark.parametrize("token", [
+    "<｜User｜>", "<｜begin▁of▁sentence｜>", "<|im_start|>", "<tool_call>", "</tool_response>", "<tools>", "<think>",
+    "<function=run>", "<function_calls>", '<invoke name="x">', "<end_of_turn>", "<unused99>", "<extra_id_0>", "<0x0A>",
+    "<eos>", "<pad>", "<unk>", "[TOOL_CALLS]", "[/SYSTEM_PROMPT]", "[gMASK]", "[inst]", "<minimax:tool_call>",
+])  # fmt: skip
 def test_control_tokens_of_models_lose_a_bracket(token: str) -> None:
     assert token not in harmless(f"a {token} b")
 

@@ -104,6 +104,7 @@ def test_a_quotation_is_read_from_pieces_as_from_the_whole(
     "answer",
     [
         'The “fast” lane is 5" wide and 6\'2" long [1].',
+        'The "fast" lane [1].',
         "It's the employees' choice, not their bosses' [1].",
         "In the '90s it was 40′ 30″ long, rock ’n’ roll [1].",
         'A 5" pipe, a 6" pipe [1].',

@@ -362,12 +362,6 @@ def test_errors_of_the_search_and_of_the_model_reach_the_caller(
         asyncio.run(service(engine, model).ask(question()))
 
 
-def test_the_environment_describes_a_service_that_quotes_without_a_model() -> None:
-    answers = AskService.from_env({"KNOWLEDGE_BASE_ID": "KB12345678", "AWS_REGION": "eu-west-1"})
-
-    assert isinstance(answers.searches, QueryService)
-
-
 @pytest.fixture
 def heard() -> Iterator[Spans]:
     with recorded() as heard:

@@ -56,16 +56,6 @@ def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask:
     assert searches.refusals == []
 
 
-def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: Retrieve, searches: AwsService) -> None:
-    searches.program("Retrieve", hits(*(hit(f"s3://b/{n}", 0.9 - n / 10) for n in range(5))))
-
-    _, three = retrieve({"query": "trains", "top_k": 3})
-    _, good = retrieve({"query": "trains", "min_score": 0.75})
-
-    assert len(three["results"]) == 3
-    assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
-
-
 @pytest.mark.parametrize(
     ("query", "text", "answerable"),
     [
@@ -83,19 +73,6 @@ def test_without_a_calibration_words_say_what_is_answerable(
     _, body = retrieve({"query": query})
 
     assert (body["answerable"], body["best_relevance"]) == (answerable, None)
-
-
-def test_without_a_calibration_nothing_is_said_about_relevance_and_a_minimum_is_a_bad_request(
-    retrieve: Retrieve, searches: AwsService
-) -> None:
-    searches.program("Retrieve", hits(hit("s3://b/train.md", 0.9)))
-
-    _, body = retrieve({"query": "trains"})
-    status, refused = retrieve({"query": "trains", "min_relevance": 0.5})
-
-    assert [body["answerable"], body["best_relevance"], body["results"][0]["relevance"]] == [None, None, None]
-    assert status == 400
-    assert "--calibrate FILE" in refused["error"]["message"]
 
 
 def test_a_calibrated_search_says_whether_anything_relevant_was_found(

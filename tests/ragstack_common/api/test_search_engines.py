@@ -72,13 +72,6 @@ def sources(answer: Any) -> set[str]:
     return {result["source"] for result in answer["results"]}
 
 
-def test_another_engine_answers_without_a_knowledge_base(search: Search) -> None:
-    answer = search()
-
-    assert sources(answer) == {f"{each['id']}.md" for each in DOCUMENTS}
-    assert (answer["complete"], answer["corpora"], answer["notes"]) == (True, [], [])
-
-
 def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing(search: Search) -> None:
     answer = search(query="notice to a tenant", metadata_filter={"corpus": "legal_uk"}, explain=True)
 
@@ -155,12 +148,6 @@ def test_all_is_balanced_over_the_corpora_of_the_documents(search: Search, monke
     assert answer["notes"] == []
 
 
-def test_all_has_as_many_results_as_search_k(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEARCH_K", "2")
-
-    assert len(search(corpus_filter="all")["results"]) == 2
-
-
 def test_all_finds_documents_none_of_which_has_a_corpus(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [{"id": each["id"], "text": each["text"]} for each in DOCUMENTS]
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": plain}))
@@ -189,39 +176,6 @@ def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> N
     assert sources(search(version_filter=3)) == {"other.md"}
     assert sources(search(version_filter="3")) == set()
     assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
-
-
-def test_words_put_the_candidates_in_order_when_asked_to_and_say_so(search: Search) -> None:
-    plain = search(query="deposit of a flat", explain=True)["results"]
-    reranked = search(query="deposit of a flat", rerank=True, explain=True)["results"]
-
-    assert all(result["ranking"]["contributions"] == {} for result in plain)
-    assert reranked[0]["source"] == "us2.md"
-    assert reranked[0]["ranking"]["contributions"]["phrase"] > reranked[1]["ranking"]["contributions"]["phrase"]
-    assert reranked[0]["ranking"]["base_score"] == pytest.approx(
-        next(result["score"] for result in plain if result["source"] == "us2.md")
-    )
-
-
-def test_corpora_give_equally_many_candidates_and_are_counted(
-    search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "2")
-
-    answer = search(explain=True, top_k=2)
-
-    assert {count["name"]: count["candidates"] for count in answer["corpora"]} == {
-        "legal_us": 2,
-        "legal_uk": 1,
-        "legislation_nz": 0,
-    }
-    assert sum(count["results"] for count in answer["corpora"]) == len(answer["results"]) == 2
-    assert "other.md" not in sources(answer)
-    assert [part["corpus"] for part in answer["slices"]] == CORPORA.split(",")
-    assert all(result["ranking"]["contributions"] for result in answer["results"])
-    assert {result["metadata"]["corpus"] for result in answer["results"]} == {
-        name for result in answer["results"] for name in result["ranking"]["found_by"] if name in CORPORA.split(",")
-    }
 
 
 def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(

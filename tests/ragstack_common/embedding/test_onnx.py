@@ -1,6 +1,5 @@
 """ONNX models in a folder."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,14 @@ from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from tests.support.cross_encoder_models import make_pooled_model_folder
-from tests.support.embedding_models import WORDS, make_model_folder
+from tests.support.embedding_models import WORDS, make_model_folder, shared_sentence_model
 
 CLS, SEP, UNK, HERON, BRIDGE, QUESTION = range(len(WORDS))
 
 
 @pytest.fixture(scope="session")
 def sentence_model() -> OnnxEmbedding:
-    shared = Path(os.environ.get("RAGSTACK_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data")).parent
-    folder = shared / "models" / "all-minilm-l6-v2-int8"
-    if not folder.is_dir():
-        pytest.skip("the sentence-embedding model is not on this machine (RAGSTACK_SHARED_DATA)")
-    return OnnxEmbedding(folder)
+    return shared_sentence_model()
 
 
 def parts(vector: Any) -> list[float]:
