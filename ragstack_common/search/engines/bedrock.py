@@ -30,7 +30,7 @@ from ragstack_common.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.search.base import PAGE_SIZE
 from ragstack_common.search.document_search import Ask
-from ragstack_common.search.engine import Engine
+from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identity_of, merge_slices, rank_key
 from ragstack_common.search.models import (
@@ -45,7 +45,7 @@ from ragstack_common.search.models import (
     ranked_fields,
 )
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
-from ragstack_common.search.wrappers.multislice import Merge, MultiSliceBackend
+from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ RETRIES: Final = 2
 _ID_SEPARATOR: Final = "#"
 
 
-class BedrockBackend(MultiSliceBackend):
-    """Searches a knowledge base with parallel slices, page by page for more than 100 chunks.
+class BedrockEngine(Engine):
+    """Searches a knowledge base with one filter, page by page for more than 100 chunks.
 
     Bedrock cannot look up a chunk: chunk ids combine the source URI and the service's own id, and :meth:`get_by_id`
     reads the chunks of that one document until it finds the id, with one call for each 100 of them.
@@ -80,14 +80,9 @@ class BedrockBackend(MultiSliceBackend):
         knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
         data_source_id: Restricts every search to one data source; None searches all of them.
         timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
-        max_slices: Maximum number of parallel calls, 1 or more. With 1, the only call has the metadata filter.
-        enabled: False makes one call, with the metadata filter.
-        filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
-        merge: As in ``MultiSliceBackend``.
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
-        vocabulary: As in ``MultiSliceBackend``.
         relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
             are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
@@ -101,26 +96,24 @@ class BedrockBackend(MultiSliceBackend):
     """
 
     name = "bedrock"
+    max_top_k = MAX_PAGED_RESULTS
+    page_size = MAX_RESULTS
 
     def __init__(
         self,
         knowledge_base_id: str,
         data_source_id: str | None = None,
         *,
-        timeout_seconds: float = 5.0,
-        max_slices: int = 3,
-        enabled: bool = True,
-        filtered_score_boost: float = DEFAULT_BOOST,
-        merge: Merge = "trust",
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
-        vocabulary: VocabularySource | None = None,
         relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
         agent_client: "AgentsforBedrockClient | None" = None,
         index_timeout_seconds: float = 300.0,
     ) -> None:
+        super().__init__(timeout_seconds=timeout_seconds)
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
             raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
         if search_type not in (None, *SEARCH_TYPES):
@@ -129,40 +122,39 @@ class BedrockBackend(MultiSliceBackend):
             raise ValueError(f"vector_store must be one of {', '.join(STORE_RULES)}, not {vector_store!r}")
         self.knowledge_base_id = knowledge_base_id
         self.data_source_id = data_source_id
+        self._data_source = filters.in_data_source(data_source_id)
         self.search_type = search_type
         self.vector_store = vector_store
+        self._calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
+        self._given_client = client
+        self._metrics = metrics
         self._agent_client = agent_client
         self._index_timeout_seconds = index_timeout_seconds
-        calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
-        self._retrieve = _Retrieve(
-            knowledge_base_id,
-            data_source_id,
-            search_type,
-            timeout_seconds,
-            calibrations,
-            client,
-            metrics,
-        )
-        super().__init__(
-            self._retrieve,
-            filtered_score_boost,
-            timeout_seconds,
-            enabled,
-            merge,
-            max_slices,
-            vocabulary=vocabulary,
-        )
 
-    async def _search(self, request: SearchRequest) -> SearchOutcome:
-        check_top_k(request.top_k, self.max_top_k)
-        self._check(request)
-        return await super()._search(request)
+    def check_filters(self, request: SearchRequest) -> None:
+        """Reject filters that the vector store may ignore; a preference may use those that it is not known to ignore.
 
-    def _check(self, request: SearchRequest) -> None:
-        """Reject filters that the vector store may ignore."""
+        Raises:
+            InvalidFilterError: The message names the clause.
+        """
         for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
             if filter_ is not None:
                 filters.check_vector_store(filter_, self.vector_store, restricts=restricts)
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search, and measure the slice."""
+        start, failed = time.perf_counter(), True
+        try:
+            outcome = await traced_search("bedrock slice", self.span_attributes, request, self._search)
+            failed = not outcome.complete
+        except InvalidRequestError:
+            failed = False  # the caller's fault, which must not ring an alarm
+            raise
+        finally:
+            if failed:
+                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
+            self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
+        return outcome
 
     async def stream(
         self,
@@ -185,7 +177,7 @@ class BedrockBackend(MultiSliceBackend):
             RagStackError: As in :meth:`retrieve`, also between two chunks if a later page fails.
         """
         request = SearchRequest(query, min_score=min_score, filters=filters)
-        self._check(request)
+        self.check_filters(request)
         check_top_k(page_size, sys.maxsize, "page_size")
         if limit is not None:
             check_top_k(limit, sys.maxsize, "limit")
@@ -213,7 +205,7 @@ class BedrockBackend(MultiSliceBackend):
             return None
         of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
         request = SearchRequest(LOOKUP_QUERY, filters=of_document)
-        async with aclosing(self._retrieve.pages(request, MAX_RESULTS)) as pages:
+        async with aclosing(self.pages(request, MAX_RESULTS)) as pages:
             async for page in pages:
                 for chunk in page:
                     if chunk.chunk_id == chunk_id:
@@ -241,68 +233,7 @@ class BedrockBackend(MultiSliceBackend):
             vector_store=self.vector_store,
             timeout_seconds=self._index_timeout_seconds,
         )
-        return await self._retrieve.in_thread(call)
-
-    def span_attributes(self) -> Attributes:
-        """Show the knowledge base and the search type."""
-        return self._retrieve.span_attributes()
-
-    async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
-        """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
-        held: list[RetrievedChunk] = []
-        seen: set[Hashable] = set()
-        async with aclosing(self._retrieve.pages(request, page_size)) as pages:
-            async for page in pages:
-                new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
-                seen |= new.keys()
-                ordered = best_first([*held, *merge_slices({UNFILTERED: [*new.values()]})])
-                # The next page may begin with chunks that score as this one's last.
-                held = [chunk for chunk in ordered if rank_key(chunk)[0] == rank_key(ordered[-1])[0]]
-                for chunk in ordered[: len(ordered) - len(held)]:
-                    yield chunk
-        for chunk in held:
-            yield chunk
-
-
-class _Retrieve(Engine):
-    """One slice: Retrieve with a filter, read page by page."""
-
-    name = "bedrock"
-    max_top_k = MAX_PAGED_RESULTS
-    page_size = MAX_RESULTS
-
-    def __init__(
-        self,
-        knowledge_base_id: str,
-        data_source_id: str | None,
-        search_type: str | None,
-        timeout_seconds: float,
-        calibrations: Calibrations | None,
-        client: "AgentsforBedrockRuntimeClient | None",
-        metrics: MetricSink,
-    ) -> None:
-        super().__init__(timeout_seconds=timeout_seconds)
-        self._knowledge_base_id = knowledge_base_id
-        self._data_source = filters.in_data_source(data_source_id)
-        self._search_type = search_type
-        self._calibrations = calibrations
-        self._given_client = client
-        self._metrics = metrics
-
-    async def search(self, request: SearchRequest) -> SearchOutcome:
-        """Search, and measure the slice."""
-        start, failed = time.perf_counter(), True
-        try:
-            outcome = await traced_search("bedrock slice", self.span_attributes, request, self._search)
-            failed = not outcome.complete
-        except InvalidRequestError:
-            failed = False  # the caller's fault, which must not ring an alarm
-            raise
-        finally:
-            if failed:
-                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
-            self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
-        return outcome
+        return await self.in_thread(call)
 
     async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
         """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
@@ -319,7 +250,23 @@ class _Retrieve(Engine):
 
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
-        return {"knowledge_base_id": self._knowledge_base_id, "search_type": self._search_type or "service's default"}
+        return {"knowledge_base_id": self.knowledge_base_id, "search_type": self.search_type or "service's default"}
+
+    async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
+        """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
+        held: list[RetrievedChunk] = []
+        seen: set[Hashable] = set()
+        async with aclosing(self.pages(request, page_size)) as pages:
+            async for page in pages:
+                new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
+                seen |= new.keys()
+                ordered = best_first([*held, *merge_slices({UNFILTERED: [*new.values()]})])
+                # The next page may begin with chunks that score as this one's last.
+                held = [chunk for chunk in ordered if rank_key(chunk)[0] == rank_key(ordered[-1])[0]]
+                for chunk in ordered[: len(ordered) - len(held)]:
+                    yield chunk
+        for chunk in held:
+            yield chunk
 
     def _source_keys(self) -> Sequence[str]:
         return (SOURCE_URI_KEY,)
@@ -357,10 +304,10 @@ class _Retrieve(Engine):
         combined = filters.all_of(self._data_source, restriction)
         if combined is not None:
             search["filter"] = filters.to_bedrock(combined)
-        if self._search_type is not None:
-            search["overrideSearchType"] = self._search_type
+        if self.search_type is not None:
+            search["overrideSearchType"] = self.search_type
         return {
-            "knowledgeBaseId": self._knowledge_base_id,
+            "knowledgeBaseId": self.knowledge_base_id,
             "retrievalQuery": {"text": query},
             "retrievalConfiguration": {"vectorSearchConfiguration": search},
         }
@@ -399,9 +346,48 @@ class _Retrieve(Engine):
         signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
         chunks = [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
         # The local Bedrock's default depends on the vector store.
-        sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self._search_type
+        sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
         calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
         return chunks if calibration is None else [_with_relevance(chunk, calibration) for chunk in chunks]
+
+
+class BedrockBackend(MultiSliceBackend):
+    """Searches a knowledge base with parallel slices: ``MultiSliceBackend`` around :class:`BedrockEngine`.
+
+    Arguments are those of both; the deadline is also that of one page of a stream, and of one page of a lookup.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+    name = "bedrock"
+
+    def __init__(
+        self,
+        knowledge_base_id: str,
+        data_source_id: str | None = None,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        max_slices: int = DEFAULT_MAX_SLICES,
+        enabled: bool = True,
+        filtered_score_boost: float = DEFAULT_BOOST,
+        merge: Merge = "trust",
+        vocabulary: VocabularySource | None = None,
+        **options: Any,
+    ) -> None:
+        self.engine = BedrockEngine(knowledge_base_id, data_source_id, timeout_seconds=timeout_seconds, **options)
+        super().__init__(
+            self.engine, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
+        )
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        check_top_k(request.top_k, self.max_top_k)
+        self.engine.check_filters(request)  # a slice cannot tell a preference from a restriction
+        return await super()._search(request)
+
+    def span_attributes(self) -> Attributes:
+        """Show the knowledge base and the search type."""
+        return self.engine.span_attributes()
 
 
 def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:

@@ -92,9 +92,9 @@ def test_the_vector_store_of_the_settings_does_not_apply_to_another_knowledge_ba
         )
         return engine_of(settings, NO_METRICS)
 
-    assert engine().vector_store == OPENSEARCH_SERVERLESS
-    assert engine(knowledge_base_id="ANOTHERKB1").vector_store == OTHER_STORE
-    assert engine(knowledge_base_id="ANOTHERKB1", vector_store=S3_VECTORS).vector_store == S3_VECTORS
+    assert engine().engine.vector_store == OPENSEARCH_SERVERLESS
+    assert engine(knowledge_base_id="ANOTHERKB1").engine.vector_store == OTHER_STORE
+    assert engine(knowledge_base_id="ANOTHERKB1", vector_store=S3_VECTORS).engine.vector_store == S3_VECTORS
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_the_vector_store_of_the_settings_applies_to_the_knowledge_base_in_every
         )
         engine: Any = engine_of(settings, NO_METRICS)
         if retrieval_engine == "bedrock":
-            return [engine.vector_store]
-        return [backend.vector_store for backend in engine.backend.backends.values()]
+            return [engine.engine.vector_store]
+        return [backend.engine.vector_store for backend in engine.backend.backends.values()]
 
     another = {"type": "bedrock", "knowledge_base_id": "ANOTHERKB1"}
     both = {"own": {"type": "bedrock", "knowledge_base_id": own}, "another": another}

@@ -98,8 +98,8 @@ def test_the_factory_makes_the_engine_of_a_connection_string() -> None:
     assert isinstance(backend, VectorStoreBackend)
     engine = backend.backend
     assert isinstance(engine, BedrockBackend)
-    assert (engine.knowledge_base_id, engine.data_source_id) == ("ABCDEFGHIJ", "KLMNOPQRST")
-    assert engine.search_type == "SEMANTIC"
+    assert (engine.engine.knowledge_base_id, engine.engine.data_source_id) == ("ABCDEFGHIJ", "KLMNOPQRST")
+    assert engine.engine.search_type == "SEMANTIC"
     assert (backend.name, backend.max_top_k) == ("bedrock", engine.max_top_k)
 
 
