@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from ragstack_common.text.words import detect_language, query_terms, terms
+from ragstack_common.text.words import detect_language, query_terms, terms, words
 
 LIGHT_WEIGHT: Final = 0.4
 """Weight of words that occur in questions on any subject."""
@@ -81,7 +81,7 @@ class Question:
     """A parsed question.
 
     Attributes:
-        words: Its terms, with their weights.
+        words: Its terms with their weights, without pairs of characters.
         language: The tag of the language of the passages.
     """
 
@@ -98,7 +98,8 @@ class Question:
             language: The tag of the language of the passages; by default, that of the question.
         """
         language = language or detect_language(text)
-        found = query_terms(_PHRASES.sub(" ", text), language)
+        # A pair of characters would count its characters twice, and against fixed shares of the question.
+        found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if len(words(term)) == 1]
         subject = [word for word in found if word not in _ASKING] or found
         kinds = (answers for asks, answers in _KINDS if asks.search(text))
         return cls({word: LIGHT_WEIGHT if word in _LIGHT else 1.0 for word in subject}, language, next(kinds, None))

@@ -82,6 +82,14 @@ def test_questions_in_other_languages_are_answered(question: str, answer: str, o
     assert answered(question, other, answer) == (answer, [(1,)])
 
 
+def test_characters_count_once_in_chinese() -> None:
+    answer = "员工每年有二十七天的带薪年假。"
+
+    (found,) = best_quotations("员工的年假有多少天", [f"食堂中午开门。{answer}"])
+
+    assert (found.text, found.is_sure) == (answer, True)
+
+
 def test_the_title_of_a_document_counts() -> None:
     (found,) = best_quotations("How long is parental leave?", ["It lasts twenty weeks."], ["Parental leave"])
 
