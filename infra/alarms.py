@@ -23,14 +23,19 @@ from ragstack_common.config import (
 
 METRICS_NAMESPACE: Final = "RAGStack"
 
-FUNCTION_PERIOD: Final = Duration.minutes(5)
+PERIOD: Final = Duration.minutes(5)
 
 FAILURES: Final = 5
 """In five minutes. A single one may be a request during a deployment, which callers retry."""
 
 
 def own_metric(
-    name: str, *, service: str, options: Options, period: Duration, statistic: str = cloudwatch.Stats.SUM
+    name: str,
+    *,
+    service: str,
+    options: Options,
+    period: Duration = PERIOD,
+    statistic: str = cloudwatch.Stats.SUM,
 ) -> cloudwatch.Metric:
     """A metric that the function in the folder *service* records, for this deployment only."""
     return cloudwatch.Metric(
@@ -79,73 +84,53 @@ def watch_function(scope: Construct, function: lambda_.Function, *, name: str, c
             scope,
             construct_id,
             at_least=1,
-            metric=metric(period=FUNCTION_PERIOD),
+            metric=metric(period=PERIOD),
             what_to_do=f"{cause} {consequence}",
         )
 
 
-def watch_requests(scope: Construct, *, service: str, options: Options) -> None:
-    """Alarm when the function *service* cannot use what the deployment owns, which no caller can change."""
-    raise_alarm(
-        scope,
+def watch_service(
+    scope: Construct, *, service: str, options: Options, searches: bool = False, answers: bool = False
+) -> None:
+    """Alarm on what callers of the function *service* cannot change, or API Gateway counts as a success."""
+
+    def alarm(construct_id: str, name: str, what_to_do: str, at_least: int = FAILURES) -> None:
+        metric = own_metric(name, service=service, options=options)
+        raise_alarm(scope, construct_id, at_least=at_least, metric=metric, what_to_do=what_to_do)
+
+    log = f"the log of the function {service} says why"
+    alarm(
         "FaultsAlarm",
+        DEPLOYMENT_FAULTS,
+        f"The function {service} lost something that it needs, and callers get 502 until it is restored: a permission"
+        " of its role, the knowledge base, a table, queue or bucket, or access to a model. Its log says which",
         at_least=1,
-        metric=own_metric(DEPLOYMENT_FAULTS, service=service, options=options, period=FUNCTION_PERIOD),
-        what_to_do=(
-            f"The function {service} lost something that it needs, and callers get 502 until it is restored: a"
-            " permission of its role, the knowledge base, a table, queue or bucket, or access to a model. Its log says"
-            " which"
-        ),
     )
-
-
-def watch_searches(scope: Construct, *, service: str, options: Options) -> None:
-    """Alarm when searches of the function *service* are throttled, or are answered in part."""
-    raise_alarm(
-        scope,
-        "UpstreamThrottlesAlarm",
-        at_least=FAILURES,
-        metric=own_metric(UPSTREAM_THROTTLES, service=service, options=options, period=FUNCTION_PERIOD),
-        what_to_do=(
+    if searches:
+        alarm(
+            "UpstreamThrottlesAlarm",
+            UPSTREAM_THROTTLES,
             f"Requests to the function {service} get 429, because Amazon Bedrock, another store or the model throttles"
-            " them. If it lasts, request a higher quota, or lower api_requests_per_second"
-        ),
-    )
-    raise_alarm(
-        scope,
-        "SliceFailuresAlarm",
-        at_least=FAILURES,
-        metric=own_metric(SLICE_FAILURES, service=service, options=options, period=FUNCTION_PERIOD),
-        what_to_do=(
+            " them. If it lasts, request a higher quota, or lower api_requests_per_second",
+        )
+        alarm(
+            "SliceFailuresAlarm",
+            SLICE_FAILURES,
             "Parts of searches fail or miss the deadline, and callers get the results of the others (status 200,"
-            f" `complete` is false): the log of the function {service} says why"
-        ),
-    )
-
-
-def watch_answers(scope: Construct, *, service: str, options: Options) -> None:
-    """Alarm when answers or tools fail although the HTTP status is 200."""
-    raise_alarm(
-        scope,
-        "FailedAlarm",
-        at_least=FAILURES,
-        metric=own_metric(ANSWERS_FAILED, service=service, options=options, period=FUNCTION_PERIOD),
-        what_to_do=(
+            f" `complete` is false): {log}",
+        )
+    if answers:
+        alarm(
+            "FailedAlarm",
+            ANSWERS_FAILED,
             "Questions end with an error of the service, some after their stream has begun, which API Gateway counts as"
-            f" a success: the log of the function {service} says why, most likely that the model or the search fails or"
-            " does not answer in time"
-        ),
-    )
-    raise_alarm(
-        scope,
-        "McpFailuresAlarm",
-        at_least=FAILURES,
-        metric=own_metric(MCP_FAILURES, service=service, options=options, period=FUNCTION_PERIOD),
-        what_to_do=(
-            "Tools of the Model Context Protocol fail, which API Gateway counts as a success: the log of the function"
-            f" {service} says why"
-        ),
-    )
+            f" a success: {log}, most likely that the model or the search fails or does not answer in time",
+        )
+        alarm(
+            "McpFailuresAlarm",
+            MCP_FAILURES,
+            f"Tools of the Model Context Protocol fail, which API Gateway counts as a success: {log}",
+        )
 
 
 def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:

@@ -3,19 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.alarms import own_metric
+from infra.alarms import PERIOD, own_metric
 from infra.options import Options
 from ragstack_common.config import ANSWERS_FAILED, DEPLOYMENT_FAULTS, MCP_FAILURES, SLICE_FAILURES, UPSTREAM_THROTTLES
 from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE
-
-PERIOD: Final = Duration.minutes(5)
 
 WIDGETS_IN_ROW: Final = 3
 GRID_COLUMNS: Final = 24
@@ -85,7 +83,7 @@ def ingestion_graphs(
             queue.metric_approximate_age_of_oldest_message(label=name, period=PERIOD) for name, queue in queues.items()
         ],
         "Documents": [
-            own_metric(metric, service=service, options=options, period=PERIOD)
+            own_metric(metric, service=service, options=options)
             for metric, service in (
                 ("DocumentsSubmitted", "ingestion"),
                 ("DocumentsIndexed", "ingestion_status"),
@@ -95,14 +93,14 @@ def ingestion_graphs(
             )
         ],
         "Seconds of a call to the knowledge base": [
-            own_metric(
-                "SecondsPerCall", service=service, options=options, period=PERIOD, statistic=cloudwatch.Stats.AVERAGE
-            ).with_(label=service)
+            own_metric("SecondsPerCall", service=service, options=options, statistic=cloudwatch.Stats.AVERAGE).with_(
+                label=service
+            )
             for service in ("ingestion", "ingestion_status")
         ],
         **_function_graphs(functions),
         "Reconciliation": [
-            own_metric(metric, service="reconcile", options=options, period=PERIOD)
+            own_metric(metric, service="reconcile", options=options)
             for metric in (JOBS_NOT_COMPLETE, "ReconciliationDifferences")
         ],
     }
@@ -119,4 +117,4 @@ def _function_graphs(functions: Mapping[str, lambda_.IFunction]) -> dict[str, li
 
 
 def _counted(metric: str, *, service: str, options: Options) -> cloudwatch.Metric:
-    return own_metric(metric, service=service, options=options, period=PERIOD).with_(label=service)
+    return own_metric(metric, service=service, options=options).with_(label=service)

@@ -7,10 +7,9 @@ from it. Only handlers and the command line look into ``os.environ``.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ragstack_common.core.settings import Allowed, Settings, json_object, separated_names
 from ragstack_common.relevance import Calibrations
@@ -21,7 +20,6 @@ STACK: Final = "RAGSTACK_STACK"
 
 STACK_DIMENSION: Final = "stack"
 """The metric dimension that tells copies of the stacks in one account apart."""
-
 
 ANSWERS_FAILED: Final = "AnswersFailed"
 """Metric: questions that ended with an error of the service, also those whose stream had begun."""
@@ -44,9 +42,6 @@ OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
 OTHER_STORE: Final = "OTHER"
 """Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
 
-SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
-"""Source: bedrock-agent-runtime, shape SearchType."""
-
 EMBEDDING_HEADER: Final = "x-ragstack-embedding"
 """Names the embedding of the local Bedrock in its responses; Amazon Bedrock does not send it."""
 
@@ -61,9 +56,6 @@ SIGNALS_HEADER: Final = "x-ragstack-signals"
 
 ``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share; 0 to 1.
 """
-
-IAM_AUTH: Final = "iam"
-API_KEY_AUTH: Final = "api_key"
 
 BEDROCK_ENGINE: Final = "bedrock"
 CHROMA_ENGINE: Final = "chroma"
@@ -80,9 +72,6 @@ EVERY_COLLECTION: Final = "*"
 
 DEFAULT_EMBEDDING: Final = "hashed"
 """The default embedding: it needs no model and no download."""
-
-EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed")
-"""Embeddings without an argument; these names never mean a folder."""
 
 DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 """Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
@@ -167,7 +156,6 @@ DOCUMENTS_PER_VALUE: Final = 2
 SNAPSHOT_KEY: Final = "values.json.gz"
 """The only object in the bucket of the snapshot."""
 
-
 PER_CORPUS: Final = 200
 SINGLE_CORPUS: Final = 500
 SEARCH_K: Final = 10
@@ -178,6 +166,7 @@ MAX_CANDIDATES: Final = 1_000
 
 MAX_RETRIEVAL_SECONDS: Final = 24
 """What leaves the function time to answer within API Gateway's 29 seconds."""
+
 MAX_ANSWER_SECONDS: Final = 890
 """Lambda ends the function after 900 seconds; the error must be sent before."""
 
@@ -209,18 +198,8 @@ def _collections(value: Any) -> Any:
     return collections
 
 
-def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
-
-
-def _lower(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
-
-
-def _embedding(value: Any) -> Any:
-    is_folder = isinstance(value, str) and value not in EMBEDDINGS_BY_NAME and Path(value).is_dir()
-    return f"onnx:{value}" if is_folder else value
-
+_UPPER: Final = BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value)
+_LOWER: Final = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 MODELS_OWN: Final = "model"
 Temperature = Annotated[
@@ -255,20 +234,20 @@ Guardrail = Annotated[
     Field(pattern=r"^[^:]+(:[^:]+)*:(DRAFT|[1-9]\d*)$"),
     Allowed("the id or ARN of a guardrail with a version, such as abc123:1"),
 ]
-EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
-VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
-SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
+VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], _UPPER]
+SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], _UPPER]
+"""Source: bedrock-agent-runtime, shape SearchType."""
 OtlpEndpoint = Annotated[
     str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$"), Allowed("a URL, to which /v1/traces is added")
 ]
-Merge = Annotated[Literal["trust", "boost"], BeforeValidator(_lower)]
+Merge = Annotated[Literal["trust", "boost"], _LOWER]
 Reranker = Annotated[
     str,
-    BeforeValidator(_lower),
+    _LOWER,
     Field(pattern=f"^({'|'.join((*REQUEST_RERANKERS, NO_RERANKER))})$"),
     Allowed(" or ".join((*REQUEST_RERANKERS, NO_RERANKER))),
 ]
-ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
+ApiAuth = Annotated[Literal["iam", "api_key"], _LOWER]
 
 
 class SearchSettings(Settings):
@@ -515,43 +494,3 @@ class TraceSettings(Settings):
     )
     openinference_hide_inputs: bool = Field(False, description="hides queries and questions anyway")
     openinference_hide_outputs: bool = Field(False, description="hides answers, texts and attributes anyway")
-
-
-class KnowledgeSettings(Settings):
-    """Where a knowledge base in Chroma is."""
-
-    collection_name: str = Field(
-        "atlas_knowledge_base",
-        validation_alias=AliasChoices("ATLAS_COLLECTION_NAME", "CHROMA_COLLECTION_NAME"),
-        description="the collection",
-    )
-    db_path: str = Field(
-        "~/atlas_chroma_db",
-        validation_alias=AliasChoices("ATLAS_DB_PATH", "CHROMA_PERSIST_DIRECTORY"),
-        description="the folder of the store",
-    )
-    embedding: EmbeddingOrFolder | None = Field(
-        None,
-        validation_alias="EMBEDDING_MODEL",
-        description="embedding, as `--embedding` takes it, or the folder of an ONNX model; by default the collection's",
-    )
-    pooling: str | None = Field(
-        None, description="how an ONNX model pools the vectors of tokens; by default as the collection was built"
-    )
-    chunk_size: int | None = Field(
-        None, ge=100, le=100_000, description="maximum characters of a chunk; a search checks that it was built so"
-    )
-    chunk_overlap: int | None = Field(
-        None, ge=0, le=50_000, description="maximum characters that a chunk repeats; a search checks it too"
-    )
-
-    @property
-    def embedding_with_pooling(self) -> str | None:
-        """The embedding, as ``--embedding`` takes it; None for the collection's."""
-        return with_pooling(self.embedding, self.pooling)
-
-
-def with_pooling(embedding: str | None, pooling: str | None) -> str | None:
-    """Add a pooling to the folder of an ONNX model that names none."""
-    is_plain_onnx = embedding is not None and embedding.startswith("onnx:") and "#" not in embedding
-    return f"{embedding}#{pooling}" if is_plain_onnx and pooling else embedding

@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from ragstack_common.answers.agent import format_knowledge_context
-from ragstack_common.config import KnowledgeSettings
 from ragstack_common.core.errors import (
     InvalidQueryError,
     RagStackError,
     ServiceUnavailableError,
     needs_extra,
 )
+from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_common.search.models import RetrievedChunk, SearchRequest
 from ragstack_common.search.rerank import LexicalReranker, Passage
 from ragstack_common.search.rerank.chunks import scored

@@ -17,10 +17,10 @@ from ragstack_common.config import (
     NO_RERANKER,
     REQUEST_RERANKERS,
     AnswerSettings,
-    KnowledgeSettings,
     QuerySettings,
 )
 from ragstack_common.core.settings import Settings, as_text, read_settings, target_file
+from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target, not_blank
 

@@ -12,13 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import (
-    own_metric,
-    raise_alarm,
-    watch_answers,
-    watch_requests,
-    watch_searches,
-)
+from infra.alarms import own_metric, raise_alarm, watch_service
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
 from infra.constructs.python_function import ARCHITECTURE, RUNTIME, PythonFunction
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
@@ -147,8 +141,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options) -> l
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
-    watch_requests(own, service="query", options=options)
-    watch_searches(own, service="query", options=options)
+    watch_service(own, service="query", options=options, searches=True)
     return function
 
 
@@ -182,8 +175,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
             grant_model(function, model, ANSWER_ACTIONS)
-    for watch in (watch_requests, watch_searches, watch_answers):
-        watch(own, service="answers", options=options)
+    watch_service(own, service="answers", options=options, searches=True, answers=True)
     if answers.answer_guardrail:
         guardrail = answers.answer_guardrail.rpartition(":")[0]
         named = Stack.of(scope).format_arn(service="bedrock", resource="guardrail", resource_name=guardrail)
@@ -248,7 +240,7 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
-    watch_requests(own, service="documents", options=options)
+    watch_service(own, service="documents", options=options)
     return function
 
 

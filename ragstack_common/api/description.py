@@ -15,7 +15,6 @@ from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.error_models import Error
 from ragstack_common.api.routes import add_routes
 from ragstack_common.api.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
-from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -26,14 +25,14 @@ _EVENT: Final = "AskEvent"
 
 _MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
 _SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
-    IAM_AUTH: {
+    "iam": {
         "type": "apiKey",
         "name": "Authorization",
         "in": "header",
         "x-amazon-apigateway-authtype": "awsSigv4",
         "description": "AWS Signature Version 4 for the service execute-api",
     },
-    API_KEY_AUTH: {"type": "apiKey", "name": "x-api-key", "in": "header", "description": "A key of this API"},
+    "api_key": {"type": "apiKey", "name": "x-api-key", "in": "header", "description": "A key of this API"},
 }
 """Source: API Gateway developer guide, "x-amazon-apigateway-authtype"."""
 

@@ -11,10 +11,11 @@ from ragstack_common.answers.factory import provider_from
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService, engine_of
-from ragstack_common.config import CHROMA_ENGINE, AnswerSettings, KnowledgeSettings, MilvusSettings, QuerySettings
+from ragstack_common.config import CHROMA_ENGINE, AnswerSettings, MilvusSettings, QuerySettings
 from ragstack_common.core.errors import ConfigurationError, needs_extra
 from ragstack_common.core.settings import json_object
 from ragstack_common.core.telemetry import NO_METRICS
+from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_common.search.factory import TYPE_KEY
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 

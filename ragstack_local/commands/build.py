@@ -8,8 +8,9 @@ import typer
 from rich.text import Text
 
 from local_bedrock.options import EMBEDDING_HELP
-from ragstack_common.config import DEFAULT_EMBEDDING, KnowledgeSettings, QuerySettings
+from ragstack_common.config import DEFAULT_EMBEDDING, QuerySettings
 from ragstack_common.core.errors import needs_extra
+from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.ingestion import note_skipped

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.config import KnowledgeSettings, QuerySettings
+from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.settings import read_settings
 from ragstack_common.ingestion_config import IngestionSettings
+from ragstack_common.knowledge_config import KnowledgeSettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 INGESTION = {

@@ -17,7 +17,6 @@ from ragstack_common.config import (
     EMBEDDING_HEADER,
     MAX_RESULTS,
     OTHER_STORE,
-    SEARCH_TYPES,
     SIGNALS_HEADER,
     SLICE_FAILURES,
 )
@@ -116,8 +115,8 @@ class BedrockEngine(Engine):
         super().__init__(timeout_seconds=timeout_seconds)
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
             raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
-        if search_type not in (None, *SEARCH_TYPES):
-            raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
+        if search_type not in (None, "HYBRID", "SEMANTIC"):
+            raise ValueError(f"search_type must be HYBRID, SEMANTIC or None, not {search_type!r}")
         if vector_store not in STORE_RULES:
             raise ValueError(f"vector_store must be one of {', '.join(STORE_RULES)}, not {vector_store!r}")
         self.knowledge_base_id = knowledge_base_id

@@ -9,8 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragstack_common.config import KnowledgeSettings, with_pooling
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.knowledge_config import KnowledgeSettings, with_pooling
 
 FOLDER: Final = "manifests"
 
