@@ -20,7 +20,8 @@ response_of_the_event_bus_is_lost = raising("after", "PutEvents", lost)
 killed_before_announcing = raising("before", "PutEvents", Killed)
 
 
-def test_final_states_without_the_knowledge_base_have_their_own_operations(world: World) -> None:
+def test_every_final_state_has_its_own_operation(world: World) -> None:
+    """Some end without a call of the knowledge base."""
     world.put("a.txt")
     world.run()
     world.delete("a.txt")
@@ -41,7 +42,8 @@ def test_final_states_without_the_knowledge_base_have_their_own_operations(world
     assert len({operation for _, operation in told}) == len(told)
 
 
-def test_a_repeated_announcement_has_the_same_operation_after_the_record_was_written_again(world: World) -> None:
+def test_a_repeated_announcement_has_the_same_operation(world: World) -> None:
+    """The record was written again in between."""
     document, sidecar = world.put("a.txt"), world.put_sidecar("a.txt", BAD)
     world.events.clear()
     world.announce(document)

@@ -207,7 +207,7 @@ def test_a_sidecar_without_its_document_does_not_bring_it_back(world: World) -> 
 
 
 @pytest.mark.parametrize("indexed_before", [False, True], ids=["new", "indexed before"])
-def test_a_document_with_an_invalid_sidecar_fails_and_leaves_the_index(world: World, indexed_before: bool) -> None:
+def test_an_invalid_sidecar_removes_its_document_from_the_index(world: World, indexed_before: bool) -> None:
     world.put("a.txt", "granite is hard")
     if indexed_before:
         world.put_sidecar("a.txt", STONES)
@@ -246,9 +246,7 @@ def test_the_limits_of_s3_vectors_apply_to_that_store(make_world: Callable[..., 
 
 
 @pytest.mark.parametrize("indexed_before", [False, True], ids=["new", "indexed before"])
-def test_an_unreadable_document_fails_with_the_services_reason_and_leaves_the_index(
-    world: World, indexed_before: bool
-) -> None:
+def test_an_unreadable_document_fails_and_leaves_the_index(world: World, indexed_before: bool) -> None:
     if indexed_before:
         world.put("a.txt", "granite is hard")
         world.run()
@@ -319,7 +317,7 @@ def test_a_transient_failure_of_any_service_loses_nothing(world: World, operatio
     assert world.dead() == []
 
 
-def test_a_running_ingestion_job_is_waited_for_without_using_up_deliveries(world: World) -> None:
+def test_waiting_for_an_ingestion_job_uses_up_no_deliveries(world: World) -> None:
     world.put("a.txt", "granite is hard")
     busy = fail(INGEST, "ValidationException", "There is an ongoing ingestion job ABC on the data source.", 40)
 
@@ -332,7 +330,7 @@ def test_a_running_ingestion_job_is_waited_for_without_using_up_deliveries(world
     assert types(world, "a.txt") == ["DocumentIndexed"]
 
 
-def test_a_document_that_fails_at_every_delivery_is_given_up_and_can_be_replayed(world: World) -> None:
+def test_a_document_failing_at_every_delivery_can_be_replayed(world: World) -> None:
     world.put("a.txt", "granite is hard")
 
     with world.aws.intercepted(fail(INGEST, "ThrottlingException", "Rate exceeded", 10**6)):
@@ -397,7 +395,7 @@ def test_a_refused_document_does_not_delay_others(world: World, name: str, reaso
         '{"look": ["s3://bucket"]}',
     ],
 )
-def test_a_malformed_message_is_dead_lettered_and_does_not_delay_others(world: World, body: str) -> None:
+def test_a_malformed_message_is_dead_lettered_and_delays_no_other(world: World, body: str) -> None:
     world.put("a.txt", "granite is hard")
     world.announce(body, *world.events)
     world.events.clear()
@@ -433,7 +431,8 @@ def test_an_error_of_the_bucket_is_never_taken_for_a_deletion(world: World, code
 # Two functions and one document. --------------------------------------------------------------------------------------
 
 
-def test_a_claimed_document_is_left_to_its_invocation_even_at_the_last_delivery(world: World) -> None:
+def test_a_claimed_document_is_left_to_its_invocation(world: World) -> None:
+    """Another event at its last delivery does not give it up."""
     event = world.put("a.txt", "granite is hard")
     world.announce(event)
     world.events.clear()
@@ -480,9 +479,8 @@ def test_a_look_resumes_a_document_whose_status_message_was_lost(world: World, q
     assert world.count(INGEST) == 1
 
 
-def test_an_accepted_document_that_cannot_be_followed_is_given_up_with_the_reason(
-    world: World,
-) -> None:
+def test_an_accepted_document_that_cannot_be_followed_fails(world: World) -> None:
+    """It has the reason of the refused message."""
     world.put("a.txt", "granite is hard")
 
     def refuse(moment: str, operation: str, data: dict[str, Any]) -> None:

@@ -127,7 +127,7 @@ def test_the_delays_grow_from_the_base_delay_to_a_minute(agent: AwsService) -> N
     assert all(longest / 2 <= delay <= longest for delay, longest in zip(delays, [5, 10, 20, 40, 60], strict=True))
 
 
-def test_two_submissions_have_different_client_tokens_unless_the_caller_gives_one(agent: AwsService) -> None:
+def test_each_submission_has_its_own_client_token_by_default(agent: AwsService) -> None:
     agent.program(INGEST, accept)
 
     for options in [{}, {}, {"client_token": "mine"}, {"client_token": "mine"}]:
@@ -232,9 +232,7 @@ def test_a_truncated_response_is_retried(agent: AwsService, body: bytes) -> None
 
 
 @pytest.mark.parametrize(("failing_batch", "fault"), [(0, Dropped), (2, Fault("AccessDeniedException", "no"))])
-def test_the_documents_of_a_failed_batch_are_unknown_while_others_are_accepted(
-    agent: AwsService, failing_batch: int, fault: Any
-) -> None:
+def test_only_the_documents_of_a_failed_batch_are_unknown(agent: AwsService, failing_batch: int, fault: Any) -> None:
     agent.program(INGEST, accept)
     agent.program(INGEST, fault, when=lambda p: f"s3://bucket/{failing_batch}0" in asked_uris(p))
     names = [f"{number:02}" for number in range(30)]
@@ -247,7 +245,7 @@ def test_the_documents_of_a_failed_batch_are_unknown_while_others_are_accepted(
     assert len(details) == 30
 
 
-def test_a_batch_that_botocore_rejects_is_unknown_while_others_are_accepted(agent: AwsService) -> None:
+def test_only_a_batch_that_botocore_rejects_is_unknown(agent: AwsService) -> None:
     agent.program(INGEST, accept)
     bad = {**documents("bad")[0], "metadata": {"type": "S3_LOCATION", "s3Location": {"uri": 7}}}
 
@@ -257,7 +255,7 @@ def test_a_batch_that_botocore_rejects_is_unknown_while_others_are_accepted(agen
     assert "s3Location.uri" in details[-1]["statusReason"]
 
 
-def test_when_every_batch_fails_the_error_of_the_first_reaches_the_caller(agent: AwsService) -> None:
+def test_the_first_error_is_raised_if_every_batch_fails(agent: AwsService) -> None:
     agent.program(INGEST, Fault("AccessDeniedException"), Fault("ResourceNotFoundException"))
 
     with pytest.raises(ClientError) as caught:

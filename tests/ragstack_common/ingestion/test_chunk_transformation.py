@@ -111,7 +111,7 @@ def test_unknown_members_of_a_batch_are_kept(s3: Any) -> None:
 
 
 @pytest.mark.parametrize(("used", "fits"), [(900, True), (990, False)])
-def test_a_section_is_added_if_a_store_with_1_kb_of_metadata_can_keep_it(s3: Any, used: int, fits: bool) -> None:
+def test_a_section_is_added_if_1_kb_of_metadata_can_hold_it(s3: Any, used: int, fits: bool) -> None:
     event = deepcopy(EVENT)
     event["inputFiles"][0]["fileMetadata"] = {"topic": "x" * used}
     put(s3, FIRST, chunk("# Leave\n\n27 days.", author="HR"))

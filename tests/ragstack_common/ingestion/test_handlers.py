@@ -116,9 +116,8 @@ def test_a_missing_registry_has_every_status_message_redelivered(
 
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize("function", [ingestion, ingestion_status])
-def test_a_missing_setting_fails_the_invocation_and_keeps_every_message(
-    monkeypatch: pytest.MonkeyPatch, function: Any
-) -> None:
+def test_a_missing_setting_fails_the_invocation(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
+    """The queue keeps every message."""
     monkeypatch.delenv("STATUS_QUEUE_URL")
 
     with pytest.raises(ConfigurationError, match="STATUS_QUEUE_URL"):

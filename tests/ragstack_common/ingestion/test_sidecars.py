@@ -111,7 +111,7 @@ def test_invalid_attributes_are_not_written(attributes: Any) -> None:
         check_attributes(attributes, OTHER)
 
 
-def test_the_sidecar_of_a_csv_file_declares_content_and_attribute_columns() -> None:
+def test_the_sidecar_of_a_csv_file_declares_its_columns() -> None:
     read = parse_sidecar(record_sidecar(["description"], ["city", "price"], ["id"], {"source": "listings"}))
     alone = parse_sidecar(b"""{"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA",
         "recordBasedStructureMetadata": {"contentFields": [{"fieldName": "description"}]}}}""")

@@ -173,9 +173,7 @@ def test_a_failed_submission_does_not_affect_an_accepted_deletion(path: Path, ag
 
 
 @pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
-def test_a_document_that_is_refused_at_once_is_removed_and_fails_with_its_reason(
-    path: Path, agent: AwsService, status: str
-) -> None:
+def test_a_document_refused_at_once_is_removed_and_fails(path: Path, agent: AwsService, status: str) -> None:
     path.put("good.txt", "bad.txt")
     agent.program(INGEST, answer_with(**{"bad.txt": status, "good.txt": "STARTING"}))
     agent.program(GET, answer_with(**{"bad.txt": "NOT_FOUND", "good.txt": "STARTING"}))
@@ -201,14 +199,14 @@ def test_a_document_missing_from_the_response_is_submitted_again(path: Path, age
     assert (path.record("a.txt").status, path.record("b.txt").status) == (Status.INDEXING, Status.WAITING)
 
 
-def test_a_message_with_a_transient_and_a_permanent_problem_is_redelivered(path: Path, agent: AwsService) -> None:
+def test_a_transient_problem_redelivers_a_message_with_a_failure(path: Path, agent: AwsService) -> None:
     path.put("bad.txt", "silent.txt")
     agent.program(INGEST, {"documentDetails": [detail(f"s3://{BUCKET}/bad.txt", "FAILED", "No.")]})
 
     assert path.ingest(message("bad.txt", "silent.txt")) == ["message-1"]
 
 
-def test_a_final_state_that_cannot_be_announced_has_its_message_redelivered(path: Path) -> None:
+def test_a_message_returns_until_its_final_state_is_announced(path: Path) -> None:
     path.put("a.txt", "a.txt.metadata.json", body=b"no JSON")
     outcomes, dead_letters = path.services.outcomes, path.services.dead_letters
     path.services.dead_letters = replace(dead_letters, url="https://sqs.eu-west-1.amazonaws.com/1/gone")

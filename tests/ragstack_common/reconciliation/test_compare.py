@@ -160,7 +160,7 @@ def test_a_document_whose_event_was_late_is_not_submitted_twice(stack: Stack) ->
     assert stack.record("late.txt").operation == operation
 
 
-def test_a_document_that_only_a_synchronisation_can_remove_is_reported_as_out_of_reach(stack: Stack) -> None:
+def test_a_document_only_a_synchronisation_removes_is_out_of_reach(stack: Stack) -> None:
     key = f"{'x' * 200}.txt"
     stack.put(key)
     stack.look(key)

@@ -54,9 +54,7 @@ def _running_out(after: int) -> Iterator[float]:
     return itertools.chain(itertools.repeat(900.0, after), itertools.repeat(RESERVE_SECONDS - 1))
 
 
-def test_when_time_runs_out_the_report_says_where_and_found_differences_are_checked(
-    stack: Stack, small_pages: None
-) -> None:
+def test_a_run_without_time_reports_where_and_checks_differences(stack: Stack, small_pages: None) -> None:
     stack.indexed(*KEYS)
     stack.remove("0.txt")
     stack.delete_behind_the_back("1.txt")

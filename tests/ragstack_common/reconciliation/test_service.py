@@ -71,7 +71,7 @@ def context(seconds: float) -> Context:
     return made
 
 
-def test_the_function_runs_a_job_measures_it_and_has_an_invalid_message_delivered_again(
+def test_the_function_runs_a_job_and_returns_an_invalid_message(
     function: Any, stack: Stack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = stack.jobs.create("reconcile", "test")
@@ -85,7 +85,7 @@ def test_the_function_runs_a_job_measures_it_and_has_an_invalid_message_delivere
     assert measured["ReconciliationDifferences"] == measured["DocumentsCompared"] == [0.0]
 
 
-def test_a_job_of_a_function_without_time_ends_incomplete_and_another_can_begin(function: Any, stack: Stack) -> None:
+def test_a_job_without_time_ends_incomplete_and_frees_the_next(function: Any, stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
 
     function(sqs_event(json.dumps({"job": job.id})), context(10.0))
@@ -306,7 +306,8 @@ class Faulty:
         raise ZeroDivisionError("a fault\nin two lines")
 
 
-def test_a_bug_is_raised_recorded_and_fails_the_job_and_its_message_is_redelivered_soon(stack: Stack) -> None:
+def test_a_bug_is_raised_and_at_last_fails_the_job(stack: Stack) -> None:
+    """The job records it, and its message is redelivered soon."""
     job = stack.jobs.create(RECONCILE, "test")
     hidden: list[int] = []
     sqs: Any = SimpleNamespace(change_message_visibility=lambda **call: hidden.append(call["VisibilityTimeout"]))

@@ -29,7 +29,7 @@ def _ingestion_jobs(stack: Stack) -> list[dict[str, Any]]:
     return list(stack.source.bedrock.agent.list_ingestion_jobs(**stack.source.ids)["ingestionJobSummaries"])
 
 
-def test_a_synchronisation_indexes_the_bucket_and_updates_the_registry(stack: Stack, gate: Gate) -> None:
+def test_a_synchronisation_indexes_the_bucket_and_the_registry(stack: Stack, gate: Gate) -> None:
     stack.indexed("known.txt")
     stack.put("new.txt", "Something new.")
     stack.put("empty.txt", "")
@@ -198,9 +198,7 @@ def test_a_refusal_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate, op
 
 
 @pytest.mark.parametrize("status", ["FAILED", "STOPPED"])
-def test_a_failed_ingestion_job_fails_the_synchronisation_after_a_comparison(
-    stack: Stack, gate: Gate, status: str
-) -> None:
+def test_a_failed_ingestion_job_fails_a_compared_synchronisation(stack: Stack, gate: Gate, status: str) -> None:
     stack.put("new.txt")
     stack.clock.ahead += HOUR
     reasons = ["it broke" * 1000, *(f"and {number}" for number in range(30))]
@@ -256,9 +254,7 @@ def test_it_waits_while_another_synchronisation_keeps_the_gate_closed(stack: Sta
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
-def test_a_function_killed_at_any_call_starts_one_ingestion_job_and_ends_it(
-    stack: Stack, gate: Gate, after: bool
-) -> None:
+def test_a_killed_function_starts_and_ends_one_ingestion_job(stack: Stack, gate: Gate, after: bool) -> None:
     stack.indexed("a.txt")
     deaths = 0
 

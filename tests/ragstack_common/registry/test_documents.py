@@ -153,7 +153,7 @@ def test_a_write_whose_response_was_lost_counts_once(dynamodb: Any, documents: i
     assert counts(registry) == {("corpus", "stones"): documents}
 
 
-def test_a_write_whose_response_was_lost_succeeds_although_another_document_changed(dynamodb: Any) -> None:
+def test_a_change_after_a_lost_response_loses_no_write(dynamodb: Any) -> None:
     plain = DocumentRegistry(TABLE, dynamodb)
     times = []
 

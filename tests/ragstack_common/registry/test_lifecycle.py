@@ -221,7 +221,7 @@ def is_to_be_removed(record: DocumentRecord, then: Next) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
-def test_a_document_without_a_final_status_fails_in_time_with_a_reason(kind: str) -> None:
+def test_a_document_without_a_final_status_fails_in_time(kind: str) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
     end = NOW + PATIENCE.give_up_seconds
     unfinished = says("IN_PROGRESS" if kind == "INGEST" else "DELETE_IN_PROGRESS")
@@ -235,7 +235,7 @@ def test_a_document_without_a_final_status_fails_in_time_with_a_reason(kind: str
 
 
 @pytest.mark.parametrize("status", ["INDEXED", "FAILED", "IN_PROGRESS"])
-def test_a_document_that_changed_during_its_operation_is_checked_again(status: str) -> None:
+def test_a_document_changed_during_its_operation_is_checked_again(status: str) -> None:
     changed = written(life.noted(FOLLOWED, TWO, ANY, NOW))
 
     after, then = life.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
@@ -270,7 +270,7 @@ def test_the_same_bytes_in_another_version_are_submitted_again(before: DocumentR
     assert not back.is_the_same_as(between)
 
 
-def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None:
+def test_a_failed_overwrite_removes_the_earlier_version() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     again = written(life.accepted(again, NOW))
 

@@ -47,7 +47,7 @@ def uris(found: DocumentPage) -> list[str]:
     corpus=st.none() | st.sampled_from(CORPORA),
     limit=st.integers(1, 12),
 )
-def test_the_pages_together_hold_every_matching_document_once_and_in_order(
+def test_pages_hold_every_matching_document_once_and_in_order(
     dynamodb: Any, of: dict[str, tuple[Status, str | None]], status: Status | None, corpus: str | None, limit: int
 ) -> None:
     table = f"registry-{next(TABLES)}"

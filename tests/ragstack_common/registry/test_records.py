@@ -158,9 +158,10 @@ class Measured:
     ],
     ids=str,
 )
-def test_an_invalid_item_is_logged_counted_and_read_as_unknown_and_a_write_replaces_it(
+def test_an_invalid_item_reads_as_unknown_until_a_write_replaces_it(
     dynamodb: Any, damage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """It is logged and counted."""
     item: Item = {**item_of(FULL, "write"), **damage}
     dynamodb.put_item(TableName=TABLE, Item={name: value for name, value in item.items() if value is not None})
     metrics = Measured()
