@@ -62,24 +62,24 @@ def test_the_function_with_every_layer_fits_into_lambda() -> None:
     assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 200 < layers.MAX_UNZIPPED_MB
 
 
-def test_the_layer_of_milvus_has_no_tests_and_no_shared_packages() -> None:
-    packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
-    names = zipfile.ZipFile(extra("milvus")).namelist()
+@pytest.mark.parametrize(
+    ("name", "packages", "left_out", "megabytes"),
+    [
+        ("milvus", {"grpc", "numpy", "pymilvus"}, {"milvus_lite", "botocore", "urllib3"}, layers.MAX_UNZIPPED_MB),
+        (layers.TRACING, {"google", "opentelemetry", "requests"}, set(), 10),
+    ],
+)
+def test_an_extra_layer_has_no_shared_packages(
+    name: str, packages: set[str], left_out: set[str], megabytes: int
+) -> None:
+    shared = {path.split("/")[1] for path in zipfile.ZipFile(built(Target.AWS)).namelist()}
+    paths = zipfile.ZipFile(extra(name)).namelist()
 
-    own = {name.split("/")[1] for name in names}
-    assert {"grpc", "numpy", "pymilvus"} <= own
-    assert not {"milvus_lite", "botocore", "urllib3"} & own
-    assert own & packages == set()
-    assert not [name for name in names if "/tests/" in name]
-
-
-def test_the_layer_for_tracing_is_small_without_shared_packages() -> None:
-    packages = {name.split("/")[1] for name in zipfile.ZipFile(built(Target.AWS)).namelist()}
-    own = {name.split("/")[1] for name in zipfile.ZipFile(extra(layers.TRACING)).namelist()}
-
-    assert {"google", "opentelemetry", "requests"} <= own
-    assert own & packages == set()
-    assert layers.unzipped_megabytes(extra(layers.TRACING)) < 10
+    own = {path.split("/")[1] for path in paths}
+    assert packages <= own
+    assert own & (shared | left_out) == set()
+    assert not [path for path in paths if "/tests/" in path]
+    assert layers.unzipped_megabytes(extra(name)) < megabytes
 
 
 def test_a_search_exports_spans_with_nothing_but_the_layers(tmp_path: Path) -> None:
