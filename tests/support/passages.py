@@ -2,6 +2,18 @@
 
 from hypothesis import strategies as st
 
+from ragstack_common.answers.models import Passage
+from ragstack_common.search import RetrievedChunk
+
+
+def numbered(*contents: str) -> list[Passage]:
+    """Number passages of the documents s3://b/1.md, s3://b/2.md and so on."""
+    return [
+        Passage(number, RetrievedChunk(content=content, score=0.5, source=f"s3://b/{number}.md"))
+        for number, content in enumerate(contents, start=1)
+    ]
+
+
 markdown = st.lists(
     st.sampled_from(
         [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ragstack_common.answers.answer import CitationEvent, Sentence, TokenEvent
 from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.models import NO_ANSWER, Passage
-from ragstack_common.search import RetrievedChunk
+from ragstack_common.answers.models import NO_ANSWER
+from tests.support.passages import numbered
 
 LEAVE = "Parental leave is **sixteen weeks** at full pay.\nYou may carry over “ten\ndays” – no more – see § 4 [12]."
 TRAVEL = "Book trains early, and second class. A journey of over four hours is an exception."
@@ -31,16 +31,9 @@ FRAGMENTS = st.sampled_from([
 ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
 
 
-def passages(*contents: str) -> list[Passage]:
-    return [
-        Passage(number, RetrievedChunk(content=content, score=0.5, source=f"s3://b/{number}.md"))
-        for number, content in enumerate(contents, start=1)
-    ]
-
-
 def verified(answer: str, *contents: str, sizes: list[int] | None = None) -> tuple[Verifier, list[Any]]:
     """Feed an answer in pieces of these sizes, repeated; whole without sizes."""
-    verifier = Verifier(passages(*(contents or (LEAVE, TRAVEL, CODE))))
+    verifier = Verifier(numbered(*(contents or (LEAVE, TRAVEL, CODE))))
     events: list[Any] = []
     at, turn = 0, 0
     while at < len(answer):

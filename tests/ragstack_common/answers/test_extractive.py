@@ -12,25 +12,16 @@ from ragstack_common.answers.models import (
     ModelMessage,
     ModelRequest,
     ModelText,
-    Passage,
 )
 from ragstack_common.answers.prompt import model_request
-from ragstack_common.search import RetrievedChunk
-from tests.support.passages import markdown
+from tests.support.passages import markdown, numbered
 
 QUESTION = "How many days of annual leave does an employee have?"
 LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
 
 
-def passages(*texts: str) -> list[Passage]:
-    return [
-        Passage(number, RetrievedChunk(content=text, score=0.5, source="s3://b/leave.md"))
-        for number, text in enumerate(texts, start=1)
-    ]
-
-
 def answer(question: str, *texts: str, max_tokens: int | None = None) -> str:
-    request = ModelRequest([ModelMessage.user(question)], "Answer from: ...", max_tokens, passages(*texts))
+    request = ModelRequest([ModelMessage.user(question)], "Answer from: ...", max_tokens, numbered(*texts))
     return ExtractiveProvider().generate(request).content
 
 
@@ -84,13 +75,13 @@ def test_without_an_answer_it_says_so() -> None:
 def test_only_the_question_and_the_passages_are_read() -> None:
     messages = [ModelMessage.user(LEAVE), ModelMessage.assistant(LEAVE), ModelMessage.user(QUESTION)]
 
-    response = ExtractiveProvider().generate(ModelRequest(messages, LEAVE, None, passages("Trains leave hourly.")))
+    response = ExtractiveProvider().generate(ModelRequest(messages, LEAVE, None, numbered("Trains leave hourly.")))
 
     assert response.content == NO_ANSWER
 
 
 def test_an_answer_ends_at_its_most_tokens() -> None:
-    request = ModelRequest([ModelMessage.user(QUESTION)], "", 3, passages(LEAVE))
+    request = ModelRequest([ModelMessage.user(QUESTION)], "", 3, numbered(LEAVE))
 
     response = ExtractiveProvider().generate(request)
 
@@ -99,7 +90,7 @@ def test_an_answer_ends_at_its_most_tokens() -> None:
 
 def test_a_stream_adds_up_to_the_whole_answer() -> None:
     request = ModelRequest(
-        [ModelMessage.user(QUESTION)], "", None, passages(LEAVE, "An employee had 25 days of leave.")
+        [ModelMessage.user(QUESTION)], "", None, numbered(LEAVE, "An employee had 25 days of leave.")
     )
 
     async def read() -> list[ModelText | ModelEnd]:
@@ -116,7 +107,7 @@ def test_a_stream_adds_up_to_the_whole_answer() -> None:
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["sentence", "heading", "item", "code", "b"])), st.lists(markdown, max_size=4))
 def test_every_answer_passes_the_check_of_citations(words: list[str], texts: list[str]) -> None:
-    request = model_request(" ".join(words) + "?", passages(*texts))
+    request = model_request(" ".join(words) + "?", numbered(*texts))
     said = ExtractiveProvider().generate(request).content
     verifier = Verifier(request.passages)
 

@@ -14,11 +14,10 @@ from markdown_it.token import Token
 from ragstack_common.answers.answer import Sentence
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.marks import quotations_in
-from ragstack_common.answers.models import Passage
 from ragstack_common.answers.tokens import Tokens
 from ragstack_common.answers.visible import literal, readings
-from ragstack_common.search import RetrievedChunk
 from ragstack_common.text.characters import DIVIDER, folded
+from tests.support.passages import numbered
 from tests.support.quotation_cases import FALSE, MARKS, TRUE, Generated, generated
 
 TEXTS = {
@@ -37,12 +36,7 @@ TEXTS = {
 
 
 def sentences(answer: str, *sources: str) -> list[Sentence]:
-    verifier = Verifier(
-        [
-            Passage(number, RetrievedChunk(content=source, score=0.5, source=f"s3://b/{number}.md"))
-            for number, source in enumerate(sources, start=1)
-        ]
-    )
+    verifier = Verifier(numbered(*sources))
     verifier.feed(answer)
     verifier.finish()
     return verifier.sentences

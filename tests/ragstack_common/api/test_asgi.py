@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -256,29 +256,33 @@ class Recorder:
         self.added = []
 
 
+async def ask_in_process(application: Any, path: str, at_the_end: Callable[[], Awaitable[Any]]) -> None:
+    """Ask without a socket; wait for *at_the_end* before the last part of the response is accepted."""
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    messages = [{"type": "http.request", "body": json.dumps({"question": QUESTION}).encode()}]
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            await at_the_end()
+
+    await application(scope, receive, send)
+
+
 def test_metrics_are_written_before_the_last_part_of_a_response(service: Service) -> None:
     metrics = Recorder()
     written_at_the_end = []
 
-    async def ask(application: Any, path: str) -> None:
-        body = json.dumps({"question": QUESTION}).encode()
-        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
-        messages = [{"type": "http.request", "body": body}]
-
-        async def receive() -> Any:
-            return messages.pop() if messages else await asyncio.Event().wait()
-
-        async def send(message: Any) -> None:
-            if message["type"] == "http.response.body" and not message.get("more_body"):
-                written_at_the_end.append(len(metrics.written))
-
-        await application(scope, receive, send)
+    async def at_the_end() -> None:
+        written_at_the_end.append(len(metrics.written))
 
     async def twice() -> None:
         application = create_app(lambda: service, metrics=metrics)
-        await ask(application, "/api/ask")
+        await ask_in_process(application, "/api/ask", at_the_end)
         service.script = (SOURCES, GenerationTimeoutError("late"))
-        await ask(application, "/api/ask/stream")
+        await ask_in_process(application, "/api/ask/stream", at_the_end)
 
     asyncio.run(twice())
 
@@ -385,15 +389,5 @@ def test_a_client_that_does_not_read_the_end_counts_as_disconnected(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asgi, "SEND_SECONDS", 0.01)
-    body = json.dumps({"question": QUESTION}).encode()
-    scope = {"type": "http", "method": "POST", "path": "/api/ask/stream", "headers": [], "query_string": b""}
-    messages = [{"type": "http.request", "body": body}]
 
-    async def receive() -> Any:
-        return messages.pop() if messages else await asyncio.Event().wait()
-
-    async def send(message: Any) -> None:
-        if message["type"] == "http.response.body" and not message.get("more_body"):
-            await asyncio.Event().wait()
-
-    asyncio.run(create_app(lambda: service)(scope, receive, send))
+    asyncio.run(ask_in_process(create_app(lambda: service), "/api/ask/stream", asyncio.Event().wait))

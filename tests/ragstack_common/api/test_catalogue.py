@@ -123,25 +123,14 @@ def test_corpora_may_expire_while_they_are_looked_up() -> None:
     assert asyncio.run(look(9)) == [(["people"], ("people",))] * 9
 
 
-def test_a_corpus_is_searched_alone_whatever_the_registry_knows(
-    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("body", [{"query": "q"}, {"query": "q", "corpus_filter": "people"}])
+def test_searches_do_not_need_the_registry(
+    ask: Call, registry: Any, searches: AwsService, body: dict[str, str]
 ) -> None:
-    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS", "150")
-    page = [hit(f"s3://b/{number}", 0.5) for number in range(100)]
-    searches.program("Retrieve", {**hits(*page), "nextToken": "2"}, hits(*page))
-
-    status, answer = ask("POST", "/api/retrieve", {"query": "q", "corpus_filter": "people", "infer_filter": False})
-
-    sizes = [search_of(request)["numberOfResults"] for request in searches.asked("Retrieve")]
-    assert (status, len(answer["results"]), sizes) == (200, 10, [100, 100])
-    assert "_values" not in vars(query.service())
-
-
-def test_searches_do_not_need_the_registry(ask: Call, registry: Any, searches: AwsService) -> None:
     registry.delete_table(TableName=TABLE)
     searches.program("Retrieve", hits())
 
-    answer = ask("POST", "/api/retrieve", {"query": "q"})
+    answer = ask("POST", "/api/retrieve", body)
 
     assert answer[0] == 200
     assert "_values" not in vars(query.service())

@@ -241,29 +241,37 @@ def test_a_contextual_header_stands_beside_the_content_and_not_in_it(retrieve: R
 
 
 @pytest.mark.parametrize(
-    ("body", "names"),
+    ("body", "names", "says"),
     [
-        ({}, "query"),
-        ({"query": 7}, "query"),
-        ({"query": "x" * 20_001}, "query"),
-        ({"query": "q", "top_k": 0}, "top_k"),
-        ({"query": "q", "top_k": 101}, "top_k"),
-        ({"query": "q", "top_k": "5"}, "top_k"),
-        ({"query": "q", "top_k": True}, "top_k"),
-        ({"query": "q", "topk": 5}, "topk"),
-        ({"query": "q", "metadata_filter": "topic"}, "metadata_filter"),
-        ({"query": "q", "min_score": -1}, "min_score"),
-        ({"query": "q", "deduplicate_by": "page"}, "deduplicate_by"),
-        ({"query": "q", "scope_filter": {"tenant": "other"}}, "scope_filter"),
+        ({"query": "q", "corpus_filter": ["legal_us"]}, "corpus_filter", ""),
+        ({"query": "q", "version_filter": ""}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
+        ({"query": "q", "version_filter": True}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
+        ({"query": "q", "rerank": "cohere"}, "rerank", "Write true, false or"),
+        ({"query": "q", "rerank": 1}, "rerank", "Write true, false or"),
+        ({"query": "q", "explain": "very"}, "explain", ""),
+        ({}, "query", ""),
+        ({"query": 7}, "query", ""),
+        ({"query": "x" * 20_001}, "query", ""),
+        ({"query": "q", "top_k": 0}, "top_k", ""),
+        ({"query": "q", "top_k": 101}, "top_k", ""),
+        ({"query": "q", "top_k": "5"}, "top_k", ""),
+        ({"query": "q", "top_k": True}, "top_k", ""),
+        ({"query": "q", "topk": 5}, "topk", ""),
+        ({"query": "q", "metadata_filter": "topic"}, "metadata_filter", ""),
+        ({"query": "q", "min_score": -1}, "min_score", ""),
+        ({"query": "q", "deduplicate_by": "page"}, "deduplicate_by", ""),
+        ({"query": "q", "scope_filter": {"tenant": "other"}}, "scope_filter", ""),
     ],
 )
 def test_a_member_that_does_not_fit_is_named(
-    retrieve: Retrieve, searches: AwsService, body: dict[str, Any], names: str
+    retrieve: Retrieve, searches: AwsService, body: dict[str, Any], names: str, says: str
 ) -> None:
     answer = retrieve(body)
 
     assert error_of(answer) == (400, "InvalidRequest")
-    assert [detail["member"] for detail in answer[1]["error"]["details"]] == [names]
+    (detail,) = answer[1]["error"]["details"]
+    assert detail["member"] == names
+    assert says in detail["problem"]
     assert searches.requests == []
 
 

@@ -265,27 +265,6 @@ def test_an_engine_that_cannot_be_made_is_named(
     assert says in answer["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("body", "names", "says"),
-    [
-        ({"corpus_filter": ""}, "corpus_filter", ""),
-        ({"corpus_filter": ["legal_us"]}, "corpus_filter", ""),
-        ({"version_filter": ""}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
-        ({"version_filter": True}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
-        ({"version_filter": ["1"]}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
-        ({"rerank": "cohere"}, "rerank", 'Write true, false or "lexical"'),
-        ({"rerank": 1}, "rerank", 'Write true, false or "lexical"'),
-        ({"explain": "very"}, "explain", ""),
-    ],
-)
-def test_a_member_that_does_not_fit_is_named_once(ask: Call, body: dict[str, Any], names: str, says: str) -> None:
-    status, answer = ask("POST", "/api/retrieve", {"query": "q", **body})
-
-    (detail,) = answer["error"]["details"]
-    assert (status, detail["member"]) == (400, names)
-    assert says in detail["problem"]
-
-
 def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(
     ask: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

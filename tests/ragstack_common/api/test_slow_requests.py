@@ -61,32 +61,31 @@ def ask(url: str, **more: Any) -> tuple[int, Any]:
     return answer.status, answer.json()
 
 
-def test_an_endless_model_ends_at_the_deadline_and_others_are_served(url: str, model: Endless) -> None:
-    model.is_endless, served = True, 0
-
+def asked_while_others_are_served(url: str, **more: Any) -> tuple[int, Any]:
+    served = 0
     with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(ask, url)
+        slow = pool.submit(ask, url, **more)
         while not slow.done():
             urllib3.request("GET", f"{url}/health", retries=False, timeout=60)
             served += not slow.done()
-
-    status, body = slow.result()
-    assert (status, body["error"]["code"]) == (504, "GenerationTimeout")
     assert served > 1
+    return slow.result()
+
+
+def test_an_endless_model_ends_at_the_deadline_and_others_are_served(url: str, model: Endless) -> None:
+    model.is_endless = True
+
+    status, body = asked_while_others_are_served(url)
+
+    assert (status, body["error"]["code"]) == (504, "GenerationTimeout")
 
 
 def test_others_are_served_while_a_long_filter_is_matched(url: str, model: Endless) -> None:
-    model.is_endless, served = False, 0
+    model.is_endless = False
 
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(ask, url, metadata_filter=LONG_FILTER)
-        while not slow.done():
-            urllib3.request("GET", f"{url}/health", retries=False, timeout=60)
-            served += not slow.done()
+    status, body = asked_while_others_are_served(url, metadata_filter=LONG_FILTER)
 
-    status, body = slow.result()
     assert (status, body.get("answer", body)) == (200, "Press Cancel. ")
-    assert served > 1
 
 
 @pytest.mark.parametrize("piece", ["Press Cancel [1]. ", "Press Cancel [1]. " * 50_000])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lambdas.documents import handler
 from ragstack_common.documents import SUFFIXES
 from ragstack_common.registry.table import document_id
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
@@ -184,14 +185,8 @@ def test_the_limits_of_s3_vectors_apply_if_it_is_the_store(
     assert call("POST", PATH, wide)[0] == 201
     aws.s3.delete_object(Bucket=BUCKET, Key="people/report.pdf.metadata.json")
     monkeypatch.setenv("VECTOR_STORE", "S3_VECTORS")
-    _forget_the_service()
+    handler.service.cache_clear()
     answer = call("POST", PATH, wide)
     assert error_of(answer) == (400, "InvalidDocument")
     assert "35 keys" in answer[1]["error"]["message"]
     assert aws.keys() == []
-
-
-def _forget_the_service() -> None:
-    from lambdas.documents import handler  # noqa: PLC0415 - only here
-
-    handler.service.cache_clear()

@@ -154,25 +154,15 @@ def test_only_configured_collections_can_be_searched(shelf: list[Shelf], name: s
     assert shelf == []
 
 
-def test_a_single_collection_must_be_named_too(shelf: list[Shelf]) -> None:
-    made = tool()
-
-    answer = execute(made, {"texts": ["water"]})
-
-    assert made.input_schema["required"] == ["collection_name", "texts"]
-    assert made.input_schema["properties"]["collection_name"]["enum"] == ["lines"]
-    assert answer.as_json() == {"success": False, "error": "collection_name field is required and must be a string"}
-    assert shelf == []
-
-
-def test_the_schema_lists_several_collections() -> None:
-    settings = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": "songs,lines"})
+@pytest.mark.parametrize("collections", [["lines"], ["lines", "songs"]])
+def test_the_schema_lists_the_collections_to_choose_from(collections: list[str]) -> None:
+    settings = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": ",".join(reversed(collections))})
     made = RetrieverTool(settings)
 
     answer = execute(made, {"texts": ["water"]})
 
     assert made.input_schema["required"] == ["collection_name", "texts"]
-    assert made.input_schema["properties"]["collection_name"]["enum"] == ["lines", "songs"]
+    assert made.input_schema["properties"]["collection_name"]["enum"] == collections
     assert answer.error == "collection_name field is required and must be a string"
 
 
