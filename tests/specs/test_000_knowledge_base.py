@@ -85,7 +85,7 @@ def test_the_defaults_match_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (by_variables.collection_name, by_variables.db_path) == ("named", str(tmp_path / "elsewhere"))
 
 
-def test_the_collection_is_created_and_both_client_and_collection_are_attributes(tmp_path: Path) -> None:
+def test_client_and_collection_are_attributes(tmp_path: Path) -> None:
     self = KnowledgeBase("new_collection", str(tmp_path / "new"))
 
     assert [collection.name for collection in self.chroma_client.list_collections()] == ["new_collection"]
@@ -301,7 +301,7 @@ def _workflow(new: Callable[..., Any]) -> Any:
     return workflow
 
 
-def test_a_graph_runs_with_the_state_and_entry_point_that_langgraph_requires() -> None:
+def test_a_graph_runs_with_a_state_and_an_entry_point() -> None:
     pytest.importorskip("langgraph")
     workflow = _workflow(lambda graph, state: graph(state))
     workflow.set_entry_point("retrieve_context")

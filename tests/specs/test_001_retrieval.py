@@ -40,7 +40,7 @@ def result(uri: str, score: float, content: str = "") -> dict[str, Any]:
     return {"score": score, "content": content, "location": {"type": "S3", "s3Location": {"uri": uri}}, "metadata": {}}
 
 
-def test_a_retriever_is_made_with_the_default_and_with_a_custom_configuration() -> None:
+def test_a_retriever_takes_the_documented_configurations() -> None:
     # Default config
     MultiSliceRetriever()
 
@@ -114,7 +114,7 @@ def test_deduplicating_keeps_the_highest_score_for_each_unique_uri() -> None:
 
 
 @pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
-def test_the_error_handling_of_the_document_catches_what_a_failed_retrieval_raises(
+def test_the_documented_error_handling_catches_a_failed_search(
     searches: AwsService, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     searches.program("Retrieve", Fault(code, "That is why."))

@@ -68,7 +68,7 @@ def _documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def store() -> dict[str, Any]:
-    """The configuration of a backend that searches exactly, unlike an HNSW index, so that figures can be told."""
+    """The configuration of a backend that searches exactly, unlike an HNSW index, so that figures are exact."""
     register_backend("in_memory_by_id", LookingUpBackend)
     return holding(_documents())
 
@@ -194,7 +194,7 @@ def ask(store: dict[str, Any], model: Recorder, body: dict[str, Any], **variable
 
 
 @pytest.mark.parametrize("configured", [{"MULTI_CORPUS_METADATA": ",".join(SIZES)}, {}], ids=["configured", "found"])
-def test_section_1_the_answer_comes_from_the_reranked_passages_of_a_balanced_search(
+def test_section_1_an_answer_quotes_reranked_balanced_passages(
     store: dict[str, Any], configured: dict[str, str]
 ) -> None:
     body = {"question": "Is the appeal to the Land Tribunal free?", "corpus_filter": "all"}
@@ -218,7 +218,7 @@ def test_section_4_ask_passes_the_corpus_to_the_search(store: dict[str, Any]) ->
     assert len(answer.sources) == 4
 
 
-def test_section_5_the_last_3000_tokens_of_the_history_are_in_the_system_prompt(store: dict[str, Any]) -> None:
+def test_section_5_the_prompt_has_the_last_3000_tokens_of_the_history(store: dict[str, Any]) -> None:
     model = Recorder()
     turns = [
         {"role": role, "content": f"Turn {n}. " + "word " * 200} for n in range(12) for role in ("user", "assistant")
@@ -235,7 +235,7 @@ def test_section_5_the_last_3000_tokens_of_the_history_are_in_the_system_prompt(
     assert 2500 < estimated_tokens(conversation) < 3100
 
 
-def test_section_6_the_reranker_restores_precision_and_trims_the_candidates(store: dict[str, Any]) -> None:
+def test_section_6_the_reranker_orders_and_trims_the_candidates(store: dict[str, Any]) -> None:
     outcome = search(store)
 
     assert outcome.chunks[0].chunk_id == "answer"
@@ -269,7 +269,7 @@ def test_section_2_missing_settings_come_from_the_manifest(built: Path, monkeypa
         assert len(base.retrieve(QUESTION)) == 5
 
 
-def test_section_8_a_model_without_onnx_is_told_how_to_export_it(built: Path) -> None:
+def test_section_8_the_error_says_how_to_export_a_model_to_onnx(built: Path) -> None:
     folder = built / "models" / "sentence_transformers"
     folder.mkdir()
     for name in ("modules.json", "model.safetensors", "tokenizer.json"):
@@ -292,7 +292,7 @@ def test_section_8_a_model_without_onnx_is_told_how_to_export_it(built: Path) ->
         ("EMBEDDING_MODEL", "hashed", "was made with the embedding onnx:"),
     ],
 )
-def test_section_2_a_setting_that_contradicts_the_manifest_is_an_error(
+def test_section_2_a_contradiction_of_the_manifest_is_an_error(
     built: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
 ) -> None:
     done = ragstack("query", QUESTION, "--engine", "chroma", data=built, **{**CHEATSHEET, variable: value})
@@ -323,7 +323,7 @@ def test_section_3_a_search_on_the_command_line_is_balanced(built: Path, configu
     assert {result["metadata"]["corpus"] for result in one["results"]} == {"legal_us"}
 
 
-def test_section_1_a_question_is_answered_from_the_reranked_passages_of_a_chroma_collection(built: Path) -> None:
+def test_section_1_a_question_is_answered_from_a_chroma_collection(built: Path) -> None:
     options = ("--db-path", "chroma_db", "-c", "blert_1000", "--target", "legal", "--json")
     question = f"Where is a {WORDS[2]} in the legal_uk court?"
 

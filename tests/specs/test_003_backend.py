@@ -248,7 +248,7 @@ async def test_retrieve() -> None:
 
 @pytest.mark.integration
 @pytest.mark.asyncio
-async def test_the_context_manager_of_the_example_takes_the_backend_of_this_package(
+async def test_our_backend_works_in_the_context_manager_of_the_example(
     test_connection_string: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with OurVectorStoreBackend(test_connection_string, timeout_seconds=60) as backend:
@@ -270,7 +270,7 @@ async def test_the_context_manager_closes_the_connection() -> None:
     assert not await backend.health_check()
 
 
-def test_the_factory_of_this_package_makes_a_vector_store_from_a_connection_string(tmp_path: Path) -> None:
+def test_our_factory_makes_a_vector_store_from_a_connection_string(tmp_path: Path) -> None:
     backend = create_retrieval_backend(
         {"type": "vector_store", "connection_string": f"chroma://{tmp_path}/vectors#cities"}
     )

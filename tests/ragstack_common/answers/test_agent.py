@@ -51,7 +51,7 @@ def test_earlier_messages_keep_their_roles() -> None:
     ]
 
 
-def test_a_message_that_the_model_did_not_answer_is_not_part_of_the_conversation() -> None:
+def test_an_unanswered_message_is_not_part_of_the_conversation() -> None:
     provider = Failing()
     agent = KnowledgeAgent(provider, documents)
     provider.fails = True

@@ -154,7 +154,7 @@ def test_another_model_answers_if_the_first_is_busy(models: AwsService, code: st
     assert [asked["modelId"] for asked in models.asked("ConverseStream")] == [MODEL, FALLBACK]
 
 
-def test_another_model_answers_if_the_first_is_throttled_before_its_first_word(models: AwsService) -> None:
+def test_another_model_answers_if_the_stream_starts_with_throttling(models: AwsService) -> None:
     models.program("ConverseStream", Stream((START, THROTTLED)), ANSWER)
 
     assert provider(models, fallback_model=FALLBACK).generate(REQUEST).end.model == FALLBACK
@@ -179,7 +179,7 @@ async def test_a_model_that_stays_busy_is_an_error(models: AwsService) -> None:
 
 
 @pytest.mark.asyncio
-async def test_text_that_was_sent_is_never_followed_by_that_of_another_attempt(models: AwsService) -> None:
+async def test_a_stream_never_mixes_the_texts_of_two_attempts(models: AwsService) -> None:
     models.program("ConverseStream", Stream((START, text("At "), THROTTLED)), ANSWER)
     stream = provider(models, fallback_model=FALLBACK).stream(REQUEST)
 
@@ -228,7 +228,7 @@ async def test_a_service_that_is_not_there_is_an_error(models: AwsService) -> No
         await pieces(provider(models))
 
 
-def test_a_request_that_the_client_refuses_is_not_blamed_on_the_network(models: AwsService) -> None:
+def test_an_error_of_the_client_is_not_blamed_on_the_network(models: AwsService) -> None:
     with pytest.raises(errors.GenerationError, match=r"rejected the request: .*maxTokens"):
         provider(models).generate(ModelRequest(REQUEST.messages, max_tokens=0))
 
@@ -280,7 +280,7 @@ async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models:
 
 
 @pytest.mark.asyncio
-async def test_a_throttled_model_is_not_called_again_for_a_caller_that_has_left(
+async def test_a_throttled_call_is_not_retried_for_a_caller_that_has_left(
     models: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ragstack_common.answers.bedrock.LONGEST_FIRST_DELAY_SECONDS", 3600.0)

@@ -131,7 +131,7 @@ def test_what_the_caller_receives_cites_known_sources_only(answer: str) -> None:
         ("", "", 0),
     ],
 )
-def test_markers_have_one_form_and_unknown_ones_are_removed_and_counted(written: str, shown: str, removed: int) -> None:
+def test_markers_get_one_form_and_unknown_ones_are_removed(written: str, shown: str, removed: int) -> None:
     verifier, _ = verified(written)
 
     assert (verifier.answer, verifier.removed) == (shown, removed)
@@ -191,9 +191,7 @@ def test_offsets_of_sentences_are_those_of_the_answer() -> None:
         ("| a | b |\n|---|---|\n| 1 | 2 |", [False, True]),
     ],
 )
-def test_a_sentence_without_citations_is_unsupported_unless_it_claims_nothing(
-    answer: str, expected: list[bool]
-) -> None:
+def test_only_claims_without_citations_are_unsupported(answer: str, expected: list[bool]) -> None:
     assert unsupported(answer) == expected
 
 
@@ -219,14 +217,14 @@ def test_a_quotation_has_the_characters_of_its_source() -> None:
         "```\nfor each in range(4):\n    print(each[0])\n```",
     ],
 )
-def test_a_quotation_that_no_source_contains_is_unsupported_even_with_citations(answer: str) -> None:
+def test_a_quotation_that_no_source_contains_is_unsupported(answer: str) -> None:
     (sentence,) = sentences(answer)
 
     assert [quotation.source for quotation in sentence.quotations] == [None]
     assert sentence.unsupported
 
 
-def test_a_quotation_from_another_source_than_the_cited_one_is_a_citation_too() -> None:
+def test_a_quotation_cites_its_source_too() -> None:
     (sentence,) = sentences('They "book trains early, and second class" [1].'.replace("book", "Book"))
 
     assert (sentence.citations, sentence.unsupported) == ([1, 2], False)

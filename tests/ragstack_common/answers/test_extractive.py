@@ -33,7 +33,7 @@ def test_every_passage_with_the_sentence_is_cited() -> None:
     assert answer(QUESTION, LEAVE, f"Rice. {LEAVE}") == '"Every employee has 27 days of annual leave." [1][2]'
 
 
-def test_a_sentence_with_quotation_marks_stands_in_others() -> None:
+def test_a_sentence_with_quotation_marks_is_quoted_in_others() -> None:
     assert answer("When does the canteen open?", 'The canteen opens at "noon".') == (
         '“The canteen opens at "noon".” [1]'
     )
@@ -52,7 +52,7 @@ def test_a_list_is_quoted_in_one_line_and_code_as_it_is() -> None:
     assert answer("make gateway image", "```sh\nmake gateway-image\n```") == "```sh\nmake gateway-image\n```\n[1]"
 
 
-def test_code_that_ends_in_another_passage_is_closed_and_does_not_hide_its_citation() -> None:
+def test_code_that_ends_in_another_passage_is_closed() -> None:
     passage = "makes it.\n```\nTo build the image of a gateway:\n  ```sh\n  make gateway-image"
 
     assert answer("make gateway image", passage) == "```sh\nmake gateway-image\n```\n[1]"

@@ -36,7 +36,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> 
         yield BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
 
 
-def test_without_a_language_model_the_passages_are_quoted_with_their_numbers(tmp_path: Path) -> None:
+def test_without_a_language_model_passages_are_quoted(tmp_path: Path) -> None:
     with running(tmp_path) as url:
         quoting = BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
         response = quoting.generate(REQUEST)

@@ -101,7 +101,7 @@ def test_a_marker_with_invisible_characters_is_one(mark: str) -> None:
     assert markers_in(harmless(f"A {mark}.")) == []
 
 
-def test_code_in_a_document_or_turn_keeps_its_indices_in_the_prompt_of_a_model() -> None:
+def test_code_keeps_its_indices_in_the_prompt() -> None:
     code = "Use `a[1]`, not a[1]:\n```py\na[1] = b[2]\n```\nSee [1]. A year: [2024]."
 
     request = model_request("How?", numbered(code), [ModelMessage.assistant(code)])
@@ -169,7 +169,7 @@ def test_the_best_passage_of_each_document_comes_first() -> None:
     assert [passage.chunk.content for passage in selected] == ["A1", "B1", "C1", "A2", "C2", "A3"]
 
 
-def test_a_first_passage_over_the_budget_is_shortened_and_a_later_one_left_out() -> None:
+def test_only_a_first_passage_over_the_budget_is_shortened() -> None:
     (shortened,) = selected_passages([chunk("word " * 400)], 220)
     (with_long_name,) = selected_passages([chunk("word " * 400, "s3://b/" + "長い" * 400)], 200)
     selected = selected_passages([chunk("First."), chunk("other " * 400, "b"), chunk("Third.", "c")], 220)

@@ -59,7 +59,7 @@ def test_headings_are_context_and_no_quotes() -> None:
     assert (second.text, second.context) == ("Call at once.", "Leave / Sick leave")
 
 
-def test_a_line_alone_over_others_is_a_heading_where_there_is_no_markdown() -> None:
+def test_without_markdown_a_line_alone_is_a_heading() -> None:
     (only,) = quotes("Lost laptop\n\nCall the hotline within one hour.")
 
     assert (only.text, only.context) == ("Call the hotline within one hour.", "Lost laptop")

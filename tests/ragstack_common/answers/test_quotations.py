@@ -118,7 +118,7 @@ def test_a_heading_with_a_false_quotation_is_unsupported() -> None:
     assert heading.unsupported
 
 
-def test_words_beside_a_quotation_in_a_block_quotation_are_checked() -> None:
+def test_other_words_in_a_block_quotation_are_checked() -> None:
     source = "Leave is ten weeks at full pay."
 
     (false,) = sentences('> "Leave is ten weeks at full pay" and free beer for all [1]', source)

@@ -20,7 +20,7 @@ def test_the_sentence_that_answers_is_quoted() -> None:
     assert sources == [(1,)]
 
 
-def test_a_sentence_that_two_passages_share_is_said_once_and_cites_both() -> None:
+def test_a_shared_sentence_is_quoted_once_and_cites_both_passages() -> None:
     shared = "The canteen opens at noon."
 
     said, sources = answered("When does the canteen open?", f"{shared} Fish.", f"Rice. {shared}")
@@ -39,7 +39,7 @@ def test_sources_that_differ_in_a_number_are_both_quoted(one: str, other: str) -
     assert sources == [(0,), (1,)]
 
 
-def test_rows_of_one_table_stand_under_one_first_line() -> None:
+def test_rows_of_one_table_share_its_first_line() -> None:
     table = "| City | Hotel limit |\n| --- | --- |\n| London | 210 euros |\n| Rome | 180 euros |"
 
     said, _sources = answered("What is the hotel limit in London and Rome?", table)
@@ -63,9 +63,7 @@ def test_nothing_is_invented(passages: tuple[str, ...]) -> None:
         ("How is a device paired?", "Pairing a device takes one button.", "How is a device paired? Read on."),
     ],
 )
-def test_a_sentence_that_answers_is_preferred_to_one_with_more_of_the_words(
-    question: str, answer: str, other: str
-) -> None:
+def test_an_answer_is_preferred_to_more_words_of_the_question(question: str, answer: str, other: str) -> None:
     said, _sources = answered(question, f"{other} {answer}")
 
     assert said == answer

@@ -112,7 +112,7 @@ def clients() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    """A function that is just deployed, beside an empty bucket and an empty registry."""
+    """A new function with an empty bucket and an empty registry."""
     moto_api_backend.reset()
     for name, client in clients.items():
         monkeypatch.setattr(routes, name, partial(_same, client))

@@ -135,7 +135,7 @@ async def collected(answers: AskService, request: AskRequest) -> list[BaseModel]
 
 
 @in_virtual_time
-async def test_a_stream_begins_with_the_sources_and_ends_with_the_whole_answer() -> None:
+async def test_a_stream_has_the_sources_first_and_the_answer_last() -> None:
     model = Model(["It is “sixteen weeks at", " full pay” [", "1", "][7].", " Enjoy."])
 
     events = await collected(service(found(LEAVE, TRAVEL), model), question())
@@ -171,7 +171,7 @@ async def test_the_section_of_a_source_is_that_of_its_quotation() -> None:
 
 
 @in_virtual_time
-async def test_a_source_names_its_place_and_the_characters_that_the_answer_quotes() -> None:
+async def test_a_source_has_its_place_and_the_quoted_characters() -> None:
     answer = await service(found(LEAVE), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
 
     (source,) = answer.sources
@@ -196,7 +196,7 @@ async def test_the_page_of_a_source_is_that_of_the_quotation() -> None:
 
 
 @in_virtual_time
-async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing() -> None:
+async def test_an_answer_has_its_author_its_times_and_what_is_missing() -> None:
     engine = found(LEAVE, status="failed")
     engine.seconds = 0.25
     engine.outcome = replace(
@@ -224,7 +224,7 @@ async def test_any_provider_may_answer_under_its_own_name() -> None:
 
 
 @in_virtual_time
-async def test_the_history_goes_to_the_model_and_changes_nothing_in_the_search() -> None:
+async def test_the_history_goes_to_the_model_and_not_to_the_search() -> None:
     engine, model = found(LEAVE), Model(["Yes [1]."])
     answers = service(engine, model, SEARCH_K="7")
     turns = [ChatTurn(role="user", content="Is there leave in Wales?"), ChatTurn(role="assistant", content="Yes.")]
@@ -273,7 +273,7 @@ def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
         ([NO_ANSWER], NO_ANSWER),
     ],
 )
-def test_a_model_that_finds_no_answer_gives_an_answer_that_is_not_answered(script: list[str], text: str) -> None:
+def test_a_model_that_finds_no_answer_has_not_answered(script: list[str], text: str) -> None:
     answer = asyncio.run(service(found(LEAVE), Model(script)).ask(question()))
 
     assert (answer.answer, answer.answered) == (text, False)
@@ -368,7 +368,7 @@ def heard() -> Iterator[Spans]:
         yield heard
 
 
-def test_the_span_of_an_answer_has_the_model_its_tokens_and_the_citations_and_the_search_as_child(heard: Spans) -> None:
+def test_the_span_of_an_answer_describes_the_model_and_the_citations(heard: Spans) -> None:
     model = Model(["Sixteen weeks [1][7].", " Enjoy."])
 
     run_in_virtual_time(service(Shelf(LEAVE, TRAVEL), model).ask(question()))
@@ -395,7 +395,7 @@ def test_the_span_of_an_answer_has_the_model_its_tokens_and_the_citations_and_th
     }.items() <= attributes(answer).items()
 
 
-def test_the_span_of_an_answer_shows_question_and_answer_if_the_settings_allow_it(heard: Spans) -> None:
+def test_the_span_shows_question_and_answer_if_the_settings_allow_it(heard: Spans) -> None:
     configure_tracing(TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "true"}))
 
     run_in_virtual_time(service(found(LEAVE), Model(["Sixteen weeks [1]."])).ask(question()))
@@ -417,7 +417,7 @@ def test_the_span_of_an_answer_that_failed_has_the_error(heard: Spans) -> None:
     assert "ModelThrottledError: too many" in str(span.status.description)
 
 
-def test_the_span_of_a_stream_that_its_consumer_closes_is_cancelled_and_is_no_parent_of_the_consumers_spans(
+def test_the_span_of_a_closed_stream_is_cancelled(
     heard: Spans,
 ) -> None:
     @in_virtual_time

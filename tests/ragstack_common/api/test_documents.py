@@ -1,4 +1,4 @@
-"""Documents over HTTP: in pages, one by one with what lies in the bucket, and deleted."""
+"""Documents over HTTP: in pages, one by one with the state of the bucket, and deleted."""
 
 import time
 from collections.abc import Mapping
@@ -59,9 +59,7 @@ def test_a_document_is_listed_with_all_its_members(aws: Aws, call: Call) -> None
 
 
 @pytest.mark.parametrize("status", sorted(set(Status) - {Status.UPLOADED}))
-def test_documents_are_listed_by_status_and_are_searchable_only_when_they_are(
-    aws: Aws, call: Call, status: Status
-) -> None:
+def test_documents_are_listed_by_status(aws: Aws, call: Call, status: Status) -> None:
     for each in set(Status) - {Status.UPLOADED}:
         aws.record(f"{each}.md", each, Observation(etag='"e"') if each is not Status.DELETED else None)
 
@@ -134,9 +132,7 @@ def test_a_document_has_its_history_and_waits_for_nothing(aws: Aws, call: Call) 
         (Status.DELETING, "The knowledge base removes"),
     ],
 )
-def test_a_document_in_progress_says_what_it_waits_for_and_whether_it_changed(
-    aws: Aws, call: Call, status: Status, awaits: str
-) -> None:
+def test_a_document_in_progress_names_what_it_waits_for(aws: Aws, call: Call, status: Status, awaits: str) -> None:
     operation = Operation("o", OperationKind.INGEST, time.time() + 60)
     before = aws.record("a.md", status, aws.put("a.md", "One."), operation=operation)
 
@@ -182,7 +178,7 @@ def test_the_same_content_uploaded_again_is_a_new_version(aws: Aws, call: Call) 
     assert detail(call)["status"] == "UPLOADED"
 
 
-def test_a_deleted_object_is_searchable_until_its_deletion_is_processed(aws: Aws, call: Call) -> None:
+def test_a_deleted_object_is_searchable_until_it_is_processed(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.s3.delete_object(Bucket="documents", Key="a.md")
 
@@ -237,7 +233,7 @@ def test_a_document_from_a_former_bucket_is_not_found(aws: Aws, call: Call) -> N
         assert error_of(call(method, f"{PATH}/{other.id}")) == (404, "DocumentNotFound")
 
 
-def test_a_deletion_removes_document_and_sidecar_and_says_what_follows(aws: Aws, call: Call) -> None:
+def test_a_deletion_removes_document_and_sidecar(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.put("a.md.metadata.json", "{}")
     aws.put("a.md2.md")
@@ -272,7 +268,7 @@ def test_a_document_that_was_uploaded_again_can_be_deleted_again(aws: Aws, call:
     assert (status, answer["status"], aws.keys()) == (202, "DELETED", [])
 
 
-def test_an_interrupted_deletion_leaves_a_sidecar_that_the_next_one_removes(aws: Aws, call: Call) -> None:
+def test_the_next_deletion_removes_what_an_interrupted_one_left(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.put("a.md.metadata.json", "{}")
 

@@ -30,7 +30,7 @@ def with_attributes(attributes: Mapping[str, Any]) -> Observation:
     return Observation(etag='"e"', attributes=attributes)
 
 
-def test_facets_count_searchable_documents_by_attribute_in_natural_order(aws: Aws, call: Call) -> None:
+def test_facets_count_searchable_documents_by_attribute(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, with_attributes({"corpus": "people", "version": "10", "tags": ["x", "y"]}))
     aws.record("b.md", Status.PARTIALLY_INDEXED, with_attributes({"corpus": "people", "version": "9", "tags": ["y"]}))
     aws.record("c.md", Status.INDEXED, with_attributes({"version": 9, "public": False}))
@@ -163,7 +163,7 @@ def test_an_unreachable_bucket_is_reported(aws: Aws, call: Call, method: str) ->
     assert aws.keys() == ["a.md"]
 
 
-def test_the_description_of_the_interface_names_every_route_of_all_functions_once(ask: Call) -> None:
+def test_the_description_names_every_route_once(ask: Call) -> None:
     _, described = ask("GET", "/openapi.json")
 
     routes = [(method, path) for path, operations in described["paths"].items() for method in operations]

@@ -71,15 +71,13 @@ def calling_back(aws: Aws, operation: str, happens: Callable[..., Any]) -> Itera
         aws.sqs.meta.events.unregister(event, happens)
 
 
-def test_each_document_is_listed_once_with_the_reasons_of_the_registry_and_of_its_dead_letters(
-    aws: Aws, call: Call
-) -> None:
+def test_each_failed_document_is_listed_once_with_all_reasons(aws: Aws, call: Call) -> None:
     aws.record("both.md", Status.FAILED, reason="The file is empty.", attempts=1)
     aws.record("alone.md", Status.FAILED, reason="Rate exceeded (after 5 attempts)")
     aws.record("fixed.md", Status.INDEXED)
     aws.record("fine.md", Status.INDEXED)
-    told = {"failed": {"uri": uri("both.md"), "operation": "o", "reason": "The file is empty.", "attempts": 1}}
-    ids = bury(aws, json.dumps(told)) + bury(aws, look([uri("both.md")]), cause="arn:aws:iam::123456789012:role/x")
+    letter = {"failed": {"uri": uri("both.md"), "operation": "o", "reason": "The file is empty.", "attempts": 1}}
+    ids = bury(aws, json.dumps(letter)) + bury(aws, look([uri("both.md")]), cause="arn:aws:iam::123456789012:role/x")
     bury(aws, look([uri("buried.md"), uri("fixed.md")]))
 
     status, answer = call("GET", PATH)
@@ -249,9 +247,7 @@ def test_failed_documents_without_a_message_are_sent_by_name_or_all(aws: Aws, ca
 
 
 @pytest.mark.parametrize("operation", ["SendMessageBatch", "DeleteMessageBatch"])
-def test_a_kill_at_any_step_leaves_a_message_too_many_and_never_one_too_few(
-    aws: Aws, call: Call, operation: str
-) -> None:
+def test_a_kill_at_any_step_loses_no_message(aws: Aws, call: Call, operation: str) -> None:
     names = [uri(f"{name}.md") for name in "abc"]
     bury(aws, *(look([name]) for name in names))
 

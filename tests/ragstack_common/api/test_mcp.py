@@ -145,7 +145,7 @@ async def test_the_tools_have_the_schemas_of_the_http_interface(url: str, era: s
 
 
 @pytest.mark.asyncio
-async def test_a_search_returns_the_api_s_answer_and_a_text_with_numbered_sources(url: str, era: str) -> None:
+async def test_a_search_returns_json_and_a_text_with_numbered_sources(url: str, era: str) -> None:
     async with Client(url, mode=era) as client:
         result = await client.call_tool("search", {"query": QUESTION, "top_k": 2})
 
@@ -325,7 +325,7 @@ def test_a_local_server_rejects_pages_of_other_sites(url: str, headers: Mapping[
     assert list_tools(url, headers).status_code == status
 
 
-def test_a_client_that_asks_for_a_stream_of_messages_learns_that_there_is_none(url: str) -> None:
+def test_a_stream_of_messages_is_refused(url: str) -> None:
     response = httpx.get(url, headers={"Accept": "text/event-stream"})
 
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")

@@ -142,16 +142,16 @@ def test_an_error_of_another_service_is_answered_with_its_code_alone(
     assert ROLE in log.getvalue()
 
 
-def test_the_reason_of_a_document_says_what_is_wrong_and_names_no_account(aws: Aws, call: Call) -> None:
+def test_the_reason_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
     reason = f"The file s3://documents/123456789012.pdf is encrypted. {MESSAGE}"
     record = aws.record("a.pdf", Status.FAILED, aws.put("a.pdf"), reason=reason)
 
     _, listed = call("GET", "/api/documents", status="FAILED")
     _, detail = call("GET", f"/api/documents/{record.id}")
 
-    for told in (listed["documents"][0]["reason"], detail["reason"]):
-        assert told.startswith("The file s3://documents/123456789012.pdf is encrypted. User: [arn] is not authorized")
-        assert names_nothing_internal(told.replace("s3://documents/123456789012.pdf", ""))
+    for shown in (listed["documents"][0]["reason"], detail["reason"]):
+        assert shown.startswith("The file s3://documents/123456789012.pdf is encrypted. User: [arn] is not authorized")
+        assert names_nothing_internal(shown.replace("s3://documents/123456789012.pdf", ""))
 
 
 def test_the_history_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
@@ -181,7 +181,7 @@ def test_the_reason_and_the_report_of_a_job_name_no_account(aws: Aws, call: Call
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("arn:aws-us-gov:iam::123456789012:role/x, and more", "[arn], and more"),
         ("account 123456789012 in 1234567890123", "account [account] in 1234567890123"),
@@ -195,8 +195,8 @@ def test_the_reason_and_the_report_of_a_job_name_no_account(aws: Aws, call: Call
         ("page 3:45 of version 1.2.3", "page 3:45 of version 1.2.3"),
     ],
 )
-def test_redacted_parts_of_a_text_are_named(text: str, told: str) -> None:
-    assert redacted(text) == told
+def test_redacted_parts_of_a_text_are_named(text: str, expected: str) -> None:
+    assert redacted(text) == expected
 
 
 def test_only_messages_about_the_request_are_answered_unchanged() -> None:

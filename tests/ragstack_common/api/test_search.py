@@ -35,7 +35,7 @@ def retrieve(ask: Call, monkeypatch: pytest.MonkeyPatch) -> Retrieve:
     return partial(ask, "POST", "/api/retrieve")
 
 
-def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask: Call, searches: AwsService) -> None:
+def test_a_sample_request_gets_ranked_results_with_sources(ask: Call, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/train.md", 0.6, "Book early.")), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/bus.md", 0.7, "By bus.")), when=is_unfiltered)
 
@@ -104,9 +104,7 @@ def test_a_calibration_that_cannot_be_used_is_a_configuration_error(
     assert "RELEVANCE_CALIBRATION" in body["error"]["message"]
 
 
-def test_a_document_comes_with_up_to_three_passages_or_as_many_as_asked_for(
-    retrieve: Retrieve, searches: AwsService
-) -> None:
+def test_a_document_has_three_passages_or_as_many_as_requested(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(*(hit("s3://b/a", 0.9 - n / 10, f"Passage {n}.") for n in range(5))))
 
     [[default], [two], [one]] = (
@@ -179,7 +177,7 @@ def test_the_parameters_of_a_deployment_rank(
     assert (parts["vector"], parts["phrase"], parts["proximity"]) == (0, 0, 0)
 
 
-def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(
+def test_a_boosted_score_over_one_is_returned_as_ranked(
     retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.96), hit("s3://b/b", 0.88)), when=is_filtered)
@@ -195,7 +193,7 @@ def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mar
     assert [result["source"] for result in best["results"]] == ["s3://b/a"]
 
 
-def test_a_result_that_lies_nowhere_has_no_source_and_is_no_duplicate(retrieve: Retrieve, searches: AwsService) -> None:
+def test_a_result_without_a_location_has_no_source(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit(None, 0.5, "One."), hit(None, 0.4, "Two.")))
 
     _, body = retrieve({"query": "trains"})
@@ -228,7 +226,7 @@ def test_a_version_and_a_corpus_restrict_every_slice(retrieve: Retrieve, searche
     assert searches.refusals == []
 
 
-def test_a_contextual_header_stands_beside_the_content_and_not_in_it(retrieve: Retrieve, searches: AwsService) -> None:
+def test_a_contextual_header_is_not_part_of_the_content(retrieve: Retrieve, searches: AwsService) -> None:
     with_header = prepend("leave policy\nAnnual leave", "Up to five days.")
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5, with_header), hit("s3://b/b", 0.4, "No header.")))
 
@@ -301,7 +299,7 @@ def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(retrieve: Retr
         (Fault("DependencyFailedException"), (502, "ServiceUnavailable")),
     ],
 )
-def test_a_failed_search_is_answered_with_the_status_and_the_code_of_its_cause(
+def test_a_failed_search_has_the_status_and_code_of_its_cause(
     retrieve: Retrieve, searches: AwsService, fault: Any, expected: tuple[int, str]
 ) -> None:
     searches.program("Retrieve", fault)
@@ -343,7 +341,7 @@ def test_a_function_without_its_settings_says_which_is_missing(
     assert "KNOWLEDGE_BASE_ID" in answer[1]["error"]["message"]
 
 
-def test_a_bug_is_answered_without_its_trace_which_stands_in_the_log(
+def test_the_trace_of_a_bug_is_in_the_log_only(
     ask: Call, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> Any:
@@ -372,7 +370,7 @@ def test_a_healthy_function_says_so_without_searching(ask: Call, searches: AwsSe
     assert searches.requests == []
 
 
-def test_every_reference_and_every_answer_of_the_description_is_complete(ask: Call) -> None:
+def test_the_description_has_complete_references_and_responses(ask: Call) -> None:
     _, described = ask("GET", "/openapi.json")
 
     for reference in references(described):
@@ -402,7 +400,7 @@ def references(part: Any) -> Iterator[str]:
 @pytest.mark.parametrize(
     "answer", [hits(hit()), Fault("ValidationException", "Value 'QUERYTEXT' at 'text' is bad"), Dropped]
 )
-def test_no_text_of_a_query_or_a_document_stands_in_the_log(
+def test_no_text_of_a_query_or_a_document_is_in_the_log(
     retrieve: Retrieve,
     searches: AwsService,
     capsys: pytest.CaptureFixture[str],
@@ -419,7 +417,7 @@ def test_no_text_of_a_query_or_a_document_stands_in_the_log(
     assert "A passage." not in written.out + written.err + caplog.text
 
 
-def test_no_value_of_a_rejected_filter_stands_in_the_log(
+def test_no_value_of_a_rejected_filter_is_in_the_log(
     retrieve: Retrieve, searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO"):

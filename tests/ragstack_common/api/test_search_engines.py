@@ -178,7 +178,7 @@ def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> N
     assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
 
 
-def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(
+def test_a_search_over_corpora_has_search_k_results(
     search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEARCH_K", "2")
@@ -228,9 +228,7 @@ def test_what_can_be_searched_is_remembered_for_a_minute(ask: Call, monkeypatch:
     assert Counted.searches == 2 * first
 
 
-def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(
-    ask: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_of_an_engine_is_returned_and_not_remembered(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: Any, **__: Any) -> Any:
         raise RagStackError("out of order")
 
@@ -290,7 +288,7 @@ def test_tools_that_are_misconfigured_say_so_in_their_own_form(ask: Call, monkey
         assert "RETRIEVER_TOOL_COLLECTIONS" in answer[1]["error"]
 
 
-def test_the_description_names_the_errors_that_are_answered_and_no_others(ask: Call) -> None:
+def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
     _, described = ask("GET", "/openapi.json")
 
     statuses = {

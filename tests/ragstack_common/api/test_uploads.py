@@ -147,7 +147,7 @@ def test_the_sidecar_is_written_before_the_document_is_uploaded(aws: Aws, call: 
     assert sidecar["ContentType"] == "application/json"
 
 
-def test_without_attributes_the_sidecar_stays_and_empty_ones_remove_it(aws: Aws, call: Call) -> None:
+def test_empty_attributes_remove_the_sidecar_and_missing_ones_do_not(aws: Aws, call: Call) -> None:
     call("POST", PATH, {**REPORT, "attributes": {"corpus": "people"}})
 
     call("POST", PATH, REPORT)

@@ -104,7 +104,7 @@ def test_a_model_gets_only_its_own_inputs(tmp_path: Path, inputs: tuple[str, ...
     assert parts(model.embed(["heron"])[0]) == [1, 1, 0, 1, 0, 0]
 
 
-def test_a_folder_without_a_usable_model_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_without_a_usable_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     half = make_model_folder(tmp_path / "half")
     (half / "tokenizer.json").unlink()

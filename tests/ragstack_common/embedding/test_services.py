@@ -143,7 +143,7 @@ def test_a_titan_model_embeds(bedrock: Bedrock) -> None:
         model.embed(texts)
 
 
-def test_a_text_with_too_many_tokens_for_titan_is_halved_until_it_fits() -> None:
+def test_a_text_that_is_too_long_for_titan_is_halved() -> None:
     runtime = client("bedrock-runtime", "http://127.0.0.1:9")
     sent = sent_bodies(runtime)
     with Stubber(runtime) as stub:
@@ -215,7 +215,7 @@ def test_an_error_of_bedrock_says_what_to_do(code: str, words: str) -> None:
             BedrockEmbedding(TITAN, runtime)
 
 
-def test_a_model_that_cannot_be_downloaded_is_an_error_that_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_failed_download_is_an_error_with_the_alternatives(tmp_path: Path) -> None:
     pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
     program = (
         "from ragstack_common import embedding\n"

@@ -19,7 +19,7 @@ SHAPE = (
 
 
 @given(FILTERS)
-def test_a_compiled_filter_fits_the_service_model_and_the_documented_limits(
+def test_a_compiled_filter_fits_the_service_model_and_its_limits(
     filter_: Filter,
 ) -> None:
     try:
@@ -84,7 +84,7 @@ def test_true_and_1_stay_two_clauses() -> None:
         ({"$not": {"$or": [{"a": 1}, {"tags": {"$listContains": "x"}}]}}, "listContains(tags, 'x')"),
     ],
 )
-def test_a_negation_that_bedrock_lacks_is_an_error_that_names_the_clause(source: dict[str, Any], clause: str) -> None:
+def test_a_negation_without_a_bedrock_operator_is_an_error(source: dict[str, Any], clause: str) -> None:
     with pytest.raises(InvalidFilterError) as error:
         to_bedrock(parse(source))
 

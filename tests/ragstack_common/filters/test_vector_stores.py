@@ -85,7 +85,7 @@ def test_the_settings_of_the_function_name_its_vector_store(
     assert service("OPENSEARCH_SERVERLESS").retrieve(request).complete
 
 
-def test_the_vector_store_of_the_settings_does_not_apply_to_another_knowledge_base(searches: AwsService) -> None:
+def test_another_knowledge_base_has_another_vector_store(searches: AwsService) -> None:
     def engine(**config: str) -> Any:
         settings = QuerySettings(
             knowledge_base_id=KNOWLEDGE_BASE, vector_store=OPENSEARCH_SERVERLESS, retrieval_engine_config={**config}
@@ -100,7 +100,7 @@ def test_the_vector_store_of_the_settings_does_not_apply_to_another_knowledge_ba
 @pytest.mark.parametrize(
     "own", [KNOWLEDGE_BASE, f"arn:aws:bedrock:us-east-1:123456789012:knowledge-base/{KNOWLEDGE_BASE}"]
 )
-def test_the_vector_store_of_the_settings_applies_to_the_knowledge_base_in_every_engine(own: str) -> None:
+def test_every_engine_uses_the_vector_store_of_the_settings(own: str) -> None:
     def stores(retrieval_engine: str, config: dict[str, Any]) -> list[str]:
         settings = QuerySettings(
             knowledge_base_id=KNOWLEDGE_BASE,

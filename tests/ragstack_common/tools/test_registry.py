@@ -11,7 +11,7 @@ from ragstack_common.tools import DuplicateToolError, Registry, ToolInput, Unkno
 
 
 class Echo:
-    description = "Says what it is told."
+    description = "Returns its input."
     input_schema: Mapping[str, Any] = {"type": "object"}
     output_schema: Mapping[str, Any] = {"type": "object"}
 

@@ -85,7 +85,7 @@ def ask(*texts: str, **more: Any) -> dict[str, Any]:
     return {"collection_name": "lines", "texts": list(texts), **more}
 
 
-def test_results_have_the_string_id_source_and_score_of_an_engine_without_integers() -> None:
+def test_results_have_the_id_source_and_score_of_the_engine() -> None:
     answer = execute(tool(), ask("pump", top_k=1)).data
 
     assert answer == {
@@ -124,7 +124,7 @@ def test_an_engine_with_partitions_gets_the_partition(shelf: list[Shelf]) -> Non
     assert [query for query, *_ in shelf[0].asked] == ["water", "water"]
 
 
-def test_concurrent_runs_create_one_backend_which_is_closed_with_the_tool(shelf: list[Shelf]) -> None:
+def test_concurrent_runs_share_a_backend_that_the_tool_closes(shelf: list[Shelf]) -> None:
     made = tool()
 
     async def together() -> list[Any]:
@@ -260,7 +260,7 @@ members = st.none() | st.integers() | st.text() | st.lists(st.text() | st.intege
 
 
 @given(st.dictionaries(names, members, max_size=4))
-def test_any_input_is_a_valid_request_or_an_error_that_names_the_field(data: dict[str, Any]) -> None:
+def test_any_input_is_valid_or_an_error_that_names_the_field(data: dict[str, Any]) -> None:
     try:
         request = RetrieverRequest.parse(data)
     except ToolError as error:
@@ -275,7 +275,7 @@ def test_any_input_is_a_valid_request_or_an_error_that_names_the_field(data: dic
         assert " ".join(request.texts).encode()
 
 
-def test_a_float_without_a_fraction_is_an_integer_and_an_empty_partition_is_the_whole_collection() -> None:
+def test_whole_floats_and_empty_partitions_are_accepted() -> None:
     request = RetrieverRequest.parse(ask("a", top_k=5.0, partition_name=""))
 
     assert (request.top_k, request.partition_name) == (5, None)
@@ -305,7 +305,7 @@ class TestSettings:
         assert found is not None
         assert (found.backend["data_source_id"], found.backend["search_type"]) == ("KLMNOPQRST", "SEMANTIC")
 
-    def test_a_milvus_of_the_environment_has_the_collections_that_are_named(self) -> None:
+    def test_a_milvus_of_the_environment_has_the_named_collections(self) -> None:
         env = {
             "MILVUS_ADDRESS": "milvus:19530",
             "MILVUS_USERNAME": "root",
