@@ -19,14 +19,13 @@ from evaluation.index import Index, Indexing, serving
 from evaluation.metrics import PRIMARY, Difference, Interval, Values
 from evaluation.setups import PRIVATE, STACK, Setup
 from evaluation.table import Table
-from ragstack_common.config import BEDROCK_ENGINE, OPENSEARCH_SERVERLESS
+from ragstack_common.config import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
-from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.naming import Question
-from ragstack_common.search.rerank import LexicalReranker
+from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import members_of
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_local.target.connection import Connection
@@ -98,8 +97,9 @@ class Engines:
             EvaluationError: The setup does not fit the data set, or its file is not a configuration.
         """
         backend = create_retrieval_backend(self._configuration(setup))
-        if setup.rerank == "lexical":
-            backend = RerankedBackend(backend, LexicalReranker(RerankingWeights(vector=setup.vector)))
+        if setup.rerank != NO_RERANKER:
+            weights = {"weights": {"vector": setup.vector}} if setup.rerank == DEFAULT_RERANKER else {}
+            backend = RerankedBackend(backend, load_reranker({"type": setup.rerank, **weights}))
         try:
             yield backend
         finally:

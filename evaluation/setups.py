@@ -11,8 +11,10 @@ from ragstack_common.config import (
     DEFAULT_BOOST,
     DEFAULT_EMBEDDING,
     MAX_RESULTS,
+    NO_RERANKER,
     SEARCH_K,
     AnswerSettings,
+    Reranker,
 )
 from ragstack_common.reranking_weights import RerankingWeights
 
@@ -30,7 +32,7 @@ class Setup(BaseModel):
     embedding: str = Field(DEFAULT_EMBEDDING, description="as in `ragstack bedrock`")
     headers: bool = Field(True, description="index chunks with their document's name, title and headings")
     cosine_share: float | None = Field(None, ge=0, le=1, description="of HYBRID; with 0 it is BM25 alone")
-    rerank: Literal["none", "lexical"] = "none"
+    rerank: Reranker = NO_RERANKER
     filter: str = Field("none", description="right (metadata.filter of the queries), wrong, or a kind in filters.jsonl")
     filter_mode: Literal["prefer", "strict"] = "prefer"
     merge: Literal["trust", "boost"] = "trust"
@@ -48,7 +50,7 @@ class Setup(BaseModel):
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        if not self.is_bedrock and self.rerank != "none":
+        if not self.is_bedrock and self.rerank != NO_RERANKER:
             raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
         if self.cosine_share is not None and (self.engine != PRIVATE or self.search != "HYBRID"):
             raise ValueError("cosine_share belongs to a HYBRID search of engine=private")
