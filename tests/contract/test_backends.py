@@ -332,26 +332,22 @@ def test_any_filter_selects_its_matches_or_is_an_error(case: Case, search: Searc
     assert found == matching(filters) if case.whole_collection else found <= matching(filters)
 
 
-def test_a_malformed_filter_is_an_error(search: Search) -> None:
-    with pytest.raises(InvalidFilterError):
-        search(LEAVE, filters={"corpus": {"$regex": "x"}})
-
-
-def test_an_empty_query_is_an_error(search: Search) -> None:
-    with pytest.raises(InvalidQueryError, match="query"):
-        search("  \n ")
-
-
-def test_an_invalid_top_k_is_an_error(search: Search) -> None:
-    with pytest.raises(InvalidQueryError, match="top_k"):
-        search(LEAVE, top_k=0)
-
-
-def test_an_invalid_min_score_is_an_error(search: Search) -> None:
-    with pytest.raises(InvalidQueryError, match="min_score"):
-        search(LEAVE, min_score=1.1)
-
-
 @pytest.mark.parametrize("query", ["?", "'\"", "a\x00b", "DROP TABLE chunk; --"])
 def test_a_query_is_never_syntax(search: Search, query: str) -> None:
     assert isinstance(search(query), list)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "member"),
+    [
+        ({"filters": {"corpus": {"$regex": "x"}}}, InvalidFilterError, "regex"),
+        ({"query": "  \n "}, InvalidQueryError, "query"),
+        ({"top_k": 0}, InvalidQueryError, "top_k"),
+        ({"min_score": 1.1}, InvalidQueryError, "min_score"),
+    ],
+)
+def test_an_invalid_request_is_an_error(
+    search: Search, wrong: dict[str, Any], error: type[Exception], member: str
+) -> None:
+    with pytest.raises(error, match=member):
+        search(**{"query": LEAVE, **wrong})

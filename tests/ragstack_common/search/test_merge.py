@@ -100,15 +100,6 @@ def test_a_contextual_header_is_separated_from_the_content() -> None:
     assert (plain.content, plain.context) == ("Plain.", None)
 
 
-def test_deduplicating_keeps_the_highest_score_of_each_uri_best_first() -> None:
-    filtered = [hit("s3://b/a", 0.3), hit("s3://b/b", 0.9)]
-    unfiltered = [hit("s3://b/a", 0.5), hit("s3://b/c", 0.1)]
-
-    unique = deduplicate_results(filtered + unfiltered)
-
-    assert [(uri_of(r), r["score"]) for r in unique] == [("s3://b/b", 0.9), ("s3://b/a", 0.5), ("s3://b/c", 0.1)]
-
-
 def test_deduplicating_returns_the_results_themselves_and_changes_nothing() -> None:
     results = [hit("s3://b/a", 0.3), hit("s3://b/a", 0.5), hit("s3://b/b", None)]
     before = copy.deepcopy(results)

@@ -68,6 +68,8 @@ def test_chunks_are_ordered_by_their_scores_before_clamping_and_ties_by_what_is_
         ("min_score", float("nan")),
         ("min_score", True),
         ("deduplicate_by", "page"),
+        *(("passages", number) for number in (0, 11, True, 1.5)),
+        *(("min_relevance", share) for share in (-0.1, 1.1, True, "high", float("nan"))),
     ],
 )
 def test_a_request_out_of_range_is_refused_by_the_name_of_the_field(field: str, value: Any) -> None:

@@ -122,9 +122,3 @@ def test_without_a_calibration_nothing_is_said_about_relevance() -> None:
 
     assert outcome.chunks[0].relevance is None
     assert outcome.best_relevance is None
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, True, "high", float("nan")])
-def test_a_minimum_out_of_range_is_rejected(wrong: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="min_relevance must be 0 to 1"):
-        SearchRequest("q", min_relevance=wrong)

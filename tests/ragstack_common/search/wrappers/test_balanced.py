@@ -18,7 +18,6 @@ from ragstack_common.search import (
     RetrievalBackend,
     RetrievedChunk,
     SearchRequest,
-    create_retrieval_backend,
 )
 from ragstack_common.search.engine import Engine
 from ragstack_common.search.inference import Vocabulary
@@ -226,21 +225,6 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
 def test_invalid_arguments_are_rejected_by_name(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         BalancedBackend(**{"backend": Store(), **options})
-
-
-def test_a_balanced_backend_is_made_from_json() -> None:
-    config = {
-        "type": "balanced",
-        "corpora": ["a", "b"],
-        "per_corpus": 30,
-        "reranker": None,
-        "backend": {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIK"},
-    }
-
-    backend = create_retrieval_backend(config)
-
-    assert isinstance(backend, BalancedBackend)
-    assert backend.corpora == ("a", "b")
 
 
 class Sleepy(Engine):

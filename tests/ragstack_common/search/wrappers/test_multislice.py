@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ragstack_common.core.errors import (
     ConfigurationError,
     InvalidFilterError,
-    InvalidQueryError,
     RetrievalTimeoutError,
     ThrottledError,
 )
@@ -147,18 +146,6 @@ def test_the_caller_can_choose_the_trust() -> None:
     assert outcome.parts[0].reason == "The caller chose it"
 
 
-@pytest.mark.parametrize(
-    ("filtered", "unfiltered"), [(ConnectionError("down"), [0.9]), ([0.9], ConnectionError("down"))]
-)
-def test_a_slice_that_fails_leaves_the_scores_of_the_other_alone(filtered: Any, unfiltered: Any) -> None:
-    answers = [found if isinstance(found, Exception) else [chunk("x", *found)] for found in (filtered, unfiltered)]
-
-    outcome = search(*answers)
-
-    assert named(outcome) == [("x", 1.0)]
-    assert not outcome.complete
-
-
 @given(st.lists(st.integers(0, 12), max_size=8, unique=True), st.lists(st.integers(0, 12), max_size=8, unique=True))
 def test_a_merge_by_trust_depends_on_ranks_alone_and_loses_nothing(filtered: list[int], unfiltered: list[int]) -> None:
     def slices(scale: float) -> list[list[RetrievedChunk]]:
@@ -222,7 +209,7 @@ def test_a_slice_that_fails_is_reported_and_leaves_the_other(
         outcome = search(answers["filtered"], answers["unfiltered"])
 
     [bad] = [part for part in outcome.parts if part.slice == failing]
-    assert [each.content for each in outcome.chunks] == ["u" if failing == "filtered" else "f"]
+    assert named(outcome) == [("u" if failing == "filtered" else "f", 1.0)]
     assert not outcome.complete
     assert bad.status == "failed"
     assert bad.error == ("Slow down." if isinstance(error, ThrottledError) else "KeyError")
@@ -284,9 +271,3 @@ def test_the_passages_of_a_document_come_from_both_slices_best_first_and_once(me
     others = [content for content in ("p3", "p1", "p2") if content != found.content]
     assert [each.content for each in found.passages] == [found.content, *others]
     assert found.passages_found == 4
-
-
-@pytest.mark.parametrize("passages", [0, 11, True, 1.5])
-def test_a_number_of_passages_out_of_range_is_rejected(passages: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="passages must be 1 to 10"):
-        SearchRequest("q", passages=passages)
