@@ -111,7 +111,8 @@ def _milvus(url: SplitResult) -> dict[str, Any]:
 
 
 def _bedrock(url: SplitResult) -> dict[str, Any]:
-    _check_no_collection(url)
+    if url.fragment:
+        raise ValueError("there are no collections")
     if not url.netloc.isalnum():
         raise ValueError("an ARN has slashes of its own")
     return {TYPE_KEY: "bedrock", "knowledge_base_id": url.netloc, "data_source_id": _part(url) or None}
@@ -128,11 +129,6 @@ def _collection(url: SplitResult) -> str:
     if "?" in url.fragment:
         raise ValueError("the options come before the collection")
     return _required(unquote(url.fragment))
-
-
-def _check_no_collection(url: SplitResult) -> None:
-    if url.fragment:
-        raise ValueError("there are no collections")
 
 
 def _part(url: SplitResult) -> str:
