@@ -14,7 +14,14 @@ def run(work: Awaitable[T]) -> T:
     async def awaited() -> T:
         return await work
 
-    return _runner().run(awaited())
+    try:
+        return _runner().run(awaited())
+    except KeyboardInterrupt:
+        # An interrupt after the operation has ended leaves a call in the loop that would stop the next operation.
+        loop = _runner().get_loop()
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        raise
 
 
 def each(events: AsyncGenerator[T, None]) -> Generator[T, None, None]:

@@ -1,7 +1,9 @@
 """The operations over HTTP, against a server that answers as the test says."""
 
+import asyncio
 import json
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -298,6 +300,16 @@ def test_rejected_questions_fail_and_throttled_ones_are_repeated(api: Api) -> No
     assert ask(api.url, sleep=sleep)[-1] == response()
     with pytest.raises(ApiError, match="cannot be reached"):
         ask(NOWHERE)
+
+
+def test_an_interrupt_just_after_an_operation_spares_the_next() -> None:
+    async def interrupted() -> None:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted())
+
+    assert run(asyncio.sleep(0.01, "done")) == "done"
 
 
 def test_closing_the_iterator_closes_the_connection(api: Api) -> None:

@@ -112,6 +112,7 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         eventually(api.closed.is_set)
         reads("> ")
         chatting.send_signal(signal.SIGINT)
+        os.write(terminal, b"\n")  # wakes readline, which misses a signal that comes just after its prompt
 
         assert chatting.wait(END_SECONDS) == 130
     os.close(terminal)
