@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import urllib3
 
@@ -49,6 +49,7 @@ class LocalStack:
     process: "subprocess.Popen[bytes] | None" = None
     context: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
+    bedrock_options: ClassVar[Sequence[str]] = ("--quotas",)
 
     @property
     def env(self) -> dict[str, str]:
@@ -79,7 +80,7 @@ class LocalStack:
         """Begin to start, from another folder than the checkout."""
         with self.log.open("wb") as log:
             self.process = start_child(
-                [RAGSTACK, "up", *self.options, "--", "--quotas"],
+                [RAGSTACK, "up", *self.options, "--", *self.bedrock_options],
                 cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,

@@ -1,6 +1,5 @@
 """A local stack whose functions reach every service through faults, and whose processes can be killed."""
 
-import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,9 +7,8 @@ from typing import Any, Final
 
 import urllib3
 
-from tests.e2e.support import RAGSTACK, LocalStack
+from tests.e2e.support import LocalStack
 from tests.faults.proxy import FaultProxy
-from tests.support.children import start_child
 
 VISIBILITY_MARGIN_SECONDS: Final = 8
 """What a killed function had received is delivered again so long after the function's time, not minutes later.
@@ -97,18 +95,7 @@ class Places:
 class FaultyStack(LocalStack):
     """A local stack with AWS's quotas, whose faults can be switched on and off."""
 
-    def launch(self) -> None:
-        unlimited = [part for name in SEARCH_QUOTAS for part in ("--quota", f"{name}=off")]
-        with self.log.open("wb") as log:
-            self.process = start_child(
-                [RAGSTACK, "up", *self.options, "--", "--quotas", *unlimited, "--admin"],
-                cwd=self.folder,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+    bedrock_options = ("--quotas", *(f"--quota={name}=off" for name in SEARCH_QUOTAS), "--admin")
 
     @property
     def places(self) -> Places:

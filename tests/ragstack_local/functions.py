@@ -79,6 +79,11 @@ def mark_again(connection: Connection, uri: str) -> DocumentRecord:
     return write(connection, before, replace(before, again=True))
 
 
+def keys(connection: Connection) -> list[str]:
+    listed = connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
+    return [item["Key"] for item in listed]
+
+
 def put(connection: Connection, *names: str) -> list[str]:
     """Upload Markdown documents; return their URIs."""
     for name in names:

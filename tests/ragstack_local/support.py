@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -29,6 +29,23 @@ FOREVER = b": heartbeat\n\n"
 """As the last piece of a stream: it stays open until the client closes it."""
 
 NOWHERE = "http://127.0.0.1:9"
+
+OUTPUTS = {
+    "RagStackStorage": {
+        "DocumentsBucketName": "documents",
+        "IngestionQueueUrl": "https://sqs/events",
+        "DeadLetterQueueUrl": "https://sqs/dead",
+        "RegistryTableName": "registry",
+    },
+    "RagStackIngestion": {
+        "KnowledgeBaseId": "ABCDEFGHIJ",
+        "DataSourceId": "KLMNOPQRST",
+        "StatusQueueUrl": "https://sqs/status",
+        "JobsQueueUrl": "https://sqs/jobs",
+    },
+    "RagStackApi": {"ApiUrl": "https://api/prod/"},
+}
+"""What deployed stacks put out."""
 
 
 def ragstack(*arguments: str | Path, data: Path, typed: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
@@ -83,6 +100,16 @@ def running_stack(data: Path, connection: Connection) -> Iterator[None]:
 
 def aws(service: str, url: str) -> Any:
     return boto3.client(service, endpoint_url=url)
+
+
+def deploy(cloudformation: Any, outputs: Mapping[str, Mapping[str, str]]) -> None:
+    """Create stacks with these outputs."""
+    for name, values in outputs.items():
+        template = {
+            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+            "Outputs": {key: {"Value": value} for key, value in values.items()},
+        }
+        cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
 
 
 def create_knowledge_base(bedrock_url: str, bucket: str, name: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from ragstack_local.files.uploads import LocalFile, select
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import NO_SIDECAR, Uploaded
 from tests.ragstack_local import functions
+from tests.ragstack_local.functions import keys
 
 SIDECAR = ".metadata.json"
 
@@ -32,12 +33,6 @@ class Meddled:
         answer = self._s3.put_object(**request)
         self._happens(request["Key"])
         return answer
-
-
-def keys(connection: Connection) -> list[str]:
-    return [
-        item["Key"] for item in connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
-    ]
 
 
 def text_of(connection: Connection, key: str) -> str:

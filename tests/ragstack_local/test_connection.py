@@ -15,24 +15,8 @@ import pytest
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project, local_environment
-from tests.ragstack_local.support import aws, running_stack, stack_at
+from tests.ragstack_local.support import OUTPUTS, aws, deploy, running_stack, stack_at
 from tests.support.children import END_SECONDS, child
-
-OUTPUTS = {
-    "RagStackStorage": {
-        "DocumentsBucketName": "documents",
-        "IngestionQueueUrl": "https://sqs/events",
-        "DeadLetterQueueUrl": "https://sqs/dead",
-        "RegistryTableName": "registry",
-    },
-    "RagStackIngestion": {
-        "KnowledgeBaseId": "ABCDEFGHIJ",
-        "DataSourceId": "KLMNOPQRST",
-        "StatusQueueUrl": "https://sqs/status",
-        "JobsQueueUrl": "https://sqs/jobs",
-    },
-    "RagStackApi": {"ApiUrl": "https://api/prod/"},
-}
 
 
 @pytest.fixture
@@ -42,15 +26,6 @@ def cloudformation(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
     yield client
     for stack in client.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]:
         client.delete_stack(StackName=stack["StackName"])
-
-
-def deploy(cloudformation: Any, outputs: dict[str, dict[str, str]]) -> None:
-    for name, values in outputs.items():
-        template = {
-            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-            "Outputs": {key: {"Value": value} for key, value in values.items()},
-        }
-        cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
 
 
 def test_what_was_deployed_is_read_from_the_outputs() -> None:
@@ -169,15 +144,8 @@ def test_a_reader_does_not_keep_a_stack_from_starting(tmp_path: Path) -> None:
 def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
 
-    with (
-        running_stack(tmp_path, stack_at()),
-        pytest.raises(StackError, match="running already"),
-        running.announcing(file, tmp_path),
-    ):
-        pass
-
     with running_stack(tmp_path, stack_at()):
-        with pytest.raises(StackError), running.announcing(file, tmp_path):
+        with pytest.raises(StackError, match="running already"), running.announcing(file, tmp_path):
             pass
         assert Connection.of_running_stack(file).bucket == "documents"
 

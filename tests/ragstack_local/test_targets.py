@@ -10,22 +10,8 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
+from tests.ragstack_local.support import OUTPUTS, Api, deploy, ragstack, running_stack, stack_at
 
-OUTPUTS = {
-    "RagStackStorage": {
-        "DocumentsBucketName": "documents",
-        "IngestionQueueUrl": "https://sqs/events",
-        "DeadLetterQueueUrl": "https://sqs/dead",
-        "RegistryTableName": "registry",
-    },
-    "RagStackIngestion": {
-        "KnowledgeBaseId": "ABCDEFGHIJ",
-        "DataSourceId": "KLMNOPQRST",
-        "StatusQueueUrl": "https://sqs/status",
-        "JobsQueueUrl": "https://sqs/jobs",
-    },
-}
 CORPORA: dict[str, Any] = {"corpora": [], "complete": True}
 
 
@@ -46,17 +32,12 @@ def deployed(moto_url: str, api: Api, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     local = boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
     client = local.client("cloudformation", endpoint_url=moto_url)
-    for name, values in {**OUTPUTS, "RagStackApi": {"ApiUrl": api.url}}.items():
-        template = {
-            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-            "Outputs": {key: {"Value": value} for key, value in values.items()},
-        }
-        client.create_stack(StackName=name, TemplateBody=json.dumps(template))
+    deploy(client, OUTPUTS | {"RagStackApi": {"ApiUrl": api.url}})
     (tmp_path / "config").write_text(f"[default]\nregion = eu-west-3\nendpoint_url = {moto_url}\n")
     (tmp_path / "credentials").write_text("[default]\naws_access_key_id = testing\naws_secret_access_key = testing\n")
     names = {"AWS_CONFIG_FILE": "config", "AWS_SHARED_CREDENTIALS_FILE": "credentials"}
     yield {name: str(tmp_path / file) for name, file in names.items()}
-    for name in (*OUTPUTS, "RagStackApi"):
+    for name in OUTPUTS:
         client.delete_stack(StackName=name)
 
 

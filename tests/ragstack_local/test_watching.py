@@ -18,6 +18,7 @@ from ragstack_local.files.uploads import select
 from ragstack_local.files.watching import Watch
 from ragstack_local.target.connection import Connection
 from tests.ragstack_local import functions
+from tests.ragstack_local.functions import keys
 from tests.support.waiting import eventually
 
 SIDECAR = ".metadata.json"
@@ -57,11 +58,6 @@ class _Processed(StackDocuments):
             elif functions.record_of(self.connection, uri).revision:
                 functions.forget(self.connection, uri)
         return super().follow(awaited, changed, timeout_seconds)
-
-
-def keys(connection: Connection) -> list[str]:
-    listed = connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
-    return [item["Key"] for item in listed]
 
 
 def objects(connection: Connection) -> dict[str, str]:

@@ -14,8 +14,9 @@ from ragstack_local.target.connection import Connection
 from tests.ragstack_common.api.conftest import Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.ragstack_local.commands.test_ingest import functions_running
+from tests.ragstack_local.functions import keys
 from tests.ragstack_local.support import ragstack, running_stack
-from tests.ragstack_local.test_watching import keys, objects, write
+from tests.ragstack_local.test_watching import objects, write
 
 
 @pytest.fixture
