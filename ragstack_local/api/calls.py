@@ -14,11 +14,16 @@ def run(work: Awaitable[T]) -> T:
     async def awaited() -> T:
         return await work
 
+    coroutine = awaited()
     try:
-        return _runner().run(awaited())
+        return _runner().run(coroutine)
     except KeyboardInterrupt:
-        # An interrupt after the operation has ended leaves a call in the loop that would stop the next operation.
+        # Just before the operation starts, an interrupt leaves its task in the loop; just after it has ended, a call
+        # that stops the loop.
         loop = _runner().get_loop()
+        for task in asyncio.all_tasks(loop):
+            if task.get_coro() is coroutine:
+                task.cancel()
         loop.call_soon(loop.stop)
         loop.run_forever()
         raise

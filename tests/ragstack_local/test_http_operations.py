@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ragstack_common.api.ask_models import AskRequest, SourcesEvent, StreamEvent
 from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.api import calls
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import THROTTLED_ATTEMPTS, HttpOperations
 from ragstack_local.errors import ApiError, InvalidApiRequestError
@@ -310,6 +312,21 @@ def test_an_interrupt_just_after_an_operation_spares_the_next() -> None:
         run(interrupted())
 
     assert run(asyncio.sleep(0.01, "done")) == "done"
+
+
+def test_an_interrupt_just_before_an_operation_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def events() -> AsyncGenerator[str, None]:
+        await asyncio.sleep(60)
+        yield "late"
+
+    def interrupted(_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calls._runner().get_loop(), "run_until_complete", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        next(each(events()))
 
 
 def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
