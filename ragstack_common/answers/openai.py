@@ -128,7 +128,13 @@ class OpenAIProvider:
         reason: StopReason | None = None
         usage, written = None, []
         allowance = Allowance(request.max_tokens or MAX_ANSWER_TOKENS)
-        async with self._client() as client, await self._answer(client, request) as chunks:
+        # A stream and its iterator refer to each other. If an answer ends early, the garbage collector would otherwise
+        # close the iterator, in any thread, while the event loop closes what it reads from.
+        async with (
+            self._client() as client,
+            await self._answer(client, request) as stream,
+            aclosing(stream._iterator) as chunks,  # noqa: SLF001
+        ):
             async for chunk in chunks:
                 usage = chunk.usage or usage
                 if not chunk.choices:
@@ -200,8 +206,7 @@ class OpenAIProvider:
         """Read no line of any length: the package takes quadratic time for it, and as much memory."""
         received, url = cast("httpx2.AsyncByteStream", response.stream), self.url
 
-        # A stream of its own: a response that refers to itself would be left to the garbage collector, which closes
-        # its generators in any thread.
+        # A stream of its own: a response that refers to itself would be left to the garbage collector too.
         class LimitedLines(httpx2.AsyncByteStream):
             async def __aiter__(self) -> AsyncIterator[bytes]:
                 length = 0

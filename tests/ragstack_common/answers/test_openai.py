@@ -1,6 +1,8 @@
 """The provider for OpenAI-compatible servers, with a small server of the tests' own."""
 
 import asyncio
+import gc
+import inspect
 import threading
 from contextlib import aclosing
 from typing import Any
@@ -55,6 +57,19 @@ def test_without_a_model_the_first_one_answers(provider: OpenAIProvider, model: 
     assert provider.description == f"{MODEL} of {model.url}"
     assert end.model == provider.model == model.asked[-1]["model"] == MODEL
     assert not {"temperature", "max_tokens", "stop"} & model.asked[-1].keys()
+
+
+def test_an_answer_that_ends_early_leaves_no_open_iterator(provider: OpenAIProvider, model: LanguageModel) -> None:
+    model.says(pieces=("Herons", " eat fish.") * 9)
+    gc.disable()  # it would close them, in any thread
+    try:
+        end = provider.generate(ModelRequest(REQUEST.messages, max_tokens=1)).end
+        iterators = [each for each in gc.get_objects() if inspect.isasyncgen(each) and each.ag_frame is not None]
+    finally:
+        gc.enable()
+
+    assert end.stop_reason == "max_tokens"
+    assert [each for each in iterators if each.ag_code.co_name == "__stream__"] == []
 
 
 @pytest.mark.parametrize(
