@@ -3,6 +3,7 @@
 # ruff: noqa: E501, RUF001, SIM905 - tables of names and words
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -153,8 +154,8 @@ def detect(words: Sequence[str]) -> str:
     Of equal languages, the first in the table is returned.
     """
     votes = dict.fromkeys(STOP_WORDS, 0.0)
-    for word in words:
-        for tag in _LANGUAGES.get(word, ()):
-            votes[tag] += 1 / len(_LANGUAGES[word])
+    for word, count in Counter(filter(_LANGUAGES.__contains__, words)).items():
+        for tag in _LANGUAGES[word]:
+            votes[tag] += count / len(_LANGUAGES[word])
     best = max(votes, key=votes.__getitem__)
     return best if votes[best] >= LEAST_VOTES else ENGLISH

@@ -97,7 +97,7 @@ def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:
     """
     found = words(text) if isinstance(text, str) else text
     stem = _stems(detect(found[:WORDS_READ]) if language is None else language).__getitem__
-    if max(found, default="") < _FIRST_DENSE:
+    if "".join(found).isascii() or max(found) < _FIRST_DENSE:
         return list(map(stem, found))
     stemmed, before = [], False
     for number, word in enumerate(found):

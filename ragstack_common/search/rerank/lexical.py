@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -110,14 +111,14 @@ class LexicalReranker:
         language = detect_language(query, *(passage.text for passage in passages))
         asked = parsed(query, language)
         texts = [words(passage.text) for passage in passages]
+        searched, nowhere = frozenset(asked.terms), list[int]()
         found, lengths = [], []
         for text in texts:
-            places: dict[str, list[int]] = {term: [] for term in asked.terms}
+            places: dict[str, list[int]] = {}
             stemmed = terms(text, language)
-            for place, term in enumerate(stemmed):
-                if term in places:
-                    places[term].append(place)
-            found.append(list(places.values()))
+            for place in compress(count(), map(searched.__contains__, stemmed)):
+                places.setdefault(stemmed[place], []).append(place)
+            found.append([places.get(term, nowhere) for term in asked.terms])
             lengths.append(len(stemmed))
         attributes = AttributeMatches(query)
         matched = [attributes.of(passage.metadata) for passage in passages]
