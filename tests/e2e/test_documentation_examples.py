@@ -35,7 +35,7 @@ from tests.support.children import start_child
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("documentation stack")]
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "samples/README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 BLOCK = re.compile(
