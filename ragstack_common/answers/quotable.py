@@ -152,9 +152,13 @@ class _Reader:
     def _rows(self, lines: list[_Line], *, headed: bool) -> Iterator[Quote]:
         head, rows = (lines[:2], lines[2:]) if headed and len(lines) > 2 else ([], lines)  # noqa: PLR2004
         above = "\n".join(line.text.strip() for line in head)
+        bars = {line.text.count("|") for line in head}
         for row in rows:
+            bars.add(row.text.count("|"))
             if not _RULE_OF_TABLE.match(row.text):
-                yield Quote(row.start, row.end, row.text.strip(), self._context, block=True, head=above)
+                # The check of quotations takes rows for those of one table if they have the same bars.
+                head_of_row = above if len(bars) == 1 else ""
+                yield Quote(row.start, row.end, row.text.strip(), self._context, block=True, head=head_of_row)
 
     def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
         """Yield a short list whole with its introduction, then every item."""

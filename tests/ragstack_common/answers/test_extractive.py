@@ -1,6 +1,6 @@
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.answers.citations import Verifier
@@ -106,6 +106,7 @@ def test_a_stream_adds_up_to_the_whole_answer() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["sentence", "heading", "item", "code", "b"])), st.lists(markdown, max_size=4))
+@example(["sentence"], ["| a | b |\n| --- | --- |\nA sentence. Another one!"])
 def test_every_answer_passes_the_check_of_citations(words: list[str], texts: list[str]) -> None:
     request = model_request(" ".join(words) + "?", numbered(*texts))
     said = ExtractiveProvider().generate(request).content
