@@ -147,7 +147,8 @@ def test_the_chat_model_answers_from_what_it_was_given(langchain: Client) -> Non
 
 
 def test_the_streamed_pieces_are_the_answer(langchain: Client) -> None:
-    question = f"{ANIMALS['octopus'][0]}\n\n{ANIMALS['snail'][0]}\n\nWhich animal has three hearts?"
+    passages = "".join(f"<document>{ANIMALS[name][0]}</document>" for name in ("octopus", "snail"))
+    question = f"{passages}\n\nWhich animal has three hearts?"
 
     pieces = langchain.ask("stream", model=TEXT_MODEL, question=question)
 
