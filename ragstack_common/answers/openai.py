@@ -2,14 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from pydantic_core import from_json
 
 from ragstack_common.answers.models import (
     Allowance,
@@ -126,38 +127,60 @@ class OpenAIProvider:
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         reason: StopReason | None = None
-        usage, written = None, []
+        usage: Mapping[str, int] | None = None
+        written: list[str] = []
         allowance = Allowance(request.max_tokens or MAX_ANSWER_TOKENS)
-        # A stream and its iterator refer to each other. If an answer ends early, the garbage collector would otherwise
-        # close the iterator, in any thread, while the event loop closes what it reads from.
+        # The package's own iterators leave those that they read from to the garbage collector, which closes them in
+        # any thread, at times while the event loop closes them too.
         async with (
             self._client() as client,
             await self._answer(client, request) as stream,
-            aclosing(stream._iterator) as chunks,  # noqa: SLF001
+            aclosing(stream.response.aiter_bytes()) as parts,
+            aclosing(self._chunks(parts)) as chunks,
         ):
             async for chunk in chunks:
-                usage = chunk.usage or usage
-                if not chunk.choices:
+                usage = chunk.get("usage") or usage
+                if not chunk.get("choices"):
                     continue
-                choice = chunk.choices[0]
+                choice = chunk["choices"][0]
                 # Some servers send no delta together with the finish reason.
-                if choice.delta is not None and choice.delta.content:
-                    written.append(allowance.take(choice.delta.content))
+                if content := (choice.get("delta") or {}).get("content"):
+                    written.append(allowance.take(content))
                     yield ModelText(written[-1])
                 if allowance.is_used_up:
                     usage, reason = None, "max_tokens"
                     break
-                reason = _REASONS.get(choice.finish_reason, "end_turn") if choice.finish_reason else reason
+                if finish_reason := choice.get("finish_reason"):
+                    reason = _REASONS.get(finish_reason, "end_turn")
         if reason is None:
             raise GenerationError(f"The server at {self.url} stopped in the middle of an answer: check its log")
         sent = request.system_prompt + "".join(message.content for message in request.messages)
         yield ModelEnd(
             reason,
-            (usage and usage.prompt_tokens) or estimated_tokens(sent),
-            (usage and usage.completion_tokens) or estimated_tokens("".join(written)),
+            (usage and usage.get("prompt_tokens")) or estimated_tokens(sent),
+            (usage and usage.get("completion_tokens")) or estimated_tokens("".join(written)),
             self.model,
             estimated=usage is None,
         )
+
+    async def _chunks(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the objects of a stream; the package would read a line of any length, in quadratic time."""
+        rest = b""
+        async for part in parts:
+            *lines, rest = (rest + part).split(b"\n")
+            if max(map(len, [*lines, rest])) > MAX_LINE_BYTES:
+                raise GenerationError(
+                    f"The server at {self.url} sent a line of over {MAX_LINE_BYTES:,} bytes: check that --llm-url is"
+                    " the address of a language model"
+                )
+            for line in lines:
+                name, _, data = line.partition(b":")
+                if name != b"data" or data.strip() == b"[DONE]":
+                    continue
+                chunk = from_json(data)
+                if error := chunk.get("error"):
+                    raise GenerationError(f"The server at {self.url} failed: {_message(error):.300}")
+                yield chunk
 
     async def _answer(self, client: openai.AsyncOpenAI, request: ModelRequest) -> Any:
         system = [{"role": "system", "content": request.system_prompt}] if request.system_prompt else []
@@ -169,11 +192,10 @@ class OpenAIProvider:
             "stop": list(request.stop_sequences) or None,
         }
         if self._model is None:
-            async for model in client.models.list():
-                self._model = model.id
-                break
-            else:
+            models = (await client.models.list()).data
+            if not models:
                 raise GenerationError(f"The server at {self.url} lists no model: load a model, or set --llm-model")
+            self._model = models[0].id
         return await client.chat.completions.create(
             model=self._model,
             messages=messages,
@@ -194,35 +216,12 @@ class OpenAIProvider:
                 verify=self._certificates,
                 # A redirect would send the documents to a host that nobody chose.
                 follow_redirects=False,
-                event_hooks={"response": [self._limit_lines]},
             ),
         )
 
     @cached_property
     def _certificates(self) -> Any:
         return httpx2.create_ssl_context()  # takes 60 ms
-
-    async def _limit_lines(self, response: httpx2.Response) -> None:
-        """Read no line of any length: the package takes quadratic time for it, and as much memory."""
-        received, url = cast("httpx2.AsyncByteStream", response.stream), self.url
-
-        # A stream of its own: a response that refers to itself would be left to the garbage collector too.
-        class LimitedLines(httpx2.AsyncByteStream):
-            async def __aiter__(self) -> AsyncIterator[bytes]:
-                length = 0
-                async for part in received:
-                    length = (length if b"\n" not in part else 0) + len(part) - part.rfind(b"\n") - 1
-                    if length > MAX_LINE_BYTES:
-                        raise GenerationError(
-                            f"The server at {url} sent a line of over {MAX_LINE_BYTES:,} bytes: check that --llm-url"
-                            " is the address of a language model"
-                        )
-                    yield part
-
-            async def aclose(self) -> None:
-                await received.aclose()
-
-        response.stream = LimitedLines()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -258,3 +257,7 @@ class OpenAIProvider:
             case openai.APIStatusError():
                 return f"answered {error.status_code}: {detail}"
         return f"failed: {detail}"
+
+
+def _message(error: Any) -> str:
+    return " ".join(str(error.get("message", error) if isinstance(error, dict) else error).split())

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
@@ -210,21 +210,20 @@ async def _answer(url: str, events: httpx2.EventSource) -> "AsyncGenerator[Strea
     """
     from ragstack_common.api.ask_models import EVENTS, ErrorEvent  # noqa: PLC0415 - searches do without
 
-    problem: httpx2.HTTPError | None = None
     try:
-        async for event in events:
-            if event.event not in EVENTS:  # a newer API may have more
-                continue
-            data = _object(event.data)
-            if EVENTS[event.event] is ErrorEvent:
-                raise ApiError(_message(data) or f"The answer failed: {event.data:.300}")
-            yield _read(EVENTS[event.event], data)  # type: ignore[misc] # one of the events
-            if event.event == "done":
-                return
+        async with aclosing(cast("AsyncGenerator[httpx2.ServerSentEvent]", aiter(events))) as received:
+            async for event in received:
+                if event.event not in EVENTS:  # a newer API may have more
+                    continue
+                data = _object(event.data)
+                if EVENTS[event.event] is ErrorEvent:
+                    raise ApiError(_message(data) or f"The answer failed: {event.data:.300}")
+                yield _read(EVENTS[event.event], data)  # type: ignore[misc] # one of the events
+                if event.event == "done":
+                    return
     except httpx2.HTTPError as error:
-        problem = error
-    reason = f" ({problem})" if problem else ""
-    raise ApiError(f"The answer of {url} broke off before its end{reason}: ask again") from problem
+        raise ApiError(f"The answer of {url} broke off before its end ({error}): ask again") from error
+    raise ApiError(f"The answer of {url} broke off before its end: ask again")
 
 
 def _encoded(body: BaseModel | Mapping[str, Any]) -> bytes:
