@@ -121,8 +121,11 @@ STOP_WORDS: Final = {
 }
 """Words that say nothing about a subject, by the tag of their language."""
 
+_ENGLISH_TOO: Final = frozenset("bare bin care dog end era men min pro ten var".split())
+"""Words that are more frequent in English, without being stop words there, than as stop words of another language."""
+
 _LANGUAGES: Final = {
-    word: [tag for tag, words in STOP_WORDS.items() if word in words]
+    word: [tag for tag, words in STOP_WORDS.items() if word in words or (tag == ENGLISH and word in _ENGLISH_TOO)]
     for word in frozenset[str]().union(*STOP_WORDS.values())
     if len(word) > 1
 }
