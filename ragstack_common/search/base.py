@@ -3,7 +3,8 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -109,7 +110,7 @@ class RetrievalBackend(ABC):
         filters: dict[str, Any] | None = None,
         *,
         page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
+    ) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield a large result set chunk by chunk, best first, each once.
 
         This default asks for larger and larger result sets; an engine with pages or cursors overrides it.
@@ -288,10 +289,11 @@ class PassingWrapper(Wrapper):
         filters: dict[str, Any] | None = None,
         *,
         page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
+    ) -> AsyncGenerator[RetrievedChunk, None]:
         """Stream from the wrapped backend."""
-        async for chunk in self.backend.stream(query, limit, min_score, filters, page_size=page_size):
-            yield chunk
+        async with aclosing(self.backend.stream(query, limit, min_score, filters, page_size=page_size)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool = False) -> None:

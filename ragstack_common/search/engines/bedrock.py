@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -163,7 +163,7 @@ class BedrockEngine(Engine):
         filters: dict[str, Any] | None = None,
         *,
         page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
+    ) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield chunks page by page; each page is requested once and only when it is needed.
 
         This is the ranking of the unfiltered slice, without boost. Without a limit it continues to the service's last

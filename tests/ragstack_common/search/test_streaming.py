@@ -84,15 +84,23 @@ async def test_an_error_on_a_later_page_comes_after_the_chunks_before_it() -> No
         await anext(stream)
 
 
-@pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend, MultiSliceBackend])
-@pytest.mark.asyncio
-async def test_wrappers_that_do_not_rank_let_an_engine_stream_in_its_own_way(wrap: Any) -> None:
-    class Cursor(Shelf):
-        async def stream(self, *arguments: Any, **options: Any) -> Any:
-            self.asked = (arguments, options)
+class Cursor(Shelf):
+    """Streams from a cursor of its store."""
+
+    ended = False
+
+    async def stream(self, *arguments: Any, **options: Any) -> Any:
+        self.asked = (arguments, options)
+        try:
             for found in self.chunks:
                 yield found
+        finally:
+            self.ended = True
 
+
+@pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend, MultiSliceBackend])
+@pytest.mark.asyncio
+async def test_wrappers_that_do_not_rank_pass_streams_through(wrap: Any) -> None:
     cursor = Cursor(*map(chunk, "abc"))
 
     found = [one async for one in wrap(cursor).stream("q", 7, 0.5, {"a": 1}, page_size=3)]
@@ -100,6 +108,17 @@ async def test_wrappers_that_do_not_rank_let_an_engine_stream_in_its_own_way(wra
     assert names(found) == "a b c"
     assert cursor.asked == (("q", 7, 0.5, {"a": 1}), {"page_size": 3})
     assert cursor.requests == []
+
+
+@pytest.mark.asyncio
+async def test_closing_the_stream_of_wrappers_closes_that_of_the_engine() -> None:
+    cursor = Cursor(*map(chunk, "abc"))
+    stream = MeteredBackend(CachedRetrievalBackend(cursor)).stream("q")
+
+    await anext(stream)
+    await stream.aclose()
+
+    assert cursor.ended
 
 
 @pytest.mark.asyncio
