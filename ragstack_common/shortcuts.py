@@ -4,7 +4,6 @@
 >>> ask("How long is parental leave?").answer
 """
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,9 +16,9 @@ from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.deadline import wait_for
-from ragstack_common.core.errors import ConfigurationError, InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.error_responses import invalid_members
-from ragstack_common.search.factory import TYPE_KEY
+from ragstack_common.search.factory import engine_variables
 from ragstack_common.search.vector_store import engine_config
 
 _Request = TypeVar("_Request", bound=BaseModel)
@@ -70,10 +69,7 @@ def ask(question: str, *, engine: str | Mapping[str, Any] | None = None, **optio
 def _environment(engine: str | Mapping[str, Any] | None) -> Mapping[str, str]:
     if engine is None:
         return os.environ
-    config = engine_config(engine) if isinstance(engine, str) else dict(engine)
-    if not config.get(TYPE_KEY):
-        raise ConfigurationError('The configuration of the engine has no "type": add one, such as chroma')
-    return {**os.environ, "RETRIEVAL_ENGINE": config.pop(TYPE_KEY), "RETRIEVAL_ENGINE_CONFIG": json.dumps(config)}
+    return {**os.environ, **engine_variables(engine_config(engine) if isinstance(engine, str) else engine)}
 
 
 def _validated(model: type[_Request], members: Mapping[str, Any]) -> _Request:

@@ -1,6 +1,7 @@
 """Backends by configuration; only the named ones are imported."""
 
 import importlib
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -75,6 +76,19 @@ def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"The backend {name} cannot be created from this configuration: {error}") from error
+
+
+def engine_variables(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment variables that make the query function search the backend of a configuration.
+
+    Raises:
+        ConfigurationError: The configuration has no type.
+    """
+    options = dict(config)
+    name = options.pop(TYPE_KEY, None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError('The configuration of the engine has no "type": add one, such as chroma')
+    return {"RETRIEVAL_ENGINE": name, "RETRIEVAL_ENGINE_CONFIG": json.dumps(options)}
 
 
 def _made(config: Any) -> Any:

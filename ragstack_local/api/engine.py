@@ -16,7 +16,7 @@ from ragstack_common.core.errors import ConfigurationError, needs_extra
 from ragstack_common.core.settings import json_object
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.knowledge_config import KnowledgeSettings
-from ragstack_common.search.factory import TYPE_KEY
+from ragstack_common.search.factory import TYPE_KEY, engine_variables
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 
 CONFIG_SUFFIX: Final = ".json"
@@ -44,9 +44,7 @@ def engine_operations(
     """
     is_chroma = engine == CHROMA_ENGINE
     config = _chroma(collection, db_path, environment) if is_chroma else _from_file(engine, collection, db_path)
-    name = str(config.pop(TYPE_KEY, ""))
-    chosen = {"RETRIEVAL_ENGINE": name, "RETRIEVAL_ENGINE_CONFIG": json.dumps(config)}
-    settings = QuerySettings.from_env({**environment, **chosen})
+    settings = QuerySettings.from_env({**environment, **engine_variables(config)})
     answering = AnswerSettings.from_env(environment)
     backend = engine_of(settings, NO_METRICS, MilvusSettings.from_env(environment))
     with closing(QueryService(settings, RerankedBackend(backend, reranker) if reranker else backend)) as searches:
