@@ -41,7 +41,7 @@ _MEANING: Final[dict[str, Meaning]] = {
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
-_LONGEST_SHOWN: Final = 16
+_MAX_SHOWN: Final = 16
 """Characters of a filter's value by which it is recognized in a message that may have shortened it."""
 
 
@@ -72,7 +72,7 @@ def describe(error: Exception, query: str, filters: Filter | None = None) -> str
     for value in sorted(filter(None, _values_of(filters)), key=len, reverse=True):
         # The service may shorten a long value, and escapes it where it quotes JSON.
         for form in {value, json.dumps(value)[1:-1]}:
-            shown, more = form[:_LONGEST_SHOWN], r"[^'\"]*" if len(form) > _LONGEST_SHOWN else r"(?!\w)"
+            shown, more = form[:_MAX_SHOWN], r"[^'\"]*" if len(form) > _MAX_SHOWN else r"(?!\w)"
             text = re.sub(rf"(?<!\w){re.escape(shown)}{more}", "...", text)
     return " ".join(text.split())
 

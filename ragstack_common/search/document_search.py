@@ -22,7 +22,7 @@ from ragstack_common.search.tracing import describe_span
 
 T = TypeVar("T")
 
-LEAST_OTHERS: Final = 100
+MIN_OTHERS: Final = 100
 """Chunks that a search for further documents asks for at least, as one of them may fill it again; a page of Bedrock."""
 
 Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
@@ -141,7 +141,7 @@ class DocumentSearch:
             keys = self._source_keys()
             deep = paged or count > candidates or count * 2 > self._most
             if others and keys and (deep or not full):
-                others = await self._read_others(keys, min(self._page, max(count, LEAST_OTHERS)))
+                others = await self._read_others(keys, min(self._page, max(count, MIN_OTHERS)))
             elif full and count < self._most:
                 count = min(self._most, count + self._page if paged else count * CANDIDATES_PER_DOCUMENT)
                 full = await self._read(count)

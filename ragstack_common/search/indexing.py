@@ -15,7 +15,7 @@ Value: TypeAlias = str | bool | int | float | list[str]
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """Half of a UTF-16 pair, which no store can keep."""
 
-LARGEST_INTEGER: Final = 2**63
+INTEGER_LIMIT: Final = 2**63
 """Chroma turns it into a float, and Milvus refuses it."""
 
 
@@ -46,7 +46,7 @@ def _is_value(value: object) -> bool:
         case str() | bool():
             return True
         case int():
-            return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+            return -INTEGER_LIMIT <= value < INTEGER_LIMIT
         case float():
             return math.isfinite(value)
         case list():

@@ -10,10 +10,10 @@ from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
 from ragstack_common.search.naming import Name, Question, Values, shown
 
-MOST_NAMED: Final = 3
+MAX_NAMED: Final = 3
 """A question that names more values of one attribute asks about none of them in particular."""
 
-MOST_ATTRIBUTES: Final = 3
+MAX_ATTRIBUTES: Final = 3
 """Clauses of an inferred filter; with those of a scope they must fit into one group of Bedrock's filters."""
 
 RESERVED: Final = ("x-amz-", "ragstack_")
@@ -84,7 +84,7 @@ class Vocabulary:
             known: Attributes that the caller filters; the inferred filter leaves them out.
         """
         clear = {key: self._clear(key, question) for key in self._values}
-        named = _independent({key: found for key, found in clear.items() if 0 < len(found) <= MOST_NAMED})
+        named = _independent({key: found for key, found in clear.items() if 0 < len(found) <= MAX_NAMED})
         if all(self._values[key].are_years for key in named) and not question.marked_years:
             return None
         values = {key: tuple(found) for key, found in named.items() if key not in known}
@@ -121,12 +121,12 @@ def _is_clear(value: Scalar, name: Name) -> bool:
 
 
 def _independent(named: Mapping[str, Mapping[Scalar, Name]]) -> dict[str, Mapping[Scalar, Name]]:
-    """Keep at most :data:`MOST_ATTRIBUTES` attributes that different words name; whole values come before parts."""
+    """Keep at most :data:`MAX_ATTRIBUTES` attributes that different words name; whole values come before parts."""
     kept: dict[str, Mapping[Scalar, Name]] = {}
     taken: set[int] = set()
     for key in sorted(named, key=lambda key: (not all(name.is_whole for name in named[key].values()), key)):
         places = {place for name in named[key].values() for place in name.places}
-        if taken.isdisjoint(places) and len(kept) < MOST_ATTRIBUTES:
+        if taken.isdisjoint(places) and len(kept) < MAX_ATTRIBUTES:
             kept[key] = named[key]
             taken |= places
     return kept

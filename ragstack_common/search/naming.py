@@ -13,28 +13,28 @@ from typing import Final
 from ragstack_common.filters.tree import Scalar
 from ragstack_common.text.languages import ENGLISH, STOP_WORDS
 
-LONGEST_PHRASE: Final = 8
+MAX_PHRASE_WORDS: Final = 8
 """Words of a question that may name one value together."""
 
-LEAST_COVERAGE: Final = 0.6
+MIN_COVERAGE: Final = 0.6
 """Share of a value's words, weighted by their rarity, that names it without the whole phrase."""
 
-LEAST_LETTERS: Final = 3
+MIN_LETTERS: Final = 3
 """A shorter word of a longer value does not name it."""
 
 LOOSE_WORDS: Final = 2
 """Other words of a question among those that name a value together."""
 
-LONGEST_PREFIX: Final = 8
+MAX_PREFIX: Final = 8
 """Letters of each of two prefixes that may make up a word, at most; the second may also be a whole word."""
 
-MOST_SHARED: Final = 200
+MAX_SHARED: Final = 200
 """A word, or the first letters of two words, of more values than this point to none of them; it bounds the time."""
 
-MOST_WORDS: Final = 20
+MAX_VALUE_WORDS: Final = 20
 """A longer value is a text: only the whole phrase names it."""
 
-MOST_PLACES: Final = 5
+MAX_PLACES: Final = 5
 """Places of one word in a question that count."""
 
 _WORD: Final = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:&[^\W_]+)*|&")
@@ -66,12 +66,12 @@ class Question:
 
     @cached_property
     def phrases(self) -> dict[str, tuple[int, int]]:
-        """Every phrase of up to :data:`LONGEST_PHRASE` words, joined, with its first and its end position."""
+        """Every phrase of up to :data:`MAX_PHRASE_WORDS` words, joined, with its first and its end position."""
         count = len(self.folded)
         return {
             "".join(self.folded[start:end]): (start, end)
             for start in range(count)
-            for end in range(start + 1, min(start + LONGEST_PHRASE, count) + 1)
+            for end in range(start + 1, min(start + MAX_PHRASE_WORDS, count) + 1)
         }
 
     @cached_property
@@ -89,7 +89,7 @@ class Question:
         return {
             (word[:2], word[cut : cut + 2])
             for word in self.acronyms
-            for cut in range(2, min(len(word) - 2, LONGEST_PREFIX) + 1)
+            for cut in range(2, min(len(word) - 2, MAX_PREFIX) + 1)
         }
 
     @cached_property
@@ -97,7 +97,7 @@ class Question:
         """The words with a capital, folded, with their first positions."""
         found: dict[str, int] = {}
         for position, word in enumerate(self.words):
-            if len(word) >= LEAST_LETTERS and any(letter.isupper() for letter in word):
+            if len(word) >= MIN_LETTERS and any(letter.isupper() for letter in word):
                 found.setdefault(self.folded[position], position)
         return found
 
@@ -106,7 +106,7 @@ class Question:
         """The first positions of each word."""
         found: dict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(self.folded):
-            if len(found[word]) < MOST_PLACES:
+            if len(found[word]) < MAX_PLACES:
                 found[word].append(place)
         return found
 
@@ -229,7 +229,7 @@ class Values:
             yield from ((number, acronyms[word], True) for number in self._initials[word])
         for prefixes in self._prefixes.keys() & question.blends:
             numbers = self._prefixes[prefixes]
-            for number in numbers if len(numbers) <= MOST_SHARED else ():
+            for number in numbers if len(numbers) <= MAX_SHARED else ():
                 yield from ((number, acronyms[word], True) for word in self._blends(number) if word in acronyms)
         for word in self._holders.keys() & question.proper.keys():
             if len(self._holders[word]) == 1:
@@ -238,23 +238,23 @@ class Values:
     def _blends(self, number: int) -> Iterator[str]:
         """Yield the words that prefixes of a value's first two words make up."""
         first, second, *_ = (word for word in self._words[number] if word != "and")
-        ends = {second, *(second[:length] for length in range(2, LONGEST_PREFIX + 1))}
-        for length in range(2, min(len(first), LONGEST_PREFIX) + 1):
+        ends = {second, *(second[:length] for length in range(2, MAX_PREFIX + 1))}
+        for length in range(2, min(len(first), MAX_PREFIX) + 1):
             yield from (first[:length] + end for end in ends)
 
     def _covered(self, question: Question) -> Iterator[tuple[int, Name]]:
         """Yield the values of several words whose rare words the question has close together."""
         words = {
-            word for word in self._holders.keys() & question.places.keys() if len(self._holders[word]) <= MOST_SHARED
+            word for word in self._holders.keys() & question.places.keys() if len(self._holders[word]) <= MAX_SHARED
         }
         for number in {number for word in words for number in self._holders[word]}:
-            if len(self._words[number]) <= MOST_WORDS and (name := self._covering(number, words, question)):
+            if len(self._words[number]) <= MAX_VALUE_WORDS and (name := self._covering(number, words, question)):
                 yield number, name
 
     def _covering(self, number: int, words: AbstractSet[str], question: Question) -> Name | None:
         """Return the first words of the question close together that cover enough of a value."""
         rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
-        least = LEAST_COVERAGE * math.fsum(rarity.values())
+        least = MIN_COVERAGE * math.fsum(rarity.values())
         if math.fsum(rarity[word] for word in rarity if word in words) < least:
             return None
         own = sorted(place for word in rarity.keys() & words for place in question.places[word])

@@ -13,7 +13,7 @@ from ragstack_common.filters import And, Filter, Scalar, clauses_of, evaluate
 from ragstack_common.search.inference import Inferred
 from ragstack_common.search.naming import Question, Values, shown
 
-LEAST, MOST = 0.02, 0.98
+MIN_TRUST, MAX_TRUST = 0.02, 0.98
 
 PRIOR: Final = 0.35
 """Factor for an attribute that the question leaves open, if it names a value of another one."""
@@ -46,7 +46,7 @@ RANK_CONSTANT: Final = 10
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
 
-MOST_NAMED: Final = 100
+MAX_NAMED: Final = 100
 """Values of one attribute that a question names, those of the filter first; further ones do not count."""
 
 
@@ -95,22 +95,22 @@ def trust_of(
     parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
     against = [part for part in parts if part.factor == 0]
     if against:
-        return Trust(LEAST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
+        return Trust(MIN_TRUST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
     named, unnamed = [part for part in parts if part.named], [part.key for part in parts if not part.named]
     if not named:
         matching = [evaluate(filters, hit) for hit in unfiltered[:TOP]]
         reason = (
             f"The question names no value, and {sum(matching)} of the {len(matching)} best results match the filter"
         )
-        least = BEST_MATCHES if any(matching[:1]) else LEAST
-        return Trust(min(MOST, max(least, _discounted_share(matching))), reason)
+        least = BEST_MATCHES if any(matching[:1]) else MIN_TRUST
+        return Trust(min(MAX_TRUST, max(least, _discounted_share(matching))), reason)
     value = math.prod(part.factor for part in parts)
     reason = f"The question names {_listed(part.key for part in named)}"
     reason += f", but not {_listed(unnamed)}" if unnamed else ""
     vetoes = [part.veto for part in named if part.veto]
     if vetoes and unnamed and value > VETO:
         return Trust(VETO, f"{reason}, but most of the best results without the filter are about {vetoes[0]}")
-    return Trust(min(MOST, max(LEAST, value)), reason)
+    return Trust(min(MAX_TRUST, max(MIN_TRUST, value)), reason)
 
 
 def trust_of_inferred(
@@ -152,7 +152,7 @@ def _part(
 ) -> _Part:
     (key,) = {leaf.key for leaf in clauses_of(clause)}
     values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
-    named = [*values.named_in(question)][:MOST_NAMED]
+    named = [*values.named_in(question)][:MAX_NAMED]
     if not named:
         return _Part(key, clause, PRIOR)
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]

@@ -30,7 +30,7 @@ PERMISSIONS: Final = (
 """Source: Bedrock user guide, "Prerequisites for direct ingestion"."""
 
 FIRST_POLL_SECONDS: Final = 0.1
-LONGEST_POLL_SECONDS: Final = 5.0
+MAX_POLL_SECONDS: Final = 5.0
 POLL_GROWTH: Final = 1.5
 
 _MEANINGS: Final[Mapping[str, Meaning]] = {
@@ -90,7 +90,7 @@ def index_documents(
     end, pause = clock() + timeout_seconds, FIRST_POLL_SECONDS
     while (waiting := [id_ for id_, status in statuses.items() if status in PENDING]) and clock() < end:
         sleep(pause)
-        pause = min(pause * POLL_GROWTH, LONGEST_POLL_SECONDS)
+        pause = min(pause * POLL_GROWTH, MAX_POLL_SECONDS)
         identifiers = {id_: identifier_of(requests[id_]) for id_ in waiting}
         try:
             statuses |= statuses_of(knowledge_base_id, data_source_id, identifiers, client=agent, sleep=sleep)

@@ -38,7 +38,7 @@ Merge: TypeAlias = Literal["trust", "boost"]
 
 DEFAULT_MAX_SLICES: Final = 3
 
-LEAST_CANDIDATES: Final = 40
+MIN_CANDIDATES: Final = 40
 """Chunks of each slice from which trust is estimated, so that it hardly depends on the number of results."""
 
 VOCABULARY_SHARE: Final = 0.25
@@ -178,7 +178,7 @@ class MultiSliceBackend(PassingWrapper):
 
     def _deeper(self, request: SearchRequest) -> SearchRequest:
         """Return the request of the unfiltered slice, for enough candidates."""
-        top_k, least = request.top_k, LEAST_CANDIDATES if self.enabled and self.merge == "trust" else 0
+        top_k, least = request.top_k, MIN_CANDIDATES if self.enabled and self.merge == "trust" else 0
         if request.deduplicate_by == "document":
             least = max(least, CANDIDATES_PER_DOCUMENT * top_k)
         return replace(

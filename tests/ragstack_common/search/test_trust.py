@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.filters import parse
-from ragstack_common.search.trust import BEST_MATCHES, LEAST, MOST, Trust, trust_of
+from ragstack_common.search.trust import BEST_MATCHES, MAX_TRUST, MIN_TRUST, Trust, trust_of
 
 OTHERS = [
     {"company": "Boeing", "year": 2022},
@@ -23,14 +23,14 @@ def trust(query: str, filters: object = BOEING, unfiltered: object = OTHERS, fil
 def test_a_filter_is_trusted_when_the_question_names_all_its_values() -> None:
     found = trust("How cyclical was Boeing's business in FY2022?")
 
-    assert found == Trust(MOST, "The question names company and year")
+    assert found == Trust(MAX_TRUST, "The question names company and year")
 
 
 def test_a_filter_is_not_trusted_when_the_question_names_another_value() -> None:
     assert trust("How cyclical was Pfizer's business in FY2022?") == Trust(
-        LEAST, "The question names Pfizer, not the filter's company"
+        MIN_TRUST, "The question names Pfizer, not the filter's company"
     )
-    assert trust("How cyclical was Boeing's business in FY2021?").value == LEAST
+    assert trust("How cyclical was Boeing's business in FY2021?").value == MIN_TRUST
 
 
 def test_a_value_that_the_question_leaves_open_lowers_the_trust() -> None:
@@ -46,12 +46,12 @@ def test_a_comparison_of_several_values_shares_the_trust() -> None:
 
 
 def test_a_range_is_trusted_when_the_named_year_lies_in_it() -> None:
-    assert trust("Boeing in FY2022", {"company": "Boeing", "year": {"$gte": 2022}}).value == MOST
-    assert trust("Boeing in FY2021", {"company": "Boeing", "year": {"$gte": 2022}}).value == LEAST
+    assert trust("Boeing in FY2022", {"company": "Boeing", "year": {"$gte": 2022}}).value == MAX_TRUST
+    assert trust("Boeing in FY2021", {"company": "Boeing", "year": {"$gte": 2022}}).value == MIN_TRUST
 
 
 def test_an_excluded_value_that_the_question_names_is_not_trusted() -> None:
-    assert trust("What does Boeing build?", {"company": {"$ne": "Boeing"}}).value == LEAST
+    assert trust("What does Boeing build?", {"company": {"$ne": "Boeing"}}).value == MIN_TRUST
 
 
 def test_without_a_name_the_hits_decide() -> None:
@@ -60,7 +60,7 @@ def test_without_a_name_the_hits_decide() -> None:
     last = trust("Is the business cyclical?", unfiltered=[{"company": "Pfizer"}] * 9 + [BOEING])
     contradicting = trust("Is the business cyclical?", unfiltered=[{"company": "Pfizer"}] * 10)
 
-    assert MOST == agreeing.value > first.value == BEST_MATCHES > last.value > contradicting.value == LEAST
+    assert MAX_TRUST == agreeing.value > first.value == BEST_MATCHES > last.value > contradicting.value == MIN_TRUST
     assert first.reason == "The question names no value, and 1 of the 10 best results match the filter"
 
 
@@ -76,14 +76,14 @@ def test_hits_about_something_else_overrule_a_filter_that_the_question_names_in_
 def test_attributes_that_are_lists_or_absent_are_understood() -> None:
     hits = [{"topics": ["trains", "tickets"]}, {}, {"topics": "parking"}]
 
-    assert trust("When do I book tickets?", {"topics": {"$listContains": "tickets"}}, hits).value == MOST
-    assert trust("When do I book tickets?", {"topics": "parking"}, hits).value == LEAST
+    assert trust("When do I book tickets?", {"topics": {"$listContains": "tickets"}}, hits).value == MAX_TRUST
+    assert trust("When do I book tickets?", {"topics": "parking"}, hits).value == MIN_TRUST
 
 
 def test_nested_attributes_of_a_store_are_passed_over() -> None:
     hits = [{"topics": {"main": "tickets"}}, {"topics": [["tickets"], "trains"]}]
 
-    assert trust("When do I book tickets?", {"topics": "tickets"}, hits).value == MOST
+    assert trust("When do I book tickets?", {"topics": "tickets"}, hits).value == MAX_TRUST
 
 
 def test_one_of_fifty_named_values_is_not_another_value() -> None:
@@ -96,7 +96,7 @@ def test_one_of_fifty_named_values_is_not_another_value() -> None:
 
 @pytest.mark.parametrize("filters", [{"$or": [{"company": "Boeing"}, {"year": 2021}]}, {"$not": {"company": "Pfizer"}}])
 def test_alternatives_and_negations_are_judged_by_the_hits(filters: object) -> None:
-    assert 0 < trust("Is the business cyclical?", filters).value < MOST
+    assert 0 < trust("Is the business cyclical?", filters).value < MAX_TRUST
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(0, 11))
@@ -109,4 +109,4 @@ def test_a_hit_more_that_matches_never_lowers_the_trust(matching: list[bool], pl
 
 @given(st.text(max_size=300))
 def test_any_question_has_a_trust_between_its_bounds(question: str) -> None:
-    assert LEAST <= trust(question).value <= MOST
+    assert MIN_TRUST <= trust(question).value <= MAX_TRUST

@@ -45,7 +45,7 @@ INDEX: Final["CreateHNSWConfiguration"] = {
 }
 """Finds all of the nearest ten among 10,000 vectors. Chroma's own settings find 99.8 %."""
 
-LEAST_CANDIDATES: Final = 100
+MIN_CANDIDATES: Final = 100
 """Neighbours requested at least: the index is approximate, and more accurate with more candidates."""
 
 TIE_MARGIN: Final = 10
@@ -149,7 +149,7 @@ class ChromaCollection:
             return found
         answer = handle.collection.query(
             query_embeddings=[vectors[number].tolist() for number in searched],
-            n_results=max(count + TIE_MARGIN, LEAST_CANDIDATES),
+            n_results=max(count + TIE_MARGIN, MIN_CANDIDATES),
             where=where,
             ids=ids,
             include=["distances"],

@@ -89,7 +89,7 @@ _MEANINGS: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
 """Source: pymilvus.exceptions.ErrorCode, common.proto's ErrorCode, and Milvus's merr package."""
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
-LARGEST_ID: Final = 2**63
+ID_LIMIT: Final = 2**63
 _DENIED: Final = re.compile("auth check|authenticat|permission den", re.IGNORECASE)
 
 # It logs the filter of every failed call, with a traceback; the error itself is raised anyway.
@@ -454,7 +454,7 @@ def _identity(layout: Layout, chunk_id: str) -> str | int | None:
     """Return a chunk id as the collection's primary key; None if it cannot be one."""
     if not layout.integer_ids:
         return chunk_id
-    return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < LARGEST_ID else None
+    return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < ID_LIMIT else None
 
 
 @contextmanager
