@@ -303,7 +303,7 @@ def search(make: Make) -> Iterator[Search]:
         runner.run(backend.close())
 
 
-def test_a_filter_selects_its_matches_or_is_an_error_that_names_a_clause(case: Case, search: Search) -> None:
+def test_a_filter_selects_its_matches_or_names_the_unknown_clause(case: Case, search: Search) -> None:
     for filters in FILTERS:
         if {clause.operator.value for clause in clauses_of(filter_language.parse(filters))} & case.refuses:
             with pytest.raises(InvalidFilterError, match=r"\w+\(.+\)"):

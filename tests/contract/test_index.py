@@ -69,7 +69,7 @@ def test_an_existing_id_is_replaced_with_all_its_attributes(make: Make) -> None:
     assert by_old == []
 
 
-def test_a_malformed_document_is_an_error_that_names_it_and_nothing_is_indexed(make: Make) -> None:
+def test_a_malformed_document_is_named_and_nothing_is_indexed(make: Make) -> None:
     async def refused(backend: RetrievalBackend) -> None:
         with pytest.raises(InvalidDocumentError, match=r"documents\[1\]: content"):
             await backend.index([{"id": "fresh", "content": "Zanzibar is an island."}, {"id": "3", "content": " \n"}])
@@ -90,7 +90,7 @@ def test_any_text_can_be_an_id_and_an_empty_list_is_no_attribute(make: Make) -> 
     assert "tags" not in chunk.metadata
 
 
-def test_documents_that_the_store_rejects_are_named_and_the_others_are_indexed(case: Writable, make: Make) -> None:
+def test_rejected_documents_are_named_and_the_others_indexed(case: Writable, make: Make) -> None:
     if case.rejected is None:
         pytest.skip("this store takes every document that has the right form")
     documents = [

@@ -56,7 +56,7 @@ def test_a_search_gives_all_of_the_request_to_retrieve_and_reports() -> None:
     assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 4)]
 
 
-def test_a_search_for_documents_asks_retrieve_for_more_chunks_until_there_are_enough() -> None:
+def test_a_search_for_documents_retrieves_more_chunks() -> None:
     backend = Numbers(300)
 
     outcome = asyncio.run(backend.search(SearchRequest("q", 6, deduplicate_by="document")))
@@ -77,7 +77,7 @@ def test_a_backend_that_cannot_look_up_chunks_says_so() -> None:
         asyncio.run(Numbers().get_by_id("7"))
 
 
-def test_health_is_that_of_a_search_whatever_its_error() -> None:
+def test_a_backend_is_healthy_if_a_search_succeeds() -> None:
     assert asyncio.run(Numbers().health_check())
     assert not asyncio.run(Numbers(error=ZeroDivisionError()).health_check())
 
@@ -96,7 +96,7 @@ def test_a_wrapper_is_as_healthy_as_what_it_wraps_and_closes_it() -> None:
 
 
 @in_virtual_time
-async def test_a_further_search_that_hangs_inside_a_deadline_leaves_what_was_found() -> None:
+async def test_a_further_search_that_hangs_leaves_the_first_results() -> None:
     class Sleepy(Numbers):
         async def retrieve(self, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
             found = await super().retrieve(*arguments, **named)

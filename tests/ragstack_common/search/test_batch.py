@@ -37,7 +37,7 @@ class Echo(Shelf):
 
 
 @pytest.mark.asyncio
-async def test_answers_have_the_order_of_the_queries_whoever_ends_first() -> None:
+async def test_answers_have_the_order_of_the_queries() -> None:
     queries = [f"q{number}" for number in range(30)]
 
     answers = await Echo().retrieve_batch(queries)
@@ -46,7 +46,7 @@ async def test_answers_have_the_order_of_the_queries_whoever_ends_first() -> Non
 
 
 @pytest.mark.asyncio
-async def test_only_so_many_queries_are_under_way_at_once() -> None:
+async def test_the_number_of_parallel_queries_is_limited() -> None:
     echo = Echo()
 
     await echo.retrieve_batch([f"q{number}" for number in range(30)])
@@ -55,7 +55,7 @@ async def test_only_so_many_queries_are_under_way_at_once() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_first_error_is_raised_as_it_is_and_ends_the_others() -> None:
+async def test_the_first_error_ends_the_batch() -> None:
     echo = Echo()
 
     with pytest.raises(ThrottledError, match="fail 3"):
@@ -66,7 +66,7 @@ async def test_the_first_error_is_raised_as_it_is_and_ends_the_others() -> None:
 
 
 @in_virtual_time
-async def test_a_batch_that_is_given_up_gives_up_its_searches() -> None:
+async def test_cancelling_a_batch_cancels_its_searches() -> None:
     shelf = Shelf()
     shelf.gate.clear()
 
@@ -78,7 +78,7 @@ async def test_a_batch_that_is_given_up_gives_up_its_searches() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_meter_lets_an_engine_answer_a_batch_in_its_own_way() -> None:
+async def test_a_meter_passes_batches_through() -> None:
     class Together(Shelf):
         async def retrieve_batch(self, queries: Any, *_: Any) -> list[list[RetrievedChunk]]:
             return [[chunk(query)] for query in queries]

@@ -54,7 +54,7 @@ def search(searches: AwsService, request: SearchRequest, **options: Any) -> Any:
 CALIBRATION = {"embedding": None, "search_type": "SEMANTIC", "intercept": -4, "weights": {"score": 8}}
 
 
-def test_a_service_that_sends_no_signals_is_calibrated_by_its_score_for_one_kind_of_search(
+def test_a_service_without_signals_is_calibrated_by_its_score(
     searches: AwsService,
 ) -> None:
     searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5), chunk_hit("s3://b/b", 2, 0.25)))
@@ -149,7 +149,7 @@ SHORT = tuple((f"s3://b/{n:02}", 1) for n in range(24))
 TWENTY = SearchRequest("Judy", top_k=20, deduplicate_by="document")
 
 
-def test_a_document_that_fills_the_candidates_is_left_out_of_a_second_search(searches: AwsService) -> None:
+def test_a_second_search_excludes_the_document_that_fills_the_first(searches: AwsService) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
 
     outcome = search(searches, TWENTY)
@@ -162,7 +162,7 @@ def test_a_document_that_fills_the_candidates_is_left_out_of_a_second_search(sea
     assert (outcome.complete, outcome.notes, searches.refusals) == (True, (), [])
 
 
-def test_the_search_without_what_was_found_keeps_the_filters_of_its_slice(searches: AwsService) -> None:
+def test_a_second_search_keeps_the_filters_of_its_slice(searches: AwsService) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
 
     outcome = search(searches, SearchRequest("Judy", 5, None, {"tenant": "t1"}, TOPIC, "document"))
@@ -189,9 +189,7 @@ def test_the_search_without_what_was_found_keeps_the_filters_of_its_slice(search
         ),
     ],
 )
-def test_where_documents_cannot_be_left_out_further_pages_are_read(
-    searches: AwsService, request_: SearchRequest
-) -> None:
+def test_further_pages_are_read_if_documents_cannot_be_excluded(searches: AwsService, request_: SearchRequest) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
     searches.program("Retrieve", Fault("ValidationException", "Too long."), when=lambda p: bool(left_out(p)))
 
@@ -202,7 +200,7 @@ def test_where_documents_cannot_be_left_out_further_pages_are_read(
     assert (outcome.complete, outcome.notes) == (True, ())
 
 
-def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
+def test_a_page_that_fails_leaves_the_pages_before_it(searches: AwsService) -> None:
     searches.program("Retrieve", pages(1200, fails_at=200, fault=Fault("ThrottlingException", "Slow down.")))
 
     outcome = search(searches, SearchRequest("Judy", top_k=300))
@@ -224,7 +222,7 @@ def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService
     assert not asyncio.run(engine.health_check())
 
 
-def test_a_stream_asks_for_each_page_once_and_only_when_it_is_wanted(searches: AwsService) -> None:
+def test_a_stream_reads_each_page_once_and_not_before_it_needs_it(searches: AwsService) -> None:
     searches.program("Retrieve", pages(1250))
 
     everything = asyncio.run(streamed(backend(searches), page_size=100))
@@ -246,7 +244,7 @@ def test_a_stream_ends_at_the_minimal_score(searches: AwsService) -> None:
     assert len(searches.asked("Retrieve")) <= 4
 
 
-def test_equal_scores_stand_in_one_order_also_over_the_end_of_a_page(searches: AwsService) -> None:
+def test_equal_scores_have_one_order_across_pages(searches: AwsService) -> None:
     names = ["d", "b", "c", "a"]
     first, second = (hits(*(chunk_hit(f"s3://b/{n}", ord(n), 0.5) for n in part)) for part in (names[:2], names[2:]))
     searches.program("Retrieve", second, when=lambda p: "nextToken" in p)
@@ -257,7 +255,7 @@ def test_equal_scores_stand_in_one_order_also_over_the_end_of_a_page(searches: A
     assert [chunk.source for chunk in chunks] == ["s3://b/a", "s3://b/b", "s3://b/c", "s3://b/d"]
 
 
-def test_a_stream_whose_second_page_fails_says_so_after_the_first(searches: AwsService) -> None:
+def test_a_stream_fails_after_the_chunks_of_the_first_page(searches: AwsService) -> None:
     searches.program("Retrieve", pages(250, fails_at=100, fault=Fault("ThrottlingException", "Slow down.")))
     seen = []
 
@@ -272,7 +270,7 @@ def test_a_stream_whose_second_page_fails_says_so_after_the_first(searches: AwsS
     assert len(seen) == 99
 
 
-def test_a_chunk_is_looked_up_among_those_of_its_document_page_by_page(searches: AwsService) -> None:
+def test_a_lookup_reads_the_pages_of_one_document(searches: AwsService) -> None:
     searches.program("Retrieve", pages(250, uri="s3://b/#1/long.pdf"))
 
     found = asyncio.run(backend(searches).get_by_id("s3://b/#1/long.pdf#1%3A0%3A120"))

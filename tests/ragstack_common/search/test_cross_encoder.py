@@ -35,7 +35,7 @@ def sigmoid(pairs: int) -> float:
 
 
 @pytest.mark.parametrize("classes", [1, 2])
-def test_the_model_reads_query_and_text_together_and_decides_the_order(tmp_path: Path, classes: int) -> None:
+def test_the_model_orders_texts_by_their_logits(tmp_path: Path, classes: int) -> None:
     folder = make_cross_encoder_folder(tmp_path / "model", classes=classes)
 
     reranked = rerank(load_reranker(f"cross_encoder:{folder}"), "river bank", "bridge", "bridge of the heron bridge")

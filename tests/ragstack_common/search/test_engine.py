@@ -51,7 +51,7 @@ def search(engine: Engine, **request: Any) -> Any:
 
 
 @pytest.mark.parametrize(("top_k", "asked"), [(3, 12), (25, 100), (26, 100), (100, 100)])
-def test_for_documents_it_is_asked_for_more_chunks_up_to_what_it_can_return(top_k: int, asked: int) -> None:
+def test_a_search_for_documents_reads_more_chunks_up_to_the_maximum(top_k: int, asked: int) -> None:
     engine = Shelf()
 
     outcome = search(engine, top_k=top_k, deduplicate_by="document")
@@ -65,7 +65,7 @@ def test_more_than_the_engine_can_return_is_refused() -> None:
         search(Shelf(), top_k=101)
 
 
-def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_for_it() -> None:
+def test_a_blocking_call_is_abandoned_at_the_deadline() -> None:
     release = Event()
     engine = Shelf(
         slow=lambda: Engine.in_thread(lambda: release.wait(NEVER_MIND_SECONDS)), timeout_seconds=DEADLINE_SECONDS
@@ -122,7 +122,7 @@ ONE_LONG = (300, *[1] * 24)
 TWENTY: Any = {"top_k": 20, "deduplicate_by": "document"}
 
 
-def test_a_document_that_fills_what_an_engine_can_return_is_left_out_of_a_second_search() -> None:
+def test_a_second_search_excludes_the_document_that_fills_the_first() -> None:
     engine = Library(*ONE_LONG)
 
     outcome = search(engine, **TWENTY)
@@ -133,7 +133,7 @@ def test_a_document_that_fills_what_an_engine_can_return_is_left_out_of_a_second
     assert (outcome.complete, outcome.notes) == (True, ())
 
 
-def test_an_engine_that_can_return_more_is_asked_for_more() -> None:
+def test_an_engine_with_a_higher_maximum_searches_deeper() -> None:
     engine = Library(*ONE_LONG)
     engine.max_top_k = 10_000
 
@@ -143,7 +143,7 @@ def test_an_engine_that_can_return_more_is_asked_for_more() -> None:
     assert len(outcome.chunks) == 20
 
 
-def test_no_further_search_is_made_where_the_first_one_suffices_or_finds_all() -> None:
+def test_one_search_is_made_if_it_suffices_or_finds_everything() -> None:
     enough, everything = Library(*[3] * 40), Library(70, 1, 1)
 
     search(enough, **TWENTY)
@@ -215,7 +215,7 @@ def test_every_document_is_found_even_if_each_fills_a_search() -> None:
     assert outcome.notes == ()
 
 
-def test_documents_found_without_the_others_stay_if_the_store_then_refuses_to_exclude_more() -> None:
+def test_documents_stay_if_the_store_refuses_to_exclude_more() -> None:
     class Impatient(Library):
         page_size = 100
 
@@ -234,7 +234,7 @@ def test_documents_found_without_the_others_stay_if_the_store_then_refuses_to_ex
     assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
 
 
-def test_a_document_is_excluded_by_the_attribute_of_its_chunks_even_if_its_name_differs() -> None:
+def test_a_renamed_document_is_excluded_by_its_attribute() -> None:
     class Renamed(Library):
         async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
             found = await super()._find(query, count, filters)
@@ -260,7 +260,7 @@ def test_chunks_can_come_with_one_of_each_further_document() -> None:
     assert [chunk.source for chunk in outcome.chunks] == ["000"] * 30 + ["001", "002", "003", "004"]
 
 
-def test_a_second_search_may_find_what_the_first_one_of_an_approximate_index_missed() -> None:
+def test_a_second_search_finds_what_an_approximate_index_missed() -> None:
     class Forgetful(Library):
         async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
             found = await super()._find(query, count, filters)

@@ -37,7 +37,7 @@ def adds_up(chunk: RetrievedChunk) -> bool:
 
 
 @given(rankings(), rankings(), SHARES, st.floats(0.1, 4), st.lists(SHARES, min_size=5, max_size=5))
-def test_contributions_add_up_to_the_score_after_every_step_and_the_engines_signals_stay(
+def test_contributions_add_up_to_the_score_after_every_step(
     filtered: list[RetrievedChunk],
     unfiltered: list[RetrievedChunk],
     trust: float,
@@ -83,7 +83,7 @@ def test_a_sentence_says_why_a_result_has_its_place(ranking: dict[str, Any], rea
     assert reason_of_rank(replace(PLAIN, **ranking), PARTS) == reason
 
 
-def test_a_balanced_search_is_explained_by_the_slices_of_the_results_own_corpus() -> None:
+def test_a_balanced_result_is_explained_by_the_slices_of_its_corpus() -> None:
     parts = [
         replace(part, corpus=corpus, trust=None if part.trust is None else trust)
         for corpus, trust in (("people", 0.98), ("product", 0.35))

@@ -87,7 +87,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("name", ["x", None, 7, {}])
-def test_a_type_that_is_unknown_is_a_value_error_that_names_it_and_the_known_ones(name: Any) -> None:
+def test_an_unknown_type_is_an_error_that_lists_the_known_ones(name: Any) -> None:
     with pytest.raises(ValueError, match="Unknown backend type: ") as caught:
         create_retrieval_backend({"type": name})
 
@@ -102,9 +102,7 @@ def test_a_type_that_is_unknown_is_a_value_error_that_names_it_and_the_known_one
     ("options", "told"),
     [({}, "path"), ({"path": "p", "colour": "red"}, "colour"), ({"path": "p", "size": 0}, "size must be 1 or more")],
 )
-def test_arguments_that_are_wrong_are_a_configuration_error_that_names_the_type(
-    options: dict[str, Any], told: str
-) -> None:
+def test_wrong_arguments_are_an_error_that_names_the_type(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match="The backend plain cannot be created") as caught:
         create_retrieval_backend({"type": "plain", **options})
 
@@ -141,7 +139,7 @@ def test_a_registered_name_takes_over_one_that_is_built_in() -> None:
     assert isinstance(create_retrieval_backend({"type": "chroma", "path": "p"}), Plain)
 
 
-def test_an_installed_package_adds_its_engine_which_is_imported_when_it_is_asked_for(installed: str) -> None:
+def test_an_engine_of_another_package_is_imported_on_demand(installed: str) -> None:
     sys.modules.pop("ragstack_elastic_for_tests", None)
     assert installed in known_backends()
     assert "ragstack_elastic_for_tests" not in sys.modules
@@ -164,7 +162,7 @@ def test_an_entry_point_that_names_nothing_is_a_configuration_error() -> None:
 
 
 @pytest.mark.parametrize("name", factory._BUILT_IN)
-def test_every_backend_that_is_built_in_can_be_imported_under_its_name(name: str) -> None:
+def test_every_built_in_backend_can_be_imported(name: str) -> None:
     module, _, attribute = factory._BUILT_IN[name].partition(":")
     try:
         backend = getattr(importlib.import_module(module), attribute)

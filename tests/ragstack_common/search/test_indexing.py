@@ -34,7 +34,7 @@ DOCUMENTS = [{"id": "1", "content": "Herons stand."}, {"id": "2", "content": "Os
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.sets(st.integers(0, 29)), st.none() | st.integers(0, 8))
-def test_every_document_is_indexed_or_failed_and_none_is_put_after_the_store_has_failed(
+def test_every_document_is_indexed_or_failed(
     count: int, size: int, rejected: set[int], failing_call: int | None
 ) -> None:
     documents = documents_of([{"id": n, "content": "x"} for n in range(count)])
@@ -106,7 +106,7 @@ def test_an_attribute_that_chroma_reserves_fails_only_its_document(tmp_path: Pat
     assert asyncio.run(index()).indexed == ("1", "2")
 
 
-def test_an_indexing_error_tells_some_failures_keeps_all_and_can_be_pickled() -> None:
+def test_an_indexing_error_shows_some_failures_and_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(IndexingError(["0"], {str(n): "too long" for n in range(1, 9)})))
 
     assert str(error).startswith("8 of 9 documents were not indexed: 1: too long; 2: too long;")
@@ -173,7 +173,7 @@ async def test_indexing_is_measured() -> None:
     assert recorded["docs.IndexLatency Milliseconds"] >= 0
 
 
-def test_a_collection_of_chroma_keeps_its_embedding_and_another_one_is_refused(tmp_path: Path) -> None:
+def test_a_collection_of_chroma_refuses_another_embedding(tmp_path: Path) -> None:
     with KnowledgeBase("library", tmp_path, environment={}) as base:
         base.collection.add(ids=["0"], documents=["Storks clatter."], metadatas=[{"corpus": "nz"}])
 
@@ -235,7 +235,7 @@ def index(agent: AwsService, documents: Sequence[Mapping[str, Any]] = DOCUMENTS,
     )
 
 
-def test_a_knowledge_base_is_asked_until_every_document_is_indexed(agent: AwsService) -> None:
+def test_statuses_are_polled_until_every_document_is_indexed(agent: AwsService) -> None:
     agent.program("GetDataSource", data_source("CUSTOM"))
     agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
     agent.program(
@@ -257,7 +257,7 @@ def test_a_knowledge_base_is_asked_until_every_document_is_indexed(agent: AwsSer
     assert [[each["custom"]["id"] for each in identifiers] for identifiers in asked] == [["1", "2"], ["2"], ["2"]]
 
 
-def test_documents_that_a_knowledge_base_cannot_index_are_named_with_its_reason(agent: AwsService) -> None:
+def test_a_failed_document_is_named_with_the_reason(agent: AwsService) -> None:
     agent.program("GetDataSource", data_source("CUSTOM"))
     agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
     agent.program("GetKnowledgeBaseDocuments", details(detail("1", "FAILED", "No text."), detail("2", "INDEXED")))
@@ -268,7 +268,7 @@ def test_documents_that_a_knowledge_base_cannot_index_are_named_with_its_reason(
     assert (caught.value.indexed, [*caught.value.failed]) == (("2",), ["1"])
 
 
-def test_documents_that_take_too_long_are_named_with_their_status(agent: AwsService) -> None:
+def test_a_late_document_is_named_with_its_status(agent: AwsService) -> None:
     agent.program("GetDataSource", data_source("CUSTOM"))
     agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "INDEXED")))
     agent.program("GetKnowledgeBaseDocuments", details(detail("1", "IN_PROGRESS")))
@@ -313,7 +313,7 @@ def test_a_knowledge_base_that_refuses_is_an_error_with_advice(
         index(agent)
 
 
-def test_attributes_that_a_knowledge_base_cannot_keep_are_refused_before_anything_is_submitted(
+def test_unusable_attributes_are_refused_before_submission(
     agent: AwsService,
 ) -> None:
     with pytest.raises(InvalidDocumentError, match=r"The document '2': a corpus cannot be called all"):

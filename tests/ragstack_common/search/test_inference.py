@@ -66,13 +66,13 @@ def test_values_that_a_question_names_become_a_filter(question: str, filters: An
         "Compare Amcor, Boeing, MGM Resorts and Block in 1999",
     ],
 )
-def test_nothing_is_inferred_from_common_words_codes_titles_and_a_year_alone(question: str) -> None:
+def test_common_words_codes_titles_and_years_imply_no_filter(question: str) -> None:
     one_more = Vocabulary({**COUNTS, "company": {**COUNTS["company"], "Block": 1}}, 101)
 
     assert inferred(question, one_more) is None
 
 
-def test_words_that_name_two_attributes_count_once_for_the_value_they_name_completely() -> None:
+def test_words_count_once_for_the_value_that_they_name_completely() -> None:
     named_twice = {
         "guide": {"amazon-forecast-guide": 50, "amazon-rds-guide": 50},
         "service": {"forecast": 50, "rd": 50},
@@ -84,7 +84,7 @@ def test_words_that_name_two_attributes_count_once_for_the_value_they_name_compl
     assert (found.values, found.names) == ({"service": ("forecast",)}, 1)
 
 
-def test_an_attribute_that_the_caller_filters_is_left_out_but_counts_as_named() -> None:
+def test_an_attribute_of_the_callers_filter_counts_as_named() -> None:
     found = inferred("What did Amcor earn in FY2022?", known=("company",))
 
     assert found is not None
@@ -140,7 +140,7 @@ QUESTION = "What did Amcor earn in FY2022?"
 
 
 @pytest.mark.parametrize("vocabulary", [known(), known(None), None], ids=["catalogue", "not read yet", "hits"])
-def test_chunks_with_the_named_values_rank_first_and_the_outcome_says_why(vocabulary: VocabularySource | None) -> None:
+def test_chunks_with_the_named_values_rank_first(vocabulary: VocabularySource | None) -> None:
     store = Store(MIXED)
 
     outcome = search(store, SearchRequest(QUESTION, 5, infer_filter=True), vocabulary)
@@ -179,7 +179,7 @@ def test_an_inferred_slice_that_fails_is_only_reported() -> None:
     assert (len(outcome.chunks), outcome.inferred) == (10, None)
 
 
-def test_a_search_whose_other_slices_fail_is_an_error_if_nothing_matches_the_inferred_filter() -> None:
+def test_an_empty_inferred_slice_does_not_replace_a_failed_one() -> None:
     class Broken(Store):
         async def search(self, request: SearchRequest) -> SearchOutcome:
             if request.filters is None:
@@ -191,7 +191,7 @@ def test_a_search_whose_other_slices_fail_is_an_error_if_nothing_matches_the_inf
     assert [chunk.metadata for chunk in search(Broken(MIXED), INFER, known()).chunks] == [AMCOR]
 
 
-def test_no_value_outside_the_scope_is_told() -> None:
+def test_an_inferred_filter_reveals_no_value_outside_the_scope() -> None:
     own, others = ({**attributes, "tenant": name} for attributes, name in ((BOEING, "own"), (AMCOR, "other")))
 
     outcome = search(Store(chunks(own, others)), replace(INFER, scope_filter={"tenant": "own"}), known())
@@ -199,7 +199,7 @@ def test_no_value_outside_the_scope_is_told() -> None:
     assert (outcome.inferred, [part.name for part in outcome.parts]) == (None, ["unfiltered"])
 
 
-def test_a_vocabulary_that_does_not_answer_leaves_most_of_the_time_to_the_search() -> None:
+def test_a_vocabulary_that_hangs_leaves_time_for_the_search() -> None:
     async def never() -> Vocabulary:
         await asyncio.Event().wait()
         raise AssertionError
@@ -210,7 +210,7 @@ def test_a_vocabulary_that_does_not_answer_leaves_most_of_the_time_to_the_search
     assert outcome.complete
 
 
-def test_the_inferred_slice_refines_the_callers_filter_and_takes_a_part_of_its_weight() -> None:
+def test_the_inferred_slice_takes_weight_from_the_callers_filter() -> None:
     request = SearchRequest(QUESTION, 5, metadata_filter={"company": "Amcor"}, infer_filter=True)
 
     outcome = search(Store(MIXED), request, known())
@@ -225,7 +225,7 @@ def test_the_inferred_slice_refines_the_callers_filter_and_takes_a_part_of_its_w
     assert shares["inferred"] == pytest.approx(0.98 * 0.7)
 
 
-def test_the_minimal_score_of_a_merge_by_trust_is_compared_with_the_engines() -> None:
+def test_a_merge_by_trust_compares_min_score_with_the_engines_scores() -> None:
     outcome = search(Store(MIXED), SearchRequest(QUESTION, 20, min_score=0.995, infer_filter=True), known())
 
     assert {each.content for each in outcome.chunks} == {"0", "1", "2", "3", "4", "5"}

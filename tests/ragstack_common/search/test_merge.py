@@ -55,7 +55,7 @@ class InOrder:
 
 @settings(max_examples=60, deadline=None)
 @given(HITS, HITS, st.randoms(use_true_random=False))
-def test_the_outcome_is_the_same_whichever_slice_answers_first_and_however_ties_were_listed(
+def test_the_outcome_does_not_depend_on_which_slice_answers_first(
     filtered: list[Any], unfiltered: list[Any], random_: random.Random
 ) -> None:
     shuffled = random_.sample(unfiltered, len(unfiltered))
@@ -71,7 +71,7 @@ def test_the_outcome_is_the_same_whichever_slice_answers_first_and_however_ties_
 
 
 @given(HITS, HITS, st.floats(0.5, 2))
-def test_a_document_has_the_best_of_its_scores_and_no_document_is_lost(
+def test_a_merge_keeps_every_document_with_its_best_score(
     filtered: list[Any], unfiltered: list[Any], boost: float
 ) -> None:
     best: dict[str, float] = {}
@@ -100,7 +100,7 @@ def test_a_contextual_header_is_separated_from_the_content() -> None:
     assert (plain.content, plain.context) == ("Plain.", None)
 
 
-def test_deduplicating_returns_the_results_themselves_and_changes_nothing() -> None:
+def test_deduplicating_returns_the_results_unchanged() -> None:
     results = [hit("s3://b/a", 0.3), hit("s3://b/a", 0.5), hit("s3://b/b", None)]
     before = copy.deepcopy(results)
 

@@ -43,7 +43,7 @@ def test_a_ranked_chunk_is_within_0_and_1_and_keeps_what_was_over_it(first: floa
     assert ranked.metadata == ({RAW_SCORE_KEY: first} if first > 1 else {})
 
 
-def test_chunks_are_ordered_by_their_scores_before_clamping_and_ties_by_what_is_in_them() -> None:
+def test_chunks_are_ordered_by_their_scores_before_clamping() -> None:
     over = chunk("z").ranked(Ranking(base_score=0.9, score=1.2))
     more = chunk("y").ranked(Ranking(base_score=0.9, score=1.3))
     tie_a, tie_b = chunk("a", 1.0), chunk("b", 1.0)
@@ -98,7 +98,7 @@ def test_an_outcome_with_a_part_that_is_missing_is_not_complete(status: Any) -> 
     assert not SearchOutcome([], (fine, bad), 1.0).complete
 
 
-def test_an_empty_metadata_filter_prefers_nothing_and_empty_filters_are_refused() -> None:
+def test_an_empty_filter_is_refused_but_an_empty_preference_is_not() -> None:
     assert SearchRequest("leave", metadata_filter={}).metadata_filter is None
     with pytest.raises(InvalidFilterError):
         SearchRequest("leave", filters={})

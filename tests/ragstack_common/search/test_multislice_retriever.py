@@ -50,7 +50,7 @@ def test_the_signatures_and_defaults_are_those_of_the_specification() -> None:
     assert list(inspect.signature(deduplicate_results).parameters) == ["results"]
 
 
-def test_what_comes_after_the_specified_parameters_is_given_by_keyword_only() -> None:
+def test_further_parameters_are_keyword_only() -> None:
     more = [
         *list(inspect.signature(MultiSliceRetriever).parameters.values())[5:],
         *list(inspect.signature(MultiSliceRetriever.retrieve).parameters.values())[6:],
@@ -59,7 +59,7 @@ def test_what_comes_after_the_specified_parameters_is_given_by_keyword_only() ->
     assert {p.kind for p in more} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_a_result_has_the_keys_of_the_specification_and_explains_its_score(searches: AwsService) -> None:
+def test_a_result_has_the_specified_keys_and_its_ranking(searches: AwsService) -> None:
     metadata = {"topic": "genealogy", "x-amz-bedrock-kb-data-source-id": DATA_SOURCE}
     found = hit("s3://bucket/path/content.txt", 0.68, "Extracted text content...", metadata=metadata)
     program(searches, [found], [found])
@@ -77,7 +77,7 @@ def test_a_result_has_the_keys_of_the_specification_and_explains_its_score(searc
 
 
 @pytest.mark.parametrize(("num_results", "asked"), [(1, 4), (5, 20), (25, 100), (26, 100), (100, 100)])
-def test_each_slice_asks_for_more_candidates_than_results_up_to_the_limit_of_the_api(
+def test_each_slice_reads_more_candidates_up_to_the_apis_limit(
     searches: AwsService, num_results: int, asked: int
 ) -> None:
     program(searches, [], [])
@@ -99,7 +99,7 @@ def test_a_missing_score_counts_as_zero(searches: AwsService) -> None:
     ]
 
 
-def test_hits_without_a_uri_are_kept_unless_they_say_the_same(searches: AwsService) -> None:
+def test_hits_without_a_uri_are_told_apart_by_their_text(searches: AwsService) -> None:
     program(searches, [hit(None, 0.4, "one"), hit(None, 0.3, "two")], [hit(None, 0.4, "one")])
 
     results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
@@ -116,7 +116,7 @@ def test_hits_without_a_uri_are_kept_unless_they_say_the_same(searches: AwsServi
         ({"type": "VIDEO", "video": {"s3Uri": "s3://b/v.mp4", "summary": "a walk"}}, "a walk"),
     ],
 )
-def test_content_that_is_no_text_is_kept_beside_its_words(
+def test_other_content_than_text_is_returned_with_its_words(
     searches: AwsService, content: dict[str, Any], text: str
 ) -> None:
     program(searches, [], [{**hit(), "content": content}])
@@ -129,9 +129,7 @@ def test_content_that_is_no_text_is_kept_beside_its_words(
 
 
 @pytest.mark.parametrize("options", [{"enabled": False}, {"max_slices": 1}])
-def test_without_parallel_slices_one_call_is_made_with_the_filter_and_no_boost(
-    searches: AwsService, options: dict[str, Any]
-) -> None:
+def test_without_parallel_slices_one_call_has_the_filter(searches: AwsService, options: dict[str, Any]) -> None:
     program(searches, [hit(score=0.75)], [])
 
     outcome = MultiSliceRetriever(searches.client(), search_type="HYBRID", **options).search(

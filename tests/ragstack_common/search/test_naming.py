@@ -78,13 +78,13 @@ def test_rare_words_of_a_long_value_name_it() -> None:
     assert named("Is any Amazon product simple?", values) == set()  # type: ignore[arg-type]
 
 
-def test_a_catalogue_of_a_hundred_thousand_values_is_looked_up_through_an_index() -> None:
+def test_a_catalogue_of_a_hundred_thousand_values_is_indexed() -> None:
     many = Values([f"Company {number} Holdings" for number in range(100_000)])
 
     assert set(many.named_in(Question("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
 
 
-def test_the_longest_question_is_looked_up_although_every_word_is_one_of_many_values() -> None:
+def test_the_longest_question_with_common_words_ends_quickly() -> None:
     values = [f"alpha x{n} beta y{n} gamma z{n}" for n in range(200)]
 
     assert named(("alpha beta gamma " * 2_000)[:MAX_QUERY_CHARACTERS], values) == set()

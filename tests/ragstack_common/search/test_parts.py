@@ -30,7 +30,7 @@ async def together(**shelves: Shelf) -> Parts:
 
 
 @in_virtual_time
-async def test_parts_that_fail_or_are_late_are_reported_in_order_and_the_others_answer() -> None:
+async def test_failed_and_late_parts_are_reported_and_the_others_answer() -> None:
     late = shelf(late=True)
 
     parts = await together(late=late, down=shelf(DOWN), broken=shelf(OSError("disk")), up=shelf())
@@ -93,5 +93,5 @@ def test_an_error_of_all_has_the_nearest_class_that_they_share(causes: list[Exce
 @pytest.mark.parametrize(
     ("error", "line"), [(DOWN, "no way to it"), (OSError("disk"), "OSError"), (OSError(), "OSError")]
 )
-def test_an_error_is_told_in_one_line(error: Any, line: str) -> None:
+def test_an_error_is_shown_in_one_line(error: Any, line: str) -> None:
     assert one_line(error) == line

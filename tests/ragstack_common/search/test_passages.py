@@ -32,7 +32,7 @@ def store(drawn: list[tuple[float, float, str]]) -> Store:
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @settings(max_examples=30)
 @given(drawn=DRAWN, passages=st.integers(2, 10), least=st.none() | st.floats(0, 1))
-def test_passages_are_the_best_of_their_document_and_change_no_ranking(
+def test_passages_are_the_best_chunks_and_change_no_ranking(
     wrapper: str, drawn: list[tuple[float, float, str]], passages: int, least: float | None
 ) -> None:
     asked: dict[str, Any] = {"deduplicate_by": "document", "min_relevance": least}
@@ -54,7 +54,7 @@ def test_passages_are_the_best_of_their_document_and_change_no_ranking(
         assert len({first, *others}) == len(chunk.passages) <= chunk.passages_found
 
 
-def test_a_caller_who_changes_the_metadata_of_a_passage_does_not_change_the_answers_of_a_cache() -> None:
+def test_changing_a_passage_does_not_change_the_cached_answer() -> None:
     backend = WRAPPERS["cached"](store([(0.9, 0.5, "a"), (0.8, 0.5, "a")]))
     asked: dict[str, Any] = {"deduplicate_by": "document", "passages": 2}
 

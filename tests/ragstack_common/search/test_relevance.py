@@ -110,7 +110,7 @@ def test_the_search_for_more_documents_does_not_depend_on_the_minimum() -> None:
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_without_a_calibration_a_minimum_is_an_error_that_says_how_to_get_one(wrapper: str) -> None:
+def test_a_minimum_without_a_calibration_is_an_error_with_advice(wrapper: str) -> None:
     backend = WRAPPERS[wrapper](Store(chunk("c", metadata={"topic": "a"})))
 
     with pytest.raises(InvalidQueryError, match="--calibrate FILE"):

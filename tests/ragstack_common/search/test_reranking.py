@@ -38,7 +38,7 @@ def best(query: str, *texts: str) -> str:
     return texts[LexicalReranker().order(query, texts)[0][0]]
 
 
-def test_the_total_is_each_signal_times_its_weight_and_the_metadata_bonus_for_each_attribute() -> None:
+def test_the_score_is_the_weighted_sum_of_the_signals() -> None:
     passages = [
         Passage("annual leave of staff", {"speaker": "Seddon", "year": 1893, "topic": "gold"}, score=0.5),
         Passage("other", {"topic": "wool"}),
@@ -73,7 +73,7 @@ def test_the_total_is_each_signal_times_its_weight_and_the_metadata_bonus_for_ea
         ("हिन्दी भाषा", "यह हिन्दी भाषा है"),
     ],
 )
-def test_a_phrase_is_found_whatever_its_case_form_punctuation_and_line_breaks(query: str, text: str) -> None:
+def test_a_phrase_is_found_despite_case_form_and_punctuation(query: str, text: str) -> None:
     assert signals(query, text)[0].phrase == 1.0
 
 
@@ -96,7 +96,7 @@ def test_a_phrase_is_not_found_in_parts_of_words_nor_in_another_order(query: str
     assert signals(query, text)[0].phrase == 0.0
 
 
-def test_a_question_without_its_stop_words_is_a_phrase_that_counts_less() -> None:
+def test_a_phrase_without_the_outer_stop_words_counts_less() -> None:
     whole, core, none = signals("What is the annual leave?", "what is the annual leave", "annual leave", "leave")
 
     assert whole.phrase == 1.0
@@ -194,7 +194,7 @@ def test_an_attribute_matches_if_the_query_contains_its_value(
     assert found.matched == matched
 
 
-def test_results_of_a_search_are_returned_best_first_with_their_signals_and_left_as_they_were() -> None:
+def test_results_are_reranked_in_copies_with_their_signals() -> None:
     results = [
         {"score": 0.9, "content": "other things", "metadata": {}, "ranking": {"base_score": 0.72, "boost": 1.25}},
         {"score": 0.4, "content": "the annual leave", "metadata": {}, "location": {"type": "S3"}},

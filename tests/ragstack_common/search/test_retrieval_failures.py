@@ -42,9 +42,7 @@ class Metrics:
         return [(unit, value) for n, unit, value in self.recorded if n == name]
 
 
-def test_a_refused_slice_is_warned_of_without_the_text_of_the_query(
-    searches: AwsService, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_hides_the_query_of_a_refused_slice(searches: AwsService, caplog: pytest.LogCaptureFixture) -> None:
     query = "salary of Judy"
     message = f"1 validation error detected: Value '{query}' at 'retrievalQuery.text' failed to satisfy constraint"
     searches.program("Retrieve", Fault("ValidationException", message), when=is_filtered)
@@ -96,9 +94,7 @@ def test_a_truncated_answer_is_retried_like_a_dropped_connection(
     assert outcome.complete
 
 
-def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
-    searches: AwsService, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_hides_the_values_of_a_refused_filter(searches: AwsService, caplog: pytest.LogCaptureFixture) -> None:
     message = "Value 'Judy Doe' at 'filter.equals.value' is invalid; in: [\"Ann\", 1234567]; startsWith: Jo"
     searches.program("Retrieve", Fault("ValidationException", message), when=is_filtered)
     searches.program("Retrieve", hits(hit()), when=is_unfiltered)
@@ -111,7 +107,7 @@ def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
     assert not any(value in caplog.text for value in ("Judy", "Doe", "Ann", "1234567", "Jo"))
 
 
-def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
+def test_the_log_hides_shortened_and_escaped_values() -> None:
     long, quoted = "Judy " + "y" * 200, 'Jo "the fox" Doe'
     condition = parse({"name": {"$in": [long, quoted, ""]}})
     message = f"Invalid filter ['{long[:60]}...', {json.dumps(quoted)}]: the value is bad"
@@ -124,7 +120,7 @@ def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff", b"{}", b'{"retrievalResults": null}'])
-def test_an_answer_without_results_is_an_error_and_not_an_empty_result(
+def test_an_answer_without_results_is_an_error(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
@@ -154,9 +150,7 @@ def test_a_search_without_a_knowledge_base_is_an_invalid_request(knowledge_base_
 
 
 @pytest.mark.parametrize("hanging", [is_filtered, is_unfiltered])
-def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_back(
-    searches: AwsService, hanging: Any
-) -> None:
+def test_a_slice_that_hangs_is_abandoned_at_the_deadline(searches: AwsService, hanging: Any) -> None:
     searches.program("Retrieve", hits(hit("s3://b/found")))
     searches.program("Retrieve", Late(hits(hit("s3://b/late")), until=Event()), when=hanging)
 
@@ -187,9 +181,7 @@ except RetrievalTimeoutError:
     assert ended.stdout.strip() == "gave up"
 
 
-def test_the_retrievers_own_client_tries_a_throttled_call_again_within_the_deadline(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_client_retries_a_throttled_call(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
     searches.program("Retrieve", Fault("ThrottlingException"), hits(hit("s3://b/found")))
 

@@ -143,7 +143,7 @@ def test_a_search_answers_without_a_collector(env: dict[str, str]) -> None:
     assert invoke(env | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}) == ["200"]
 
 
-def test_a_search_answers_without_the_packages_and_the_log_says_that_no_spans_are_exported(env: dict[str, str]) -> None:
+def test_without_the_packages_a_warning_says_that_no_spans_are_sent(env: dict[str, str]) -> None:
     hidden = "import sys; sys.modules['opentelemetry.sdk'] = None\n"
 
     lines = invoke(env | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, hidden + INVOKE)

@@ -37,7 +37,7 @@ async def streamed(backend: RetrievalBackend, **options: Any) -> str:
 
 
 @pytest.mark.asyncio
-async def test_ever_larger_searches_bring_all_there_is() -> None:
+async def test_larger_and_larger_searches_find_everything() -> None:
     backend = Restless(["abcdefghijk"])
 
     assert await streamed(backend, page_size=2) == "abcdefghijk"
@@ -53,7 +53,7 @@ async def test_a_stream_ends_with_what_the_engine_can_return() -> None:
 
 
 @pytest.mark.asyncio
-async def test_chunks_without_ids_are_told_apart_by_source_and_text() -> None:
+async def test_chunks_without_ids_are_identified_by_source_and_text() -> None:
     shelf = Shelf(
         chunk("same", source="1", chunk_id=None),
         chunk("same", source="2", chunk_id=None),
@@ -137,9 +137,7 @@ async def test_a_reranking_wrapper_streams_its_own_ranking() -> None:
     st.integers(1, 10),
     st.none() | st.integers(1, 10),
 )
-def test_whatever_the_rankings_no_chunk_comes_twice_and_none_beyond_the_limit(
-    rankings: list[str], page_size: int, limit: int | None
-) -> None:
+def test_a_stream_repeats_no_chunk_and_keeps_the_limit(rankings: list[str], page_size: int, limit: int | None) -> None:
     found = asyncio.run(streamed(Restless(rankings), page_size=page_size, limit=limit))
 
     assert len(found) == len(set(found)) <= (limit or 8)

@@ -107,7 +107,7 @@ def test_a_search_is_a_retriever_span_as_openinference_has_it(heard: Spans) -> N
     assert (shown["search_k"], shown["results"], shown["complete"]) == (3, 2, True)
 
 
-def test_a_balanced_search_shows_the_attributes_that_the_specification_names(heard: Spans, tmp_path: Path) -> None:
+def test_a_balanced_search_shows_the_specified_attributes(heard: Spans, tmp_path: Path) -> None:
     fill_collection(tmp_path)
 
     async def searched() -> None:
@@ -144,7 +144,7 @@ async def test_the_spans_of_bedrock_name_the_corpus_that_they_search(
     assert sorted(slices) == [["service's default", 3, size, "unknown", corpus] for corpus in corpora]
 
 
-def test_engines_that_pool_differently_are_both_shown(heard: Spans) -> None:
+def test_the_poolings_of_several_engines_are_listed(heard: Spans) -> None:
     class Pooled(Library):
         def __init__(self, pooling: str) -> None:
             super().__init__()
@@ -188,7 +188,7 @@ def test_every_search_shows_the_five_attributes(
     assert heard.five(f"retrieve {name}") == shown
 
 
-def test_a_batch_of_a_vector_store_is_one_span_with_the_five_attributes(heard: Spans, tmp_path: Path) -> None:
+def test_a_batch_is_one_span_with_the_five_attributes(heard: Spans, tmp_path: Path) -> None:
     configure_tracing(EVERYTHING)
     fill_collection(tmp_path)
 
@@ -224,9 +224,7 @@ def test_the_knowledge_base_shows_the_five_attributes(heard: Spans, tmp_path: Pa
     assert SECRET not in str([attributes(span) for span in heard.by_name()["retrieve knowledge_base"]])
 
 
-def test_the_multi_slice_retriever_shows_the_five_attributes_within_its_callers_span(
-    heard: Spans, searches: AwsService
-) -> None:
+def test_the_retriever_shows_the_five_attributes_in_its_callers_span(heard: Spans, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit(score=0.5)))
     retriever = MultiSliceRetriever(searches.client(), timeout_seconds=60, search_type="HYBRID")
 
@@ -269,7 +267,7 @@ def test_the_retriever_tool_shows_the_five_attributes(heard: Spans, tmp_path: Pa
     assert batch.parent.span_id == span.context.span_id
 
 
-def test_the_searches_of_the_corpora_and_what_they_do_in_threads_are_children_of_the_balanced_one(heard: Spans) -> None:
+def test_spans_of_corpora_and_threads_are_children_of_the_search(heard: Spans) -> None:
     spans = spans_of(heard, BalancedBackend(Library(), ["au", "nz"]))
 
     (balanced,), corpora, threads = spans["retrieve balanced"], spans["retrieve library"], spans["in the thread"]
@@ -291,7 +289,7 @@ def test_a_reranking_is_a_reranker_span(heard: Spans) -> None:
     assert f"{RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS}.3.document.score" in shown
 
 
-def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so(heard: Spans) -> None:
+def test_spans_hide_queries_texts_and_attributes_by_default(heard: Spans) -> None:
     spans = spans_of(heard, BalancedBackend(Library(), ["au", "nz"]))
 
     everything = str([[s.name, attributes(s), s.events, s.status.description] for part in spans.values() for s in part])
@@ -303,9 +301,7 @@ def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_
 
 
 @pytest.mark.parametrize(("error", "told"), [(ServiceUnavailableError("it burns"), True), (ValueError(SECRET), False)])
-def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(
-    heard: Spans, error: Exception, told: bool
-) -> None:
+def test_only_errors_of_ragstack_are_recorded_with_their_message(heard: Spans, error: Exception, told: bool) -> None:
     with pytest.raises(type(error)):
         asyncio.run(Library(error=error).search(SearchRequest(SECRET)))
 
@@ -317,7 +313,7 @@ def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(
     assert ("exception.message" in (span.events[0].attributes or {})) == told
 
 
-def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error(heard: Spans) -> None:
+def test_a_missing_part_is_an_event_and_its_span_has_the_error(heard: Spans) -> None:
     burning = Library(error=ServiceUnavailableError("it burns"))
 
     spans = spans_of(heard, FederatedBackend({"au": Library(), "nz": burning}))
@@ -338,7 +334,7 @@ def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error(heard
         ({"RAGSTACK_TRACE_CONTENT": "1", "OPENINFERENCE_HIDE_OUTPUTS": "True"}, True, False),
     ],
 )
-def test_content_is_told_where_one_variable_says_so_and_none_hides_it(
+def test_content_is_shown_if_one_variable_allows_it_and_none_hides_it(
     env: dict[str, str], inputs: bool, outputs: bool
 ) -> None:
     settings = TracingSettings.from_env(env)
@@ -381,7 +377,7 @@ def test_nothing_of_opentelemetry_is_imported_for_a_search() -> None:
     assert found == "[]"
 
 
-def test_where_no_provider_is_set_no_span_is_made() -> None:
+def test_no_span_is_made_without_a_provider() -> None:
     program = SEARCHING + "import opentelemetry.trace as t; search(); print(type(t.get_tracer_provider()).__name__)"
 
     assert run_python(program) == "ProxyTracerProvider"

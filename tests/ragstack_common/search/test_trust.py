@@ -26,7 +26,7 @@ def test_a_filter_is_trusted_when_the_question_names_all_its_values() -> None:
     assert found == Trust(MAX_TRUST, "The question names company and year")
 
 
-def test_a_filter_is_not_trusted_when_the_question_names_another_value() -> None:
+def test_another_named_value_is_evidence_against_the_filter() -> None:
     assert trust("How cyclical was Pfizer's business in FY2022?") == Trust(
         MIN_TRUST, "The question names Pfizer, not the filter's company"
     )
@@ -45,7 +45,7 @@ def test_a_comparison_of_several_values_shares_the_trust() -> None:
     assert trust("Boeing's growth from FY2021 to FY2022", {"company": "Boeing", "year": 2021}).value == 0.1
 
 
-def test_a_range_is_trusted_when_the_named_year_lies_in_it() -> None:
+def test_a_range_is_trusted_if_it_contains_the_named_year() -> None:
     assert trust("Boeing in FY2022", {"company": "Boeing", "year": {"$gte": 2022}}).value == MAX_TRUST
     assert trust("Boeing in FY2021", {"company": "Boeing", "year": {"$gte": 2022}}).value == MIN_TRUST
 
@@ -64,7 +64,7 @@ def test_without_a_name_the_hits_decide() -> None:
     assert first.reason == "The question names no value, and 1 of the 10 best results match the filter"
 
 
-def test_hits_about_something_else_overrule_a_filter_that_the_question_names_in_part() -> None:
+def test_hits_about_another_value_overrule_a_partly_named_filter() -> None:
     about_pfizer = [{"company": "Pfizer", "year": 2022}] * 7
 
     found = trust("Did Boeing supply the vaccine's transport?", unfiltered=about_pfizer)
@@ -80,7 +80,7 @@ def test_attributes_that_are_lists_or_absent_are_understood() -> None:
     assert trust("When do I book tickets?", {"topics": "parking"}, hits).value == MIN_TRUST
 
 
-def test_nested_attributes_of_a_store_are_passed_over() -> None:
+def test_nested_attributes_are_ignored() -> None:
     hits = [{"topics": {"main": "tickets"}}, {"topics": [["tickets"], "trains"]}]
 
     assert trust("When do I book tickets?", {"topics": "tickets"}, hits).value == MAX_TRUST

@@ -60,7 +60,7 @@ def members(values: Iterable[Any]) -> set[tuple[str, Any]]:
     return {(kind_of(member), member) for member in flat}
 
 
-def test_more_values_than_the_limit_are_said_to_be_missing() -> None:
+def test_more_values_than_the_limit_are_incomplete() -> None:
     backend = versions(*map(str, range(7)))
 
     assert not collected(backend, limit=6).complete
@@ -68,21 +68,21 @@ def test_more_values_than_the_limit_are_said_to_be_missing() -> None:
     assert collected(backend, limit=7) == DistinctValues(tuple("0123456"), complete=True)
 
 
-def test_more_values_than_a_filter_can_leave_out_are_said_to_be_missing() -> None:
+def test_more_values_than_a_filter_can_exclude_are_incomplete() -> None:
     backend = versions(*range(1_500))
 
     assert collected(backend, limit=5_000, page_size=1_000) == DistinctValues(tuple(range(1_500)), complete=False)
     assert collected(versions(*range(1_000)), limit=5_000, page_size=1_000).complete
 
 
-def test_more_lists_than_one_search_returns_are_said_to_be_missing() -> None:
+def test_more_lists_than_one_search_returns_are_incomplete() -> None:
     many_lists = [["a"]] * 3 + [["a", "hidden"]]
 
     assert collected(versions(*many_lists, max_top_k=3), page_size=1) == DistinctValues(("a",), complete=False)
     assert collected(versions(*many_lists, max_top_k=5), page_size=1) == DistinctValues(("a", "hidden"), complete=True)
 
 
-def test_a_value_that_no_filter_can_name_is_said_to_be_missing_and_ends_the_search() -> None:
+def test_a_value_that_no_filter_can_express_ends_the_search() -> None:
     assert collected(versions(float("nan"), "1")) == DistinctValues(("1",), complete=False)
     assert collected(versions({"a": 1}, None)) == DistinctValues((), complete=False)
 
@@ -115,7 +115,7 @@ LISTS = st.lists(st.sampled_from(["1", "2", "x", "y", "z", "10"]), max_size=4)
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.none() | SCALARS | LISTS, max_size=14), st.integers(1, 4), st.booleans())
-def test_exactly_the_values_come_that_the_documents_have(values: list[Any], page: int, lists: bool) -> None:
+def test_the_values_are_exactly_those_of_the_documents(values: list[Any], page: int, lists: bool) -> None:
     backend = Attributes(*({} if value is None else {"version": value} for value in values), lists=lists)
 
     found = collected(backend, page_size=page)

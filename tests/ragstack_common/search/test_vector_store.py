@@ -80,7 +80,7 @@ def test_anything_else_is_an_error_that_shows_the_forms(connection_string: Any) 
 
 
 @given(st.text())
-def test_any_text_is_a_configuration_or_an_error_that_does_not_quote_it(text: str) -> None:
+def test_an_error_never_quotes_the_connection_string(text: str) -> None:
     told = ""
     try:
         engine_config(f"milvus://user:secret-{text}")

@@ -53,9 +53,7 @@ def engine(bedrock: Bedrock, base: str) -> BedrockBackend:
     return BedrockBackend(base, client=bedrock.runtime, timeout_seconds=60)
 
 
-def test_more_than_a_hundred_chunks_come_in_one_ranking_without_repetition(
-    engine: BedrockBackend, bedrock: Bedrock
-) -> None:
+def test_a_search_of_several_pages_repeats_no_chunk(engine: BedrockBackend, bedrock: Bedrock) -> None:
     asked = Asked(bedrock.runtime)
 
     outcome = asyncio.run(engine.search(SearchRequest(QUERY, top_k=1000)))

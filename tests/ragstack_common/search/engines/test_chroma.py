@@ -153,7 +153,7 @@ def test_every_distance_gives_scores_from_0_to_1(tmp_path: Path, space: str) -> 
     assert all(0.0 <= chunk.score <= 1.0 for chunk in chunks)
 
 
-def test_a_filter_that_chroma_cannot_express_is_an_error_over_the_scan_limit(folder: Path) -> None:
+def test_an_inexpressible_filter_is_refused_over_the_scan_limit(folder: Path) -> None:
     backend = ChromaBackend(folder, NAME, scan_limit=11)
 
     with pytest.raises(InvalidFilterError, match=r"startsWith\(corpus, 'hand'\).*12 chunks.*scan_limit is 11"):
@@ -233,7 +233,7 @@ def foreign(folder: Path, function: Any) -> None:
         made.add(ids=["a", "u"], documents=["aaa", "uuu"], **vectors)
 
 
-def test_a_foreign_collection_is_searched_with_the_embedding_function_that_it_stores(tmp_path: Path) -> None:
+def test_a_foreign_collection_uses_the_function_that_it_stores(tmp_path: Path) -> None:
     chromadb.utils.embedding_functions.register_embedding_function(Letters)
     foreign(tmp_path, Letters())
 

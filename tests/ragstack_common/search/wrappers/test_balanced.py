@@ -83,7 +83,7 @@ def retrieve(backend: BalancedBackend, *arguments: Any, **named: Any) -> list[Re
     return asyncio.run(backend.retrieve(*arguments, **named))
 
 
-def test_no_corpus_dominates_the_candidates_and_the_reranker_decides_among_them() -> None:
+def test_the_reranker_decides_among_equal_shares_of_each_corpus() -> None:
     store = library()
 
     outcome = search(BalancedBackend(store, CORPORA, per_corpus=20), top_k=7)
@@ -139,7 +139,7 @@ def test_a_corpus_that_fails_is_reported_and_the_others_answer() -> None:
     assert {found.metadata["corpus"] for found in outcome.chunks} == {"legal_us", "legislation_nz"}
 
 
-def test_no_more_is_asked_for_than_the_engine_returns_and_never_less_than_is_wanted() -> None:
+def test_candidates_are_limited_by_the_engine_but_cover_top_k() -> None:
     store = library()
     store.max_top_k = 100
 
@@ -150,7 +150,7 @@ def test_no_more_is_asked_for_than_the_engine_returns_and_never_less_than_is_wan
     assert {request.top_k for request in store.requests[3:]} == {60}
 
 
-def test_a_reranker_that_takes_few_is_given_as_many_of_each_corpus() -> None:
+def test_a_small_reranker_gets_equal_shares_of_each_corpus() -> None:
     class Small(LexicalChunkReranker):
         max_chunks = 8
 
@@ -160,7 +160,7 @@ def test_a_reranker_that_takes_few_is_given_as_many_of_each_corpus() -> None:
     assert outcome.notes == ()
 
 
-def test_the_soft_filter_and_deduplication_pass_through_and_slices_have_the_name_of_their_corpus() -> None:
+def test_the_preference_and_deduplication_reach_every_corpus() -> None:
     store = library()
 
     outcome = search(BalancedBackend(store, CORPORA[:2]), metadata_filter={"a": 1}, deduplicate_by="document")
@@ -174,7 +174,7 @@ def test_the_soft_filter_and_deduplication_pass_through_and_slices_have_the_name
     ]
 
 
-def test_one_document_of_two_corpora_comes_once_where_documents_are_wanted() -> None:
+def test_a_document_of_two_corpora_is_returned_once() -> None:
     store = Store(chunk(APPEAL, 0.5, "a", source="same"), chunk("appeal", 0.9, "b", source="same"))
 
     outcome = search(BalancedBackend(store, ["a", "b"]), deduplicate_by="document")
@@ -281,9 +281,7 @@ def _around(kind: str, engine: RetrievalBackend) -> RetrievalBackend:
         pytest.param([*((c, f) for c in "abc" for f in (True, False)), ("d", True)], id="all but one slice"),
     ],
 )
-def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
-    kind: str, hanging: list[tuple[str, bool]]
-) -> None:
+def test_results_that_arrive_in_time_are_returned(kind: str, hanging: list[tuple[str, bool]]) -> None:
     backend = _around(kind, _sliced(*hanging))
 
     outcome = run_in_virtual_time(backend.search(SearchRequest("q", 20, metadata_filter={"topic": "x"})))
@@ -294,7 +292,7 @@ def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
     assert "timeout" in {part.status for part in outcome.parts}
 
 
-def test_a_second_round_of_slices_ends_before_the_deadline_of_the_first() -> None:
+def test_a_second_round_of_slices_keeps_the_deadline_of_the_first() -> None:
     ends = []
 
     class Slow(Engine):
@@ -322,7 +320,7 @@ def test_a_second_round_of_slices_ends_before_the_deadline_of_the_first() -> Non
     assert max(ends) <= start + 3
 
 
-def test_a_filter_is_trusted_by_the_question_and_the_results_of_all_corpora() -> None:
+def test_trust_depends_on_the_results_of_all_corpora() -> None:
     store = Store(*(chunk(f"{corpus} {n}", 0.9 - n / 100, corpus) for corpus in CORPORA[:2] for n in range(5)))
     balanced = BalancedBackend(MultiSliceBackend(store), CORPORA[:2], reranker=None)
 

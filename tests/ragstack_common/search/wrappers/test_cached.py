@@ -77,7 +77,7 @@ async def test_an_answer_expires_at_its_maximum_age() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_age_of_an_answer_counts_from_the_first_cache_that_kept_it() -> None:
+async def test_the_age_counts_from_the_first_cache() -> None:
     clock, shelf = Clock(), Shelf(chunk("a"))
     inner = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
     outer = CachedRetrievalBackend(inner, ttl_seconds=10, clock=clock)
@@ -170,7 +170,7 @@ async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_search_after_the_documents_changed_does_not_join_one_from_before() -> None:
+async def test_a_search_after_a_change_does_not_join_one_before_it() -> None:
     shelf = Shelf(chunk("old"))
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)
@@ -186,7 +186,7 @@ async def test_a_search_after_the_documents_changed_does_not_join_one_from_befor
     assert len(shelf.requests) == 2
 
 
-def test_a_search_that_ended_with_its_event_loop_is_not_joined_in_the_next() -> None:
+def test_a_search_of_a_closed_event_loop_is_not_joined() -> None:
     shelf = Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf)
 
@@ -218,7 +218,7 @@ def test_a_search_that_ended_with_its_event_loop_is_not_joined_in_the_next() -> 
     ids=["an error", "a missing part", "a note"],
 )
 @pytest.mark.asyncio
-async def test_an_answer_that_may_be_better_next_time_is_not_kept(fault: dict[str, Any]) -> None:
+async def test_an_answer_with_an_error_a_gap_or_a_note_is_not_kept(fault: dict[str, Any]) -> None:
     shelf = Shelf(chunk("a"))
     vars(shelf).update(fault)
     backend = CachedRetrievalBackend(shelf)
@@ -229,7 +229,7 @@ async def test_an_answer_that_may_be_better_next_time_is_not_kept(fault: dict[st
 
 
 @pytest.mark.asyncio
-async def test_an_answer_that_was_under_way_when_the_documents_changed_is_not_kept() -> None:
+async def test_an_answer_from_before_a_change_is_not_kept() -> None:
     shelf = Shelf(chunk("old"))
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)

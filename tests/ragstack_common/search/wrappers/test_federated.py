@@ -36,7 +36,7 @@ def failing(error: Exception, text: str = "x") -> Shelf:
 
 
 @pytest.mark.asyncio
-async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_each_backend() -> None:
+async def test_scores_are_weighted_means_of_reciprocal_ranks() -> None:
     backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3})
 
     two, one = sorted(await backend.retrieve("q"), key=lambda found: found.content, reverse=True)
@@ -51,9 +51,7 @@ async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_e
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), st.floats(0.5, 200))
-def test_what_is_first_everywhere_has_a_score_of_exactly_1_and_unchanged_metadata(
-    weights: list[float], rank_constant: float
-) -> None:
+def test_a_chunk_that_is_first_everywhere_scores_exactly_1(weights: list[float], rank_constant: float) -> None:
     shelves = {str(number): [chunk("one"), chunk("two")] for number in range(len(weights))}
 
     best = fuse(shelves, dict(zip(shelves, weights, strict=True)), rank_constant=rank_constant)[0]
@@ -62,7 +60,7 @@ def test_what_is_first_everywhere_has_a_score_of_exactly_1_and_unchanged_metadat
     assert RAW_SCORE_KEY not in best.metadata
 
 
-def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() -> None:
+def test_a_repeated_chunk_counts_once_at_its_better_rank() -> None:
     footer = [chunk("footer", source="s", chunk_id=name) for name in ("1", "2")]
 
     fused = fuse({"a": [footer[0], chunk("x"), footer[1]], "b": [chunk("x")]}, {"a": 1, "b": 1}, "text")
@@ -73,7 +71,7 @@ def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() ->
 
 
 @pytest.mark.asyncio
-async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend() -> None:
+async def test_a_chunk_under_two_ids_is_that_of_the_first_backend() -> None:
     left = Shelf(chunk("text", 0.4, source="s.md", chunk_id="17", content="The  same\ntext"))
     right = Shelf(chunk("text", 0.9, source="s.md", chunk_id="uuid", content="The same text"))
     third = Shelf(chunk("text", 0.6, source="s.md", content=" The same text "))
@@ -87,7 +85,7 @@ async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend
 
 
 @pytest.mark.asyncio
-async def test_a_filter_that_one_backend_cannot_express_fails_only_that_backend() -> None:
+async def test_an_inexpressible_filter_fails_only_that_backend() -> None:
     able = Shelf(chunk("right", metadata={"v": 1}), chunk("wrong", metadata={"v": 2}))
     unable = failing(InvalidFilterError("equals(v) cannot be expressed"), "anything")
     backend = FederatedBackend({"able": able, "unable": unable})
@@ -121,7 +119,7 @@ async def test_an_id_is_looked_up_in_the_order_of_the_backends() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_lookup_is_an_error_only_if_no_backend_has_the_chunk_and_one_failed() -> None:
+async def test_a_lookup_fails_only_if_no_other_backend_has_the_chunk() -> None:
     backend = FederatedBackend({"down": failing(ServiceUnavailableError("no way to it")), "a": shelf("one")})
 
     assert await backend.get_by_id("one") is not None
@@ -174,7 +172,7 @@ WEIGHTS = st.fixed_dictionaries({name: st.floats(0.01, 100) for name in "abcd"})
 
 @settings(deadline=None)
 @given(RANKINGS, WEIGHTS, st.integers(1, 200))
-def test_any_fusion_has_each_chunk_once_in_order_with_scores_that_its_parts_sum_to(
+def test_a_fusion_has_each_chunk_once_in_order(
     rankings: dict[str, list[RetrievedChunk]], weights: dict[str, float], rank_constant: int
 ) -> None:
     fused = fuse(rankings, weights, rank_constant=rank_constant)

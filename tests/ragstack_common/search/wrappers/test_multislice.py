@@ -113,7 +113,7 @@ def test_one_chunk_of_each_document_is_its_best_of_both_slices() -> None:
     assert outcome.chunks[0].ranking.found_by == ("filtered", "unfiltered")
 
 
-def test_the_signals_and_finders_of_the_backend_within_are_kept() -> None:
+def test_the_ranking_of_the_wrapped_backend_is_kept() -> None:
     inner = chunk("f", 0.5).ranked(Ranking(base_score=0.3, boost=2.0, score=0.6, found_by=("legal",), signals={"w": 1}))
 
     [found] = boosted([inner], []).chunks
@@ -123,7 +123,7 @@ def test_the_signals_and_finders_of_the_backend_within_are_kept() -> None:
     )
 
 
-def test_a_trusted_filter_puts_its_chunks_first_whatever_the_scores_and_says_why() -> None:
+def test_a_trusted_filter_puts_its_chunks_first() -> None:
     filtered, unfiltered = [chunk("f", 0.1, topic="genealogy")], [chunk("u", 0.9, topic="trains"), chunk("v", 0.8)]
 
     trusted = search(filtered, unfiltered, SearchRequest("Who records genealogy?", metadata_filter=TOPIC))
@@ -218,7 +218,7 @@ def test_a_slice_that_fails_is_reported_and_leaves_the_other(
 
 
 @pytest.mark.parametrize("late", ["filtered", "unfiltered"])
-def test_the_deadline_holds_with_what_came_by_then(late: str) -> None:
+def test_a_late_slice_leaves_the_results_of_the_other(late: str) -> None:
     answers = {"filtered": [chunk("f", 0.5)], "unfiltered": [chunk("u", 0.5)], late: NEVER_MIND_SECONDS}
 
     outcome = search(answers["filtered"], answers["unfiltered"], timeout_seconds=NEVER_MIND_SECONDS / 10)
@@ -227,12 +227,12 @@ def test_the_deadline_holds_with_what_came_by_then(late: str) -> None:
     assert {part.name: part.status for part in outcome.parts}[late] == "timeout"
 
 
-def test_when_nothing_came_by_the_deadline_that_is_the_error() -> None:
+def test_a_search_without_any_result_by_the_deadline_is_an_error() -> None:
     with pytest.raises(RetrievalTimeoutError):
         search(NEVER_MIND_SECONDS, NEVER_MIND_SECONDS, timeout_seconds=NEVER_MIND_SECONDS / 10)
 
 
-def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_slice_found() -> None:
+def test_an_inexpressible_filter_fails_the_search() -> None:
     with pytest.raises(InvalidFilterError, match=r"startsWith\(topic"):
         search(InvalidFilterError("startsWith(topic, 'x') is not known here"), [chunk("u", 0.5)])
 
@@ -245,7 +245,7 @@ def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> Non
         create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
 
 
-def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents() -> None:
+def test_a_shortage_is_dropped_if_the_slices_together_have_enough() -> None:
     short = SearchOutcome(
         [chunk("f", 0.5)], (), 1.0, notes=(Note("shortage", "Found 1 of 2"), Note("reranker", "slow today"))
     )
@@ -259,7 +259,7 @@ def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents
 
 
 @pytest.mark.parametrize("merge", ["trust", "boost"])
-def test_the_passages_of_a_document_come_from_both_slices_best_first_and_once(merge: Any) -> None:
+def test_passages_come_from_both_slices_best_first(merge: Any) -> None:
     def passage(number: int, score: float) -> RetrievedChunk:
         return RetrievedChunk(content=f"p{number}", score=score, source="s3://b/a", chunk_id=f"{number}")
 

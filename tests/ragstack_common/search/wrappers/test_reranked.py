@@ -45,7 +45,7 @@ def search(backend: RetrievalBackend, query: str = LEAVE, **request: Any) -> Sea
     return asyncio.run(backend.search(SearchRequest(query, **request)))
 
 
-def test_more_candidates_are_asked_for_than_wanted_and_the_best_are_kept() -> None:
+def test_the_best_of_more_candidates_are_returned() -> None:
     inner = Shelf(*(chunk(f"filler {n}", 0.9 - n / 100) for n in range(20)), chunk("the annual leave", 0.3))
 
     outcome = search(RerankedBackend(inner, candidates=30), top_k=2)
@@ -80,7 +80,7 @@ def test_the_minimal_score_is_compared_with_the_score_of_the_reranker() -> None:
     ("error", "reason"),
     [(RuntimeError("out of\nmemory"), "failed (RuntimeError)"), (None, "did not answer within 0.01 seconds")],
 )
-def test_a_reranker_that_fails_or_is_late_leaves_the_order_of_the_search_and_a_note(
+def test_a_failed_reranker_leaves_the_order_of_the_search(
     error: Exception | None, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     inner = Shelf(chunk("first", 0.9), chunk("annual leave", 0.8), chunk("last", 0.1))
@@ -127,7 +127,7 @@ def test_a_reranker_is_made_from_json() -> None:
     assert backend._candidates == 20
 
 
-def test_rerankers_are_given_by_name_by_object_or_with_weights() -> None:
+def test_a_reranker_is_a_name_or_an_object() -> None:
     own = LexicalReranker(RerankingWeights(phrase=9))
 
     by_name, by_object, same = load_reranker("lexical"), load_reranker(own), load_reranker(Failing())
@@ -159,7 +159,7 @@ def rerank(reranker: ChunkReranker, *chunks: RetrievedChunk, query: str = LEAVE)
     return asyncio.run(reranker.rerank(query, chunks))
 
 
-def test_a_model_of_bedrock_is_asked_page_by_page_as_the_service_wants_it(searches: AwsService) -> None:
+def test_a_model_of_bedrock_answers_page_by_page(searches: AwsService) -> None:
     searches.program(
         "Rerank",
         {"results": [{"index": 1, "relevanceScore": 0.9}], "nextToken": "more"},
@@ -186,9 +186,7 @@ def test_a_model_that_does_not_score_every_text_has_failed(searches: AwsService)
     assert "1 of 2" in outcome.notes[0].text
 
 
-def test_an_error_of_the_service_is_in_a_note_and_its_message_in_the_log(
-    searches: AwsService, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_of_the_service_is_noted_and_logged(searches: AwsService, caplog: pytest.LogCaptureFixture) -> None:
     searches.program("Rerank", Fault("AccessDeniedException", "not authorized to perform: bedrock:Rerank"))
     backend = RerankedBackend(Shelf(chunk("a")), BedrockReranker(client=searches.client()))
 
@@ -200,9 +198,7 @@ def test_an_error_of_the_service_is_in_a_note_and_its_message_in_the_log(
     ("region", "partition"),
     [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")],
 )
-def test_the_model_by_default_is_that_of_the_clients_region_and_partition(
-    searches: AwsService, region: str, partition: str
-) -> None:
+def test_the_default_model_is_that_of_the_clients_region(searches: AwsService, region: str, partition: str) -> None:
     searches.program("Rerank", {"results": [{"index": 0, "relevanceScore": 0.7}]})
     client = boto3.client("bedrock-agent-runtime", region, endpoint_url=searches.endpoint)
 

@@ -30,7 +30,7 @@ WRAPPERS: list[Callable[[RetrievalBackend], RetrievalBackend]] = [
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("wrap", WRAPPERS)
-async def test_scope_and_filters_restrict_every_search_of_the_wrapped_backend(
+async def test_scope_and_filters_restrict_every_wrapped_search(
     wrap: Callable[[RetrievalBackend], RetrievalBackend],
 ) -> None:
     shelf = Shelf(chunk("a"))
@@ -84,7 +84,7 @@ async def test_retrieve_of_a_wrapper_takes_all_filters() -> None:
 
 
 @pytest.mark.asyncio
-async def test_answers_for_one_scope_or_corpus_are_not_given_to_another() -> None:
+async def test_a_cached_answer_belongs_to_one_scope_and_corpus() -> None:
     shelf = Shelf(chunk("a", metadata={"corpus": "legal"}))
     backend = CachedRetrievalBackend(BalancedBackend(shelf, ["legal", "handbook"]))
 
