@@ -10,18 +10,10 @@ from ragstack_common.core import errors
 from ragstack_common.search import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.bedrock import BedrockBackend
 from tests.support.aws_service import AwsService, Fault
-from tests.support.knowledge_base import (
-    KNOWLEDGE_BASE,
-    hit,
-    hits,
-    search_of,
-)
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, search_of
 
 TOPIC = {"topic": "genealogy"}
 TOPIC_FILTER = {"equals": {"key": "topic", "value": "genealogy"}}
-HANG_SECONDS = 30.0
-SHORT_SECONDS = 1.0
-"""Long enough for a page of the service in this process."""
 
 
 def chunk_hit(uri: str, number: int, score: float, **metadata: Any) -> Any:
@@ -61,18 +53,13 @@ def test_a_service_without_signals_is_calibrated_by_its_score(
     own = {"calibrations": [CALIBRATION]}
 
     semantic = search(searches, SearchRequest("Judy"), relevance_calibration=own, search_type="SEMANTIC")
+    stream = asyncio.run(streamed(backend(searches, relevance_calibration=own, search_type="SEMANTIC")))
     hybrid = search(searches, SearchRequest("Judy"), relevance_calibration=own, search_type="HYBRID")
 
     assert [chunk.relevance for chunk in semantic.chunks] == [pytest.approx(0.5), pytest.approx(0.1192, abs=1e-4)]
     assert semantic.best_relevance == pytest.approx(0.5)
+    assert [chunk.relevance for chunk in stream] == [chunk.relevance for chunk in semantic.chunks]
     assert [chunk.relevance for chunk in hybrid.chunks] == [None, None]
-
-
-def test_a_stream_has_the_relevance_of_each_chunk(searches: AwsService) -> None:
-    searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5)))
-    engine = backend(searches, relevance_calibration={"calibrations": [CALIBRATION]}, search_type="SEMANTIC")
-
-    assert [chunk.relevance for chunk in asyncio.run(streamed(engine))] == [pytest.approx(0.5)]
 
 
 async def streamed(engine: BedrockBackend, **options: Any) -> list[RetrievedChunk]:
@@ -149,19 +136,6 @@ SHORT = tuple((f"s3://b/{n:02}", 1) for n in range(24))
 TWENTY = SearchRequest("Judy", top_k=20, deduplicate_by="document")
 
 
-def test_a_second_search_excludes_the_document_that_fills_the_first(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT))
-
-    outcome = search(searches, TWENTY)
-
-    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long", *(uri for uri, _ in SHORT[:19])]
-    assert [(left_out(p), search_of(p)["numberOfResults"]) for p in searches.asked("Retrieve")] == [
-        ([], 80),
-        (["s3://b/long"], 100),
-    ]
-    assert (outcome.complete, outcome.notes, searches.refusals) == (True, (), [])
-
-
 def test_a_second_search_keeps_the_filters_of_its_slice(searches: AwsService) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
 
@@ -172,6 +146,7 @@ def test_a_second_search_keeps_the_filters_of_its_slice(searches: AwsService) ->
     others = {"notIn": {"key": "x-amz-bedrock-kb-source-uri", "value": ["s3://b/long"]}}
     assert sorted(narrowed, key=len) == [[tenant, others], [tenant, TOPIC_FILTER, others]]
     assert len(outcome.chunks) == 5
+    assert (outcome.complete, outcome.notes, searches.refusals) == (True, (), [])
 
 
 @pytest.mark.parametrize(

@@ -23,68 +23,6 @@ NEVER_MIND_SECONDS = 30.0
 DEADLINE_SECONDS = 0.03
 
 
-class Shelf(Engine):
-    """Chunks in the order in which they stand, two to a document."""
-
-    name = "shelf"
-    max_top_k = 100
-
-    def __init__(self, total: int = 40, slow: Any = None, **options: Any) -> None:
-        super().__init__(**options)
-        self.counts: list[int] = []
-        self._slow = slow
-        self._chunks = [
-            RetrievedChunk(content=f"{n}", score=1 - n / 100, source=f"{n // 2}", metadata={"n": n})
-            for n in range(total)
-        ]
-
-    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
-        assert query
-        self.counts.append(count)
-        if self._slow is not None:
-            await self._slow()
-        return [c for c in self._chunks if filters is None or evaluate(filters, c.metadata)][:count]
-
-
-def search(engine: Engine, **request: Any) -> Any:
-    return asyncio.run(engine.search(SearchRequest("q", **request)))
-
-
-@pytest.mark.parametrize(("top_k", "asked"), [(3, 12), (25, 100), (26, 100), (100, 100)])
-def test_a_search_for_documents_reads_more_chunks_up_to_the_maximum(top_k: int, asked: int) -> None:
-    engine = Shelf()
-
-    outcome = search(engine, top_k=top_k, deduplicate_by="document")
-
-    assert engine.counts == [asked]
-    assert [chunk.source for chunk in outcome.chunks] == [f"{n}" for n in range(min(top_k, 20))]
-
-
-def test_more_than_the_engine_can_return_is_refused() -> None:
-    with pytest.raises(InvalidQueryError, match="1 to 100"):
-        search(Shelf(), top_k=101)
-
-
-def test_a_blocking_call_is_abandoned_at_the_deadline() -> None:
-    release = Event()
-    engine = Shelf(
-        slow=lambda: Engine.in_thread(lambda: release.wait(NEVER_MIND_SECONDS)), timeout_seconds=DEADLINE_SECONDS
-    )
-    start = time.monotonic()
-
-    with pytest.raises(RetrievalTimeoutError, match=r"shelf did not answer within 0\.03 seconds"):
-        search(engine)
-    release.set()
-
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
-
-
-@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
-def test_a_deadline_out_of_range_is_rejected(timeout: float) -> None:
-    with pytest.raises(ValueError, match="timeout_seconds"):
-        Shelf(timeout_seconds=timeout)
-
-
 class Library(Engine):
     """Long documents before short ones, all of them told apart by an attribute; returns 100 chunks at most."""
 
@@ -116,6 +54,49 @@ class Library(Engine):
         if filters is not None and not self._excludes:
             raise InvalidFilterError("no")
         return [c for c in self._chunks if filters is None or evaluate(filters, c.metadata)][:count]
+
+
+def search(engine: Engine, **request: Any) -> Any:
+    return asyncio.run(engine.search(SearchRequest("q", **request)))
+
+
+@pytest.mark.parametrize(("top_k", "asked"), [(3, 12), (25, 100), (26, 100), (100, 100)])
+def test_a_search_for_documents_reads_more_chunks_up_to_the_maximum(top_k: int, asked: int) -> None:
+    engine = Library(*[2] * 20)
+
+    outcome = search(engine, top_k=top_k, deduplicate_by="document")
+
+    assert [count for count, _ in engine.asked] == [asked]
+    assert [chunk.source for chunk in outcome.chunks] == [f"{n:03}" for n in range(min(top_k, 20))]
+
+
+def test_more_than_the_engine_can_return_is_refused() -> None:
+    with pytest.raises(InvalidQueryError, match="1 to 100"):
+        search(Library(), top_k=101)
+
+
+def test_a_blocking_call_is_abandoned_at_the_deadline() -> None:
+    release = Event()
+
+    class Blocked(Library):
+        async def _find(self, *_: Any) -> list[RetrievedChunk]:
+            await self.in_thread(lambda: release.wait(NEVER_MIND_SECONDS))
+            return []
+
+    engine = Blocked(timeout_seconds=DEADLINE_SECONDS)
+    start = time.monotonic()
+
+    with pytest.raises(RetrievalTimeoutError, match=r"library did not answer within 0\.03 seconds"):
+        search(engine)
+    release.set()
+
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
+def test_a_deadline_out_of_range_is_rejected(timeout: float) -> None:
+    with pytest.raises(ValueError, match="timeout_seconds"):
+        Library(timeout_seconds=timeout)
 
 
 ONE_LONG = (300, *[1] * 24)
@@ -207,11 +188,11 @@ def test_a_note_says_that_the_store_cannot_exclude_documents() -> None:
 
 
 def test_every_document_is_found_even_if_each_fills_a_search() -> None:
-    engine = Library(*[101] * 40)
+    engine = Library(*[101] * 28)
 
-    outcome = search(engine, top_k=30, deduplicate_by="document")
+    outcome = search(engine, top_k=25, deduplicate_by="document")
 
-    assert len(engine.asked) == len(outcome.chunks) == 30
+    assert len(engine.asked) == len(outcome.chunks) == 25
     assert outcome.notes == ()
 
 

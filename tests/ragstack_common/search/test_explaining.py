@@ -1,61 +1,12 @@
-"""Explanations: what adds up to a score, and the sentence that says why a result has its place."""
+"""The sentence that says why a result has its rank."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ragstack_common.core.deadline import wait_for
 from ragstack_common.search.explaining import reason_of_rank
-from ragstack_common.search.merge import fuse, merge_slices
-from ragstack_common.search.models import Ranking, RetrievedChunk, SliceReport
-from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
-from ragstack_common.search.rerank.chunks import LexicalChunkReranker
-
-SHARES = st.floats(0, 1)
-WORDS = st.sampled_from(["annual leave", "leave the annual report", "hotel", "a night in a hotel", ""])
-
-
-@st.composite
-def rankings(draw: st.DrawFn) -> list[RetrievedChunk]:
-    scores = sorted(draw(st.lists(SHARES, max_size=6)), reverse=True)
-    sources = draw(st.permutations(["a", "b", "c", "d", "e", "f"]))
-    return [
-        RetrievedChunk(content=draw(WORDS), score=score, source=source, chunk_id=source).ranked(
-            Ranking(base_score=score, score=score, signals={"vector": score})
-        )
-        for score, source in zip(scores, sources, strict=False)
-    ]
-
-
-def adds_up(chunk: RetrievedChunk) -> bool:
-    ranking = chunk.ranked_by
-    return math.fsum(ranking.contributions.values()) == pytest.approx(ranking.score, abs=1e-9)
-
-
-@given(rankings(), rankings(), SHARES, st.floats(0.1, 4), st.lists(SHARES, min_size=5, max_size=5))
-def test_contributions_add_up_to_the_score_after_every_step(
-    filtered: list[RetrievedChunk],
-    unfiltered: list[RetrievedChunk],
-    trust: float,
-    boost: float,
-    weights: list[float],
-) -> None:
-    lists = {"filtered": filtered, "unfiltered": unfiltered}
-    reranker = LexicalChunkReranker(LexicalReranker(RerankingWeights(*weights)))
-
-    trusted = fuse(lists, {"filtered": trust, "unfiltered": 1 - trust})
-    boosted = [*merge_slices({"filtered": trusted}, {"filtered": boost})]
-    federated = fuse(lists, {"filtered": 1.0, "unfiltered": 2.0}, "text")
-    reranked = wait_for(reranker.rerank("annual leave in a hotel", boosted))
-
-    assert all(adds_up(chunk) for chunk in [*trusted, *boosted, *federated, *reranked])
-    assert all(chunk.ranked_by.signals for chunk in [*trusted, *boosted, *federated, *reranked])
-    assert sorted(chunk.ranked_by.reranked_from or 0 for chunk in reranked) == [*range(1, len(boosted) + 1)]
-
+from ragstack_common.search.models import Ranking, SliceReport
 
 PARTS = (
     SliceReport(

@@ -1,6 +1,6 @@
-"""Merging and deduplicating: exact, and the same whichever slice answers first."""
+"""Merging rankings."""
 
-import copy
+import math
 import random
 from threading import Event
 from typing import Any
@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common import multislice_retriever
-from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
+from ragstack_common.core.deadline import wait_for
+from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engines.bedrock import chunk_of, uri_of
-from ragstack_common.search.merge import merge_slices
-from ragstack_common.search.models import UNNAMED_SOURCE
+from ragstack_common.search.merge import best_first, fuse, merge_slices
+from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
+from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
+from ragstack_common.search.rerank.chunks import LexicalChunkReranker
 from ragstack_common.text.contextual_headers import prepend
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
 
@@ -29,6 +31,52 @@ HITS = st.lists(
     ),
     max_size=8,
 )
+
+
+SHARES = st.floats(0, 1)
+WORDS = st.sampled_from(["annual leave", "leave the annual report", "hotel", "a night in a hotel", ""])
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> list[RetrievedChunk]:
+    scores = sorted(draw(st.lists(SHARES, max_size=6)), reverse=True)
+    sources = draw(st.permutations(["a", "b", "c", "d", "e", "f"]))
+    return [
+        RetrievedChunk(content=draw(WORDS), score=score, source=source, chunk_id=source).ranked(
+            Ranking(base_score=score, score=score, signals={"vector": score})
+        )
+        for score, source in zip(scores, sources, strict=False)
+    ]
+
+
+def adds_up(chunk: RetrievedChunk) -> bool:
+    ranking = chunk.ranked_by
+    return math.fsum(ranking.contributions.values()) == pytest.approx(ranking.score, abs=1e-9)
+
+
+@given(rankings(), rankings(), SHARES, st.floats(0.1, 4), st.lists(SHARES, min_size=5, max_size=5))
+def test_each_step_keeps_every_chunk_and_adds_up_its_score(
+    filtered: list[RetrievedChunk],
+    unfiltered: list[RetrievedChunk],
+    trust: float,
+    boost: float,
+    weights: list[float],
+) -> None:
+    lists = {"filtered": filtered, "unfiltered": unfiltered}
+    reranker = LexicalChunkReranker(LexicalReranker(RerankingWeights(*weights)))
+
+    trusted = fuse(lists, {"filtered": trust, "unfiltered": 1 - trust})
+    boosted = [*merge_slices({"filtered": trusted}, {"filtered": boost})]
+    federated = fuse(lists, {"filtered": 1.0, "unfiltered": 2.0}, "text")
+    reranked = wait_for(reranker.rerank("annual leave in a hotel", boosted))
+
+    assert {chunk.source for chunk in trusted} == {chunk.source for chunk in (*filtered, *unfiltered)}
+    assert len({chunk.source for chunk in trusted}) == len(trusted)
+    assert trusted == best_first(trusted)
+    assert all(0 <= chunk.score <= 1 for chunk in (*trusted, *federated))
+    assert all(adds_up(chunk) for chunk in [*trusted, *boosted, *federated, *reranked])
+    assert all(chunk.ranked_by.signals for chunk in [*trusted, *boosted, *federated, *reranked])
+    assert sorted(chunk.ranked_by.reranked_from or 0 for chunk in reranked) == [*range(1, len(boosted) + 1)]
 
 
 def merged(filtered: list[Any], unfiltered: list[Any], boost: float) -> list[RetrievedChunk]:
@@ -53,7 +101,7 @@ class InOrder:
         return self.answers[filtered]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(HITS, HITS, st.randoms(use_true_random=False))
 def test_the_outcome_does_not_depend_on_which_slice_answers_first(
     filtered: list[Any], unfiltered: list[Any], random_: random.Random
@@ -98,41 +146,3 @@ def test_a_contextual_header_is_separated_from_the_content() -> None:
 
     assert (headed.content, headed.context) == ("Up to five days.", "Leave")
     assert (plain.content, plain.context) == ("Plain.", None)
-
-
-def test_deduplicating_returns_the_results_unchanged() -> None:
-    results = [hit("s3://b/a", 0.3), hit("s3://b/a", 0.5), hit("s3://b/b", None)]
-    before = copy.deepcopy(results)
-
-    unique = deduplicate_results(results)
-
-    assert results == before
-    assert unique[0] is results[1]
-    assert unique[1] is results[2]
-
-
-@pytest.mark.parametrize("none_first", [True, False])
-def test_a_score_of_none_ranks_below_every_number_when_deduplicating(none_first: bool) -> None:
-    results = [{**hit("s3://b/a"), "score": None}, {**hit("s3://b/a"), "score": -1.0}]
-
-    unique = deduplicate_results(results if none_first else results[::-1])
-
-    assert [r["score"] for r in unique] == [-1.0]
-
-
-@pytest.mark.parametrize("results", [[], [{}], [{"score": None}], [{"score": 1, "location": None, "metadata": None}]])
-def test_deduplicating_takes_results_that_hold_next_to_nothing(results: list[dict[str, Any]]) -> None:
-    assert deduplicate_results(results) == results
-
-
-def test_deduplicating_keeps_different_results_without_a_uri() -> None:
-    results = [{"score": 0.5, "content": "one"}, {"score": 0.5, "content": "two"}, {"score": 0.4, "content": "one"}]
-
-    assert multislice_retriever.deduplicate_results(results) == results[:2]
-
-
-@given(HITS)
-def test_deduplicating_twice_is_deduplicating_once(results: list[Any]) -> None:
-    once = deduplicate_results(results)
-
-    assert deduplicate_results(once) == once

@@ -1,5 +1,6 @@
 """MultiSliceRetriever against a service that checks each request: which calls are made, and what comes of them."""
 
+import copy
 import inspect
 from typing import Any
 
@@ -191,3 +192,28 @@ def test_a_number_of_results_out_of_range_is_refused_before_any_call(searches: A
         MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, num_results=num_results)
 
     assert searches.requests == []
+
+
+LOW, HIGH, UNSCORED = hit("s3://b/a", -1.0), hit("s3://b/a", 0.5), {**hit("s3://b/a"), "score": None}
+ONE, OTHER, AGAIN = ({"score": score, "content": text} for score, text in ((0.5, "one"), (0.5, "two"), (0.4, "one")))
+
+
+@pytest.mark.parametrize(
+    ("results", "unique"),
+    [
+        ([LOW, HIGH], [HIGH]),
+        ([LOW, UNSCORED], [LOW]),
+        ([UNSCORED, LOW], [LOW]),
+        ([ONE, OTHER, AGAIN], [ONE, OTHER]),
+        ([], []),
+        *(([empty], [empty]) for empty in ({}, {"score": None}, {"score": 1, "location": None, "metadata": None})),
+    ],
+)
+def test_deduplicating_keeps_the_best_result_of_each_document(results: list[Any], unique: list[Any]) -> None:
+    before = copy.deepcopy(results)
+
+    found = deduplicate_results(results)
+
+    assert [id(each) for each in found] == [id(each) for each in unique]
+    assert deduplicate_results(found) == found
+    assert results == before

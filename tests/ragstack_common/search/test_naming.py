@@ -78,8 +78,8 @@ def test_rare_words_of_a_long_value_name_it() -> None:
     assert named("Is any Amazon product simple?", values) == set()  # type: ignore[arg-type]
 
 
-def test_a_catalogue_of_a_hundred_thousand_values_is_indexed() -> None:
-    many = Values([f"Company {number} Holdings" for number in range(100_000)])
+def test_a_large_catalogue_is_looked_up_through_an_index() -> None:
+    many = Values([f"Company {number} Holdings" for number in range(20_000)])
 
     assert set(many.named_in(Question("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
 

@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.core.errors import (
-    ConfigurationError,
-    InvalidFilterError,
-    ServiceUnavailableError,
-)
+from ragstack_common.core.errors import ConfigurationError, InvalidFilterError, ServiceUnavailableError
 from ragstack_common.filters import parse
-from ragstack_common.search import RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.search import SearchRequest, create_retrieval_backend
 from ragstack_common.search.merge import fuse
 from ragstack_common.search.models import RAW_SCORE_KEY
 from ragstack_common.search.wrappers.federated import FederatedBackend
@@ -162,31 +158,6 @@ def test_an_invalid_configuration_is_rejected_by_name(options: dict[str, Any], m
 
     with pytest.raises(ConfigurationError, match=message):
         create_retrieval_backend(config)
-
-
-RANKINGS = st.dictionaries(
-    st.sampled_from("abcd"), st.lists(st.sampled_from("stuvwxyz"), unique=True, max_size=8), min_size=1
-).map(lambda lists: {name: [chunk(text, 1 - n / 10) for n, text in enumerate(texts)] for name, texts in lists.items()})
-WEIGHTS = st.fixed_dictionaries({name: st.floats(0.01, 100) for name in "abcd"})
-
-
-@settings(deadline=None)
-@given(RANKINGS, WEIGHTS, st.integers(1, 200))
-def test_a_fusion_has_each_chunk_once_in_order(
-    rankings: dict[str, list[RetrievedChunk]], weights: dict[str, float], rank_constant: int
-) -> None:
-    fused = fuse(rankings, weights, rank_constant=rank_constant)
-
-    scores = [found.score for found in fused]
-    assert sorted(found.content for found in fused) == sorted(
-        {c.content for chunks in rankings.values() for c in chunks}
-    )
-    assert scores == sorted(scores, reverse=True)
-    for found in fused:
-        assert found.ranking is not None
-        assert 0 < found.score <= 1
-        assert math.fsum(found.ranking.contributions.values()) == pytest.approx(found.score)
-        assert set(found.ranking.contributions) == {n for n, c in rankings.items() if found.content in names(c).split()}
 
 
 @pytest.mark.asyncio
