@@ -30,6 +30,7 @@ class Case:
         refuses: Operators of filters, as Bedrock names them, that the engine cannot express on these documents.
         whole_collection: A large top_k returns all chunks.
         metadata_filter: Searches take a ``metadata_filter``.
+        opens_twice: A test may open a second store.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Case:
     refuses: frozenset[str] = frozenset()
     whole_collection: bool = True
     metadata_filter: bool = False
+    opens_twice: bool = True
 
 
 def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:

@@ -21,18 +21,18 @@ BERLIN = {
 }
 
 
-@pytest.fixture(scope="module", params=ALL, ids=lambda case: case.name)
-def case(request: pytest.FixtureRequest) -> Writable:
+@pytest.fixture(scope="module", params=ALL, ids=lambda writable: writable.name)
+def writable(request: pytest.FixtureRequest) -> Writable:
     return request.param
 
 
 @pytest.fixture(scope="module")
-def make(case: Writable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
-    with case.open(tmp_path_factory.mktemp(case.name)) as make:
+def make(writable: Writable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    with writable.open(tmp_path_factory.mktemp(writable.name)) as make:
         yield make
 
 
-def test_indexed_documents_are_found_at_once(case: Writable, make: Make) -> None:
+def test_indexed_documents_are_found_at_once(writable: Writable, make: Make) -> None:
     ids, found, filtered = run(
         make,
         lambda b: b.index([PARIS, BERLIN]),
@@ -44,7 +44,7 @@ def test_indexed_documents_are_found_at_once(case: Writable, make: Make) -> None
     assert [chunk.content for chunk in found] == [PARIS["content"], BERLIN["content"]]
     (berlin,) = filtered
     assert BERLIN["metadata"].items() <= berlin.metadata.items()
-    if case.chunk_is_document:
+    if writable.chunk_is_document:
         assert [(chunk.chunk_id, chunk.source) for chunk in found] == [("1", "1"), ("2", "cities.md")]
     else:
         assert [chunk.source for chunk in found] == ["1", "2"]
@@ -90,12 +90,12 @@ def test_any_text_can_be_an_id_and_an_empty_list_is_no_attribute(make: Make) -> 
     assert "tags" not in chunk.metadata
 
 
-def test_rejected_documents_are_named_and_the_others_indexed(case: Writable, make: Make) -> None:
-    if case.rejected is None:
+def test_rejected_documents_are_named_and_the_others_indexed(writable: Writable, make: Make) -> None:
+    if writable.rejected is None:
         pytest.skip("this store takes every document that has the right form")
     documents = [
         {"id": "rome", "content": "Rome is the capital of Italy."},
-        {"id": case.rejected, "content": "Nowhere has no capital."},
+        {"id": writable.rejected, "content": "Nowhere has no capital."},
         {"id": "oslo", "content": "Oslo is the capital of Norway."},
     ]
 
@@ -106,13 +106,13 @@ def test_rejected_documents_are_named_and_the_others_indexed(case: Writable, mak
 
     error, found = run(make, partly, lambda b: b.retrieve("Oslo is the capital of Norway.", top_k=1))
 
-    assert (error.indexed, [*error.failed]) == (("rome", "oslo"), [case.rejected])
+    assert (error.indexed, [*error.failed]) == (("rome", "oslo"), [writable.rejected])
     assert found[0].content == documents[2]["content"]
 
 
-def test_chunks_come_with_their_embeddings_on_request(case: Writable, make: Make) -> None:
+def test_chunks_come_with_their_embeddings_on_request(writable: Writable, make: Make) -> None:
     request = SearchRequest("capital of France", top_k=2, deduplicate_by="document", passages=2, with_embeddings=True)
-    if not case.has_embeddings:
+    if not writable.has_embeddings:
         with pytest.raises(InvalidRequestError, match="does not return embeddings"):
             run(make, lambda b: b.search(request))
         return

@@ -1,26 +1,19 @@
 """The retriever tool on the real store of every engine: one collection, with corpora for its partitions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from ragstack_common.search import RetrievalBackend, factory, register_backend
+from ragstack_common.search import factory, register_backend
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection, run_tool
-from tests.contract.case import Case
-from tests.contract.cases import all_cases
+from tests.contract.case import Make
 from tests.contract.documents import DOCUMENTS
 
-ENGINES = ("bedrock", "chroma", "milvus")
-CASES = [case for case in all_cases() if case.name in ENGINES]
-
-
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
-def case(request: pytest.FixtureRequest) -> Case:
-    return request.param
+CASES = ("bedrock", "chroma", "milvus")
 
 
 @pytest.fixture
-def registry(make: Callable[[], RetrievalBackend], monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+def registry(make: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
     monkeypatch.setattr(factory, "_registered", dict(factory._registered))
     register_backend("store", make)
     registry = Registry()

@@ -93,5 +93,5 @@ def _on_server(documents: Sequence[Document], folder: Path) -> Iterator[Callable
 CASES = [
     Case("chroma", _in_folder()),
     Case("chroma_hybrid", _in_folder(hybrid=True)),
-    Case("chroma_server", _on_server),
+    Case("chroma_server", _on_server, opens_twice=False),
 ]
