@@ -25,7 +25,6 @@ from ragstack_common.search.engines.chroma.backend import ChromaBackend
 from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.search.wrappers.federated import FederatedBackend
-from ragstack_common.search.wrappers.metered import MeteredBackend
 from tests.support.aws_service import AwsService, Fault
 from tests.support.backends import Shelf, chunk
 
@@ -157,20 +156,6 @@ async def test_a_federation_names_the_backends_to_choose_from() -> None:
 async def test_a_backend_that_only_searches_says_so() -> None:
     with pytest.raises(InvalidRequestError, match="shelf cannot index 2 documents"):
         await Shelf().index(DOCUMENTS)
-
-
-@pytest.mark.asyncio
-async def test_indexing_is_measured() -> None:
-    recorded: dict[str, float] = {}
-
-    class Sink:
-        def add_metric(self, name: str, unit: str, value: float) -> None:
-            recorded[f"{name} {unit}"] = value
-
-    await MeteredBackend(Writable(), Sink(), "docs").index(DOCUMENTS)
-
-    assert recorded["docs.IndexedDocuments Count"] == 2
-    assert recorded["docs.IndexLatency Milliseconds"] >= 0
 
 
 def test_a_collection_of_chroma_refuses_another_embedding(tmp_path: Path) -> None:

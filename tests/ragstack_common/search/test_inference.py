@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.errors import RetrievalError
 from ragstack_common.filters import evaluate, parse, to_mongo
-from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.inference import Inferred, Vocabulary, VocabularySource
-from ragstack_common.search.models import SliceReport
 from ragstack_common.search.naming import Question
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from tests.support.backends import Shelf
 from tests.support.virtual_time import run_in_virtual_time
 
 COUNTS: dict[str, dict[Any, int]] = {
@@ -92,28 +92,17 @@ def test_an_attribute_of_the_callers_filter_counts_as_named() -> None:
     assert inferred("What did Amcor earn?", known=("company",)) is None
 
 
-class Store(RetrievalBackend):
-    """Finds every chunk that matches, in its own order."""
-
-    name = "store"
+class Store(Shelf):
+    """A shelf whose searches for Amcor fail if there is an error."""
 
     def __init__(self, chunks: list[RetrievedChunk], error: Exception | None = None) -> None:
-        self.requests: list[SearchRequest] = []
-        self._chunks = chunks
-        self._error = error
+        super().__init__(*chunks)
+        self._failure = error
 
-    async def retrieve(self, query: str, *_: Any, **__: Any) -> list[RetrievedChunk]:
-        return (await self.search(SearchRequest(query))).chunks
-
-    async def search(self, request: SearchRequest) -> SearchOutcome:
-        self.requests.append(request)
-        if self._error is not None and "Amcor" in str(request.filters):
-            raise self._error
-        wanted = request.restriction
-        found = [each for each in self._chunks if wanted is None or evaluate(wanted, each.metadata)][: request.top_k]
-        return SearchOutcome(
-            found, (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(found)),), 1.0
-        )
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        if self._failure is not None and "Amcor" in str(request.filters):
+            raise self._failure
+        return await super()._search(request)
 
 
 def chunks(*attributes: dict[str, Any]) -> list[RetrievedChunk]:
@@ -181,10 +170,10 @@ def test_an_inferred_slice_that_fails_is_only_reported() -> None:
 
 def test_an_empty_inferred_slice_does_not_replace_a_failed_one() -> None:
     class Broken(Store):
-        async def search(self, request: SearchRequest) -> SearchOutcome:
+        async def _search(self, request: SearchRequest) -> SearchOutcome:
             if request.filters is None:
                 raise RetrievalError("no")
-            return await super().search(request)
+            return await super()._search(request)
 
     with pytest.raises(RetrievalError, match="no"):
         search(Broken(chunks(BOEING)), INFER, known())

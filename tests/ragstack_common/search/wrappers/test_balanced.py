@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 
 from ragstack_common.core.deadline import seconds_left
-from ragstack_common.core.errors import (
-    ServiceUnavailableError,
-)
+from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.filters import Filter, parse
-from ragstack_common.search import (
-    CorpusCount,
-    RetrievalBackend,
-    RetrievedChunk,
-    SearchRequest,
-)
+from ragstack_common.search import CorpusCount, RetrievalBackend, RetrievedChunk, SearchRequest
 from ragstack_common.search.engine import Engine
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.models import SearchOutcome, SliceReport

@@ -5,28 +5,13 @@ from typing import Any
 
 import pytest
 from aws_lambda_powertools import Metrics
-from aws_lambda_powertools.metrics import MetricUnit
 
 from ragstack_common.core.errors import ConfigurationError, InvalidFilterError, ThrottledError
 from ragstack_common.search import SearchRequest, create_retrieval_backend
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.search.wrappers.federated import FederatedBackend
 from ragstack_common.search.wrappers.metered import MeteredBackend
-from tests.support.backends import Shelf, chunk, names
-
-
-class Ledger:
-    """Takes what a sink takes, and refuses a unit that CloudWatch does not know."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, float]] = []
-
-    def add_metric(self, name: str, unit: str, value: float) -> None:
-        MetricUnit(unit)
-        self.lines.append((name, unit, value))
-
-    def __getitem__(self, name: str) -> list[float]:
-        return [value for line, _, value in self.lines if line == name]
+from tests.support.backends import Ledger, Shelf, chunk, names
 
 
 class Ticks:
@@ -110,6 +95,19 @@ async def test_a_batch_is_measured_as_one() -> None:
 
     assert [names(answer) for answer in answers] == ["a b", "a b"]
     assert ledger.lines == [("shelf.BatchLatency", "Milliseconds", 2000), ("shelf.BatchQueries", "Count", 2)]
+
+
+@pytest.mark.asyncio
+async def test_indexing_is_measured() -> None:
+    class Writable(Shelf):
+        async def index(self, documents: Any) -> list[str]:
+            return [document["id"] for document in documents]
+
+    ledger = Ledger()
+
+    await MeteredBackend(Writable(), ledger, clock=Ticks(0, 2)).index([{"id": "1"}, {"id": "2"}])
+
+    assert ledger.lines == [("shelf.IndexLatency", "Milliseconds", 2000), ("shelf.IndexedDocuments", "Count", 2)]
 
 
 @pytest.mark.asyncio

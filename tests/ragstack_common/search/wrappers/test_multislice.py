@@ -9,43 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.core.errors import (
-    ConfigurationError,
-    InvalidFilterError,
-    RetrievalTimeoutError,
-    ThrottledError,
-)
-from ragstack_common.search import (
-    Ranking,
-    RetrievalBackend,
-    RetrievedChunk,
-    SearchOutcome,
-    SearchRequest,
-    create_retrieval_backend,
-    register_backend,
-)
-from ragstack_common.search.models import RAW_SCORE_KEY, Note, SliceReport
+from ragstack_common.core.errors import ConfigurationError, InvalidFilterError, RetrievalTimeoutError, ThrottledError
+from ragstack_common.search import Ranking, RetrievedChunk, SearchOutcome, SearchRequest, create_retrieval_backend
+from ragstack_common.search.models import RAW_SCORE_KEY, Note
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from tests.support.backends import Shelf
 from tests.support.virtual_time import run_in_virtual_time
 
 TOPIC = {"topic": "genealogy"}
 NEVER_MIND_SECONDS = 30.0
 
 
-class Programmed(RetrievalBackend):
-    """Answers the two slices as a test says: with chunks, a whole outcome, an error, or by awaiting something."""
-
-    name = "programmed"
+class Programmed(Shelf):
+    """Answers the two slices with chunks, with a whole outcome or with an error, or after a number of seconds."""
 
     def __init__(self, filtered: Any, unfiltered: Any) -> None:
-        self.requests: list[SearchRequest] = []
-        self.closed = 0
+        super().__init__()
         self._answers = {True: filtered, False: unfiltered}
 
-    async def retrieve(self, query: str, *_: Any, **__: Any) -> list[RetrievedChunk]:
-        return (await self.search(SearchRequest(query))).chunks
-
-    async def search(self, request: SearchRequest) -> SearchOutcome:
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
         self.requests.append(request)
         answer = self._answers["topic" in str(request.filters)]
         if isinstance(answer, float):
@@ -54,12 +36,7 @@ class Programmed(RetrievalBackend):
             raise answer
         if isinstance(answer, SearchOutcome):
             return answer
-        return SearchOutcome(
-            answer, (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(answer)),), 1.0
-        )
-
-    async def close(self) -> None:
-        self.closed += 1
+        return SearchOutcome(answer, (), 1.0)
 
 
 def chunk(name: str, score: float, source: str | None = None, **metadata: Any) -> RetrievedChunk:
@@ -239,10 +216,8 @@ def test_an_inexpressible_filter_fails_the_search() -> None:
 
 @pytest.mark.parametrize("options", [{"filtered_score_boost": 0}, {"timeout_seconds": 0}])
 def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> None:
-    register_backend("programmed", lambda: Programmed([], []))
-
     with pytest.raises(ConfigurationError, match="multislice"):
-        create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
+        create_retrieval_backend({"type": "multislice", "backend": Shelf(), **options})
 
 
 def test_a_shortage_is_dropped_if_the_slices_together_have_enough() -> None:
