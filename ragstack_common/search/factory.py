@@ -1,12 +1,11 @@
 """Backends by configuration; only the named ones are imported."""
 
-import importlib
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final
 
-from ragstack_common.core.errors import ConfigurationError, MissingPackageError, UnknownEngineError, needs_extra
+from ragstack_common.core.errors import ConfigurationError, UnknownEngineError
+from ragstack_common.core.plugins import imported, third_parties
 from ragstack_common.search.base import RetrievalBackend
 
 ENTRY_POINTS: Final = "ragstack.engines"
@@ -43,7 +42,7 @@ def register_backend(name: str, maker: BackendMaker) -> None:
 
 def known_backends() -> list[str]:
     """Return the types that :func:`create_retrieval_backend` knows, installed or not."""
-    return sorted({*_BUILT_IN, *_third_parties(), *_registered})
+    return sorted({*_BUILT_IN, *third_parties(ENTRY_POINTS), *_registered})
 
 
 def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
@@ -100,26 +99,8 @@ def _maker(name: Any) -> BackendMaker:
         raise UnknownEngineError(name, known_backends())
     if name in _registered:
         return _registered[name]
-    place = _BUILT_IN.get(name)
-    if place is not None:
-        module, _, attribute = place.partition(":")
-        with needs_extra(name, f"The engine {name}"):
-            maker: BackendMaker = getattr(importlib.import_module(module), attribute)
-        return maker
-    try:
-        if name in _third_parties():
-            with needs_extra(None, f"The engine {name}"):
-                loaded: BackendMaker = _third_parties()[name].load()
-            return loaded
-    except MissingPackageError:
-        raise
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"The backend {name} cannot be imported: {error}") from error
-    raise UnknownEngineError(name, known_backends())
-
-
-@cache
-def _third_parties() -> dict[str, Any]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and seldom needed
-
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    place = _BUILT_IN.get(name) or third_parties(ENTRY_POINTS).get(name)
+    if place is None:
+        raise UnknownEngineError(name, known_backends())
+    maker: BackendMaker = imported(place, name if name in _BUILT_IN else None, f"The engine {name}")
+    return maker

@@ -1,13 +1,11 @@
 """Rerankers by name, as ``config.RERANKERS`` registers them; only the named one is imported."""
 
-import importlib
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias
 
 from ragstack_common.config import RERANKERS
-from ragstack_common.core.errors import ConfigurationError, needs_extra
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.plugins import imported, third_parties
 from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
 from ragstack_common.search.rerank.lexical import LexicalReranker
 
@@ -46,20 +44,10 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
 
 
 def _maker(name: str) -> Callable[..., ChunkReranker]:
-    if entry := RERANKERS.get(name):
-        module, _, attribute = entry.place.partition(":")
-        with needs_extra(entry.extra, f"The reranker {name}"):
-            maker: Callable[..., ChunkReranker] = getattr(importlib.import_module(module), attribute)
-        return maker
-    others = _third_parties()
-    if name in others:
-        with needs_extra(None, f"The reranker {name}"):
-            loaded: Callable[..., ChunkReranker] = others[name].load()
-        return loaded
-    forms = [*(entry.form for entry in RERANKERS.values()), *sorted(others)]
-    raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join(forms)}")
-
-
-@cache
-def _third_parties() -> dict[str, Any]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    own, others = RERANKERS.get(name), third_parties(ENTRY_POINTS)
+    if own is None and name not in others:
+        forms = [*(entry.form for entry in RERANKERS.values()), *sorted(others)]
+        raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join(forms)}")
+    place, extra = (others[name], None) if own is None else (own.place, own.extra)
+    maker: Callable[..., ChunkReranker] = imported(place, extra, f"The reranker {name}")
+    return maker

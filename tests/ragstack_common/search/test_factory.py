@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.core.errors import ConfigurationError, MissingPackageError, UnknownEngineError
+from ragstack_common.core.plugins import third_parties
 from ragstack_common.search import (
     RetrievalBackend,
     RetrievedChunk,
@@ -65,7 +66,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, maker in (("plain", Plain), ("around", Around), ("several", Several)):
         register_backend(name, maker)
     yield
-    factory._third_parties.cache_clear()
+    third_parties.cache_clear()
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "absent = no_such_package_at_all:Backend\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    factory._third_parties.cache_clear()
+    third_parties.cache_clear()
     return "elasticsearch"
 
 
