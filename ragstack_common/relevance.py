@@ -12,14 +12,9 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-SHIPPED: Final = "calibrations.json"
-"""In this package: the calibrations of the local Bedrock."""
-
-PROBLEMS_SHOWN: Final = 3
 
 Signal = Literal["vector", "lexical", "score"]
 """What a calibration can use: the cosine, the share of BM25, or the engine's score where it sends nothing else."""
@@ -97,7 +92,7 @@ class Calibrations(BaseModel):
             return cls.model_validate_json(source) if isinstance(source, str) else cls.model_validate(source)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in error.errors()]
-            raise ValueError(f"it is not a calibration of relevance: {'; '.join(problems[:PROBLEMS_SHOWN])}") from error
+            raise ValueError(f"it is not a calibration of relevance: {'; '.join(problems[:3])}") from error
 
     def find(self, embedding: str | None, search_type: str | None) -> Calibration | None:
         """Return the first calibration for an embedding and a kind of search."""
@@ -107,8 +102,8 @@ class Calibrations(BaseModel):
 
 @cache
 def shipped() -> Calibrations:
-    """Return the calibrations of this package."""
-    return Calibrations.read(files(__package__).joinpath(SHIPPED).read_text(encoding="utf-8"))
+    """Return the calibrations of this package, which are for the local Bedrock."""
+    return Calibrations.read(files(__package__).joinpath("calibrations.json").read_text(encoding="utf-8"))
 
 
 def calibration_of(own: Calibrations | None, embedding: str | None, search_type: str | None) -> Calibration | None:

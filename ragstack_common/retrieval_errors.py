@@ -17,7 +17,7 @@ from ragstack_common.core.errors import (
     ServiceUnavailableError,
     ThrottledError,
 )
-from ragstack_common.filters import And, Clause, Filter, Not, Or
+from ragstack_common.filters import Filter, clauses_of
 
 Meaning: TypeAlias = tuple[type[RagStackError], str]
 """A class, and what the caller can do."""
@@ -69,7 +69,9 @@ def describe(error: Exception, query: str, filters: Filter | None = None) -> str
     else:
         text = f"{type(error).__name__}: {error}"
     text = text.replace(f"'{query}'", "'...'")
-    for value in sorted(filter(None, _values_of(filters)), key=len, reverse=True):
+    literals = [clause.value for clause in clauses_of(filters)] if filters is not None else []
+    values = {str(each) for value in literals for each in (value if isinstance(value, tuple) else (value,))}
+    for value in sorted(filter(None, values), key=len, reverse=True):
         # The service may shorten a long value, and escapes it where it quotes JSON.
         for form in {value, json.dumps(value)[1:-1]}:
             shown, more = form[:_MAX_SHOWN], r"[^'\"]*" if len(form) > _MAX_SHOWN else r"(?!\w)"
@@ -95,16 +97,3 @@ def meaning(error: Exception, own: Mapping[str, Meaning] = _MEANING) -> Meaning:
     if isinstance(error, BotoCoreError):
         return ServiceUnavailableError, "check the endpoint and the network"
     return RetrievalError, "see the cause"
-
-
-def _values_of(filters: Filter | None) -> set[str]:
-    match filters:
-        case And(members) | Or(members):
-            return {value for member in members for value in _values_of(member)}
-        case Not(member):
-            return _values_of(member)
-        case Clause(value=tuple() as values):
-            return set(map(str, values))
-        case Clause(value=value):
-            return {str(value)}
-    return set()

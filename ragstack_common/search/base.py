@@ -1,7 +1,6 @@
 """The interface of every engine and every wrapper around one."""
 
 import asyncio
-import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
@@ -21,7 +20,7 @@ from ragstack_common.search.models import (
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
-    check_top_k,
+    check_page_size_and_limit,
     parsed,
 )
 from ragstack_common.search.tracing import Attributes, traced_search
@@ -125,9 +124,7 @@ class RetrievalBackend(ABC):
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
         """
-        check_top_k(page_size, math.inf, "page_size")
-        if limit is not None:
-            check_top_k(limit, math.inf, "limit")
+        check_page_size_and_limit(page_size, limit)
         last = min(self.max_top_k, limit or self.max_top_k)
         seen: set[Hashable] = set()
         wanted = min(self._first_page(page_size), last)

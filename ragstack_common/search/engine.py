@@ -2,7 +2,7 @@
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -25,6 +25,19 @@ from ragstack_common.search.tracing import retrieval_span
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
+
+
+def score_of_similarity(similarity: float) -> float:
+    """Return a cosine as a score: 0 if it is negative.
+
+    It is also the score of an inner product of unit vectors; other vectors may have products over 1, which become 1.
+    """
+    return min(1.0, max(0.0, similarity))
+
+
+def score_of_squared_distance(distance: float) -> float:
+    """Return 1 for equal vectors, .5 at distance 1, and less for larger distances."""
+    return 1.0 / (1.0 + max(0.0, distance))
 
 
 class Engine(ReportingBackend):
@@ -75,7 +88,7 @@ class Engine(ReportingBackend):
     async def _with_embeddings(self, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
         """Add their vectors to chunks and passages."""
         ids = dict.fromkeys(str(part.chunk_id) for chunk in chunks for part in (chunk, *chunk.passages))
-        vectors = await self.in_thread(lambda: self._vectors(list(ids))) if ids else {}
+        vectors = await in_thread(lambda: self._vectors(list(ids))) if ids else {}
 
         def embedded(chunk: RetrievedChunk) -> RetrievedChunk:
             passages = tuple(map(embedded, chunk.passages))
@@ -115,11 +128,6 @@ class Engine(ReportingBackend):
             RetrievalTimeoutError: The deadline came first.
         """
         return await within_deadline(self.name, work, self.timeout_seconds)
-
-    @staticmethod
-    async def in_thread(call: Callable[[], T]) -> T:
-        """Run a blocking call in a thread; an abandoned one continues in the background."""
-        return await in_thread(call)
 
 
 class BatchEngine(Engine):

@@ -96,10 +96,10 @@ def documents_of(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
         except ValidationError as error:
             fault = error.errors(include_url=False, include_context=False)[0]
             place = ".".join(map(str, fault["loc"])) or "it"
-            told = fault["msg"].removeprefix("Value error, ")
-            raise InvalidDocumentError(f"documents[{number}]: {place}: {told}") from None
+            problem = fault["msg"].removeprefix("Value error, ")
+            raise InvalidDocumentError(f"documents[{number}]: {place}: {problem}") from None
         if made.id in checked:
-            raise InvalidDocumentError(f"documents[{number}]: the id {made.id!r:.100} is given twice")
+            raise InvalidDocumentError(f"documents[{number}]: the id {made.id!r:.100} occurs twice")
         checked[made.id] = made
     return [*checked.values()]
 

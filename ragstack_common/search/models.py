@@ -364,3 +364,14 @@ def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:
     if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= maximum:
         allowed = "1 or more" if maximum == math.inf else f"1 to {maximum}"
         raise InvalidQueryError(f"{name} must be {allowed}, not {top_k!r}")
+
+
+def check_page_size_and_limit(page_size: object, limit: object) -> None:
+    """Check the numbers of a stream, both 1 or more; a limit may be None.
+
+    Raises:
+        InvalidQueryError: One is out of range; the message has its name.
+    """
+    check_top_k(page_size, math.inf, "page_size")
+    if limit is not None:
+        check_top_k(limit, math.inf, "limit")

@@ -123,9 +123,9 @@ def failure_of(errors: Mapping[str, Exception]) -> Exception:
     cause.
     """
     causes = list(errors.values())
-    told = [error for error in causes if not isinstance(error, RetrievalTimeoutError)] or causes
-    if len({(type(error), str(error)) for error in told}) == 1 and isinstance(told[0], RagStackError):
-        return told[0]
+    own = [error for error in causes if not isinstance(error, RetrievalTimeoutError)] or causes
+    if len({(type(error), str(error)) for error in own}) == 1 and isinstance(own[0], RagStackError):
+        return own[0]
     shared = (kind for kind in _kinds(causes[0]) if all(isinstance(cause, kind) for cause in causes))
     named = "; ".join(f"{name}: {one_line(error)}" for name, error in errors.items())
     error = next(shared, RetrievalError)(f"Every part of the search failed. {named}")

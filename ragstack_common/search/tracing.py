@@ -286,11 +286,11 @@ def _opened(tracer: Any, name: str) -> Iterator[Any]:
 def _record(span: Any, error: BaseException) -> None:
     """Record an error; only messages of RAGStack are sure not to quote the query."""
     kind = type(error).__name__
-    told = isinstance(error, RagStackError) or _settings.inputs
-    shown = {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
+    is_shown = isinstance(error, RagStackError) or _settings.inputs
+    shown = {"exception.type": kind, **({"exception.message": str(error)} if is_shown else {})}
     span.add_event("exception", shown)
     api = sys.modules["opentelemetry.trace"]
-    span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
+    span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if is_shown else kind))
 
 
 def _tracer() -> Any:

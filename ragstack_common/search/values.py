@@ -1,11 +1,12 @@
 """The values of an attribute among the chunks that a search can find."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Scalar, parse
 from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.filters.tree import kind_of
@@ -75,8 +76,7 @@ async def distinct_values(
         InvalidQueryError: The limit, the page or the query is out of range.
         RetrievalError: A search failed.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidQueryError(f"limit must be 1 or more, not {limit!r}")
+    check_top_k(limit, math.inf, "limit")
     check_top_k(page_size, backend.max_top_k)
     collection = _Collection(backend, key, SearchRequest(query, page_size, filters=filters), limit)
     await collection.collect()

@@ -1,7 +1,6 @@
 """A knowledge base of Amazon Bedrock."""
 
 import json
-import sys
 import time
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -21,6 +20,7 @@ from ragstack_common.config import (
     SLICE_FAILURES,
 )
 from ragstack_common.core.clients import agent_client, retrieval_client
+from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
@@ -39,6 +39,7 @@ from ragstack_common.search.models import (
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
+    check_page_size_and_limit,
     check_top_k,
     parsed,
     ranked_fields,
@@ -177,9 +178,7 @@ class BedrockEngine(Engine):
         """
         request = SearchRequest(query, min_score=min_score, filters=filters)
         self.check_filters(request)
-        check_top_k(page_size, sys.maxsize, "page_size")
-        if limit is not None:
-            check_top_k(limit, sys.maxsize, "limit")
+        check_page_size_and_limit(page_size, limit)
         left = limit
         async with aclosing(self._ranking(request, min(page_size, MAX_RESULTS))) as ranking:
             async for chunk in ranking:
@@ -232,14 +231,14 @@ class BedrockEngine(Engine):
             vector_store=self.vector_store,
             timeout_seconds=self._index_timeout_seconds,
         )
-        return await self.in_thread(call)
+        return await in_thread(call)
 
     async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
         """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
         query = self._request(request.query, page_size, request.restriction)
         while True:
             with retrieval_span("bedrock page", replace(request, top_k=page_size), self.span_attributes) as span:
-                page = self.in_thread(partial(self._page, query, request.restriction))
+                page = in_thread(partial(self._page, query, request.restriction))
                 chunks, token = await self.within_deadline(page)
                 span.found(chunks)
             yield chunks
@@ -282,7 +281,7 @@ class BedrockEngine(Engine):
             first = self._request(query, min(count, MAX_RESULTS), restriction)
             chunks, request = read.get(restriction, ([], first))
             while request is not None and len(chunks) < count:
-                page, token = await self.in_thread(partial(self._page, request, restriction))
+                page, token = await in_thread(partial(self._page, request, restriction))
                 chunks = chunks + page
                 request = {**request, "nextToken": token} if token else None
             read[restriction] = chunks, request

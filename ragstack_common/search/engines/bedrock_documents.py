@@ -16,8 +16,6 @@ from ragstack_common.search.indexing import IndexDocument
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
 
-CUSTOM: Final = "CUSTOM"
-
 PENDING: Final = frozenset({"STARTING", "PENDING", "IN_PROGRESS"})
 """Source: bedrock-agent, shape DocumentStatus."""
 
@@ -75,7 +73,7 @@ def index_documents(
     try:
         source = agent.get_data_source(knowledgeBaseId=knowledge_base_id, dataSourceId=data_source_id)["dataSource"]
         kind = source["dataSourceConfiguration"]["type"]
-        if kind != CUSTOM:
+        if kind != "CUSTOM":
             raise InvalidRequestError(
                 f"The data source {data_source_id} has the type {kind}, so its documents come from there: upload them, "
                 "for example with `ragstack ingest`, or give the data_source_id of a CUSTOM data source"
@@ -97,7 +95,7 @@ def index_documents(
         except (ClientError, BotoCoreError) as error:
             unknown = DocumentStatus("UNKNOWN", f"its status cannot be read: {reason_of(error)}")
             statuses |= dict.fromkeys(waiting, unknown)
-    failed = {id_: _told(status, timeout_seconds) for id_, status in statuses.items() if status != "INDEXED"}
+    failed = {id_: _reason(status, timeout_seconds) for id_, status in statuses.items() if status != "INDEXED"}
     if failed:
         raise IndexingError([id_ for id_ in statuses if id_ not in failed], failed)
     return [*statuses]
@@ -112,7 +110,7 @@ def _attributes(document: IndexDocument, vector_store: str) -> dict[str, Any]:
     return attributes
 
 
-def _told(status: DocumentStatus, timeout_seconds: float) -> str:
+def _reason(status: DocumentStatus, timeout_seconds: float) -> str:
     if status in PENDING:
         return f"still {status} after {timeout_seconds:g} seconds; it may be indexed later"
     return f"{status}: {status.reason or 'the knowledge base gives no reason'}"

@@ -205,7 +205,7 @@ class MultiSliceBackend(PassingWrapper):
 
     def _merged_by_trust(self, request: SearchRequest, parts: Parts, inferred: Inferred | None) -> SearchOutcome:
         """Merge the slices by weights that sum to 1."""
-        weights, attributes, told = {UNFILTERED: 1.0}, parts.attributes, None
+        weights, attributes, shown = {UNFILTERED: 1.0}, parts.attributes, None
         if request.metadata_filter is not None:
             trust = self._trust_of(request, attributes)
             parts = parts.explained(FILTERED, trust.value, trust.reason)
@@ -214,7 +214,7 @@ class MultiSliceBackend(PassingWrapper):
             unfiltered = attributes.get(UNFILTERED, [])
             trust = trust_of_inferred(inferred, attributes[INFERRED], unfiltered)
             parts = parts.explained(INFERRED, trust.value, trust.reason)
-            told = InferredFilter(inferred.filters, trust.value, trust.reason)
+            shown = InferredFilter(inferred.filters, trust.value, trust.reason)
             within = next(iter(weights))
             weights |= {INFERRED: weights[within] * trust.value, within: weights[within] * (1 - trust.value)}
         rankings = {name: chunks for name, chunks in parts.rankings.items() if name != INFERRED or weights.get(name)}
@@ -224,7 +224,7 @@ class MultiSliceBackend(PassingWrapper):
             chunks = fuse(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
         good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.least_score)
         best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
-        return parts.outcome(best, request, inferred=told)
+        return parts.outcome(best, request, inferred=shown)
 
     def _trust_of(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:
         """Return the caller's trust in the filter, or an estimate."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import (
     InvalidFilterError,
     InvalidQueryError,
@@ -80,7 +81,7 @@ def test_a_blocking_call_is_abandoned_at_the_deadline() -> None:
 
     class Blocked(Library):
         async def _find(self, *_: Any) -> list[RetrievedChunk]:
-            await self.in_thread(lambda: release.wait(NEVER_MIND_SECONDS))
+            await in_thread(lambda: release.wait(NEVER_MIND_SECONDS))
             return []
 
     engine = Blocked(timeout_seconds=DEADLINE_SECONDS)

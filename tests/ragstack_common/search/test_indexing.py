@@ -84,7 +84,7 @@ def test_every_document_is_indexed_or_failed(
         ({"id": "3", "content": "x", "metadata": {"\udfff": "b"}}, "metadata: the attribute"),
         ({"id": "3", "content": "x", "metadata": {"": "b"}}, "metadata: the attribute '' has no name"),
         ({"id": "3", "content": "x", "meta": {}}, "meta: Extra inputs are not permitted"),
-        ({"id": 1, "content": "Another with the id."}, "the id '1' is given twice"),
+        ({"id": 1, "content": "Another with the id."}, "the id '1' occurs twice"),
         ("text", "it: Input should be a valid dictionary"),
     ],
 )

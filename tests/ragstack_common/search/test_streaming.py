@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ragstack_common.core.errors import InvalidQueryError, ThrottledError
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.base import RetrievalBackend, Wrapper
+from ragstack_common.search.engines.bedrock import BedrockBackend
 from ragstack_common.search.models import SearchOutcome, SearchRequest
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.search.wrappers.metered import MeteredBackend
@@ -65,10 +66,11 @@ async def test_chunks_without_ids_are_identified_by_source_and_text() -> None:
 
 @pytest.mark.parametrize("name", ["limit", "page_size"])
 @pytest.mark.parametrize("value", [0, True, 2.5])
+@pytest.mark.parametrize("backend", [Shelf(), BedrockBackend("KBKBKBKBK1")], ids=["default", "bedrock"])
 @pytest.mark.asyncio
-async def test_a_limit_or_page_size_out_of_range_is_rejected(name: str, value: Any) -> None:
+async def test_a_limit_or_page_size_out_of_range_is_rejected(backend: RetrievalBackend, name: str, value: Any) -> None:
     with pytest.raises(InvalidQueryError, match=f"{name} must be 1 or more"):
-        await streamed(Shelf(chunk("a")), **{name: value})
+        await streamed(backend, **{name: value})
 
 
 @pytest.mark.asyncio

@@ -19,6 +19,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
 from ragstack_common.api.search import QueryService
+from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.filters import Filter
 from ragstack_common.knowledge_base import KnowledgeBase
@@ -77,7 +78,7 @@ class Library(Engine):
                 ]
 
         assert query
-        return await self.in_thread(work)
+        return await in_thread(work)
 
 
 def spans_of(

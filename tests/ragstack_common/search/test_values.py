@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
 from ragstack_common.core.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.filters import Operator, clauses_of
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.models import MAX_TOP_K, SliceReport
@@ -42,7 +42,8 @@ class Attributes(RetrievalBackend):
         request = SearchRequest(query, top_k, min_score, filters)
         self.requests.append(request)
         condition = request.restriction
-        if not self._lists and Operator.LIST_CONTAINS in _operators(condition):
+        clauses = () if condition is None else clauses_of(condition)
+        if not self._lists and any(clause.operator is Operator.LIST_CONTAINS for clause in clauses):
             raise InvalidFilterError("listContains(key) is not known here")
         return [c for c in self._chunks if condition is None or filter_language.evaluate(condition, c.metadata)][:top_k]
 
@@ -125,14 +126,3 @@ def test_the_values_are_exactly_those_of_the_documents(values: list[Any], page: 
     assert len(found.values) == len(wanted)
     assert found.complete
     assert list(found.values) == sorted(found.values, key=natural_order)
-
-
-def _operators(condition: Filter | None) -> set[Operator]:
-    match condition:
-        case And(members) | Or(members):
-            return {operator for member in members for operator in _operators(member)}
-        case Not(member):
-            return _operators(member)
-        case Clause():
-            return {condition.operator}
-    return set()

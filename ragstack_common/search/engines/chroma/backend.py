@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import chromadb
 
+from ragstack_common.core.deadline import in_thread
 from ragstack_common.embedding import Embedding
 from ragstack_common.filters import Filter
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
@@ -98,24 +99,24 @@ class ChromaBackend(BatchEngine):
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        return await self.in_thread(lambda: self._searcher.several(queries, count, filters, hybrid=self.hybrid))
+        return await in_thread(lambda: self._searcher.several(queries, count, filters, hybrid=self.hybrid))
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the chunk with this id, with a score of 1, or None."""
         collection = self._collection
         look_up = partial(collection.run, lambda handle: collection.chunks(handle, {chunk_id: 1.0}))
-        found = await self.within_deadline(self.in_thread(look_up))
+        found = await self.within_deadline(in_thread(look_up))
         return found[0] if found else None
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store documents, each as one chunk. A missing collection is created, and so is a missing folder."""
         checked = documents_of(documents)
-        return await self.in_thread(lambda: put_in_batches(checked, DOCUMENTS_AT_ONCE, self._collection.put))
+        return await in_thread(lambda: put_in_batches(checked, DOCUMENTS_AT_ONCE, self._collection.put))
 
     async def health_check(self) -> bool:
         """Check that the collection exists and can be read; it may be empty."""
         try:
-            await self.within_deadline(self.in_thread(lambda: self._collection.run(lambda h: h.collection.count())))
+            await self.within_deadline(in_thread(lambda: self._collection.run(lambda h: h.collection.count())))
         except Exception:  # noqa: BLE001 - every failure means unhealthy
             return False
         return True
@@ -126,7 +127,7 @@ class ChromaBackend(BatchEngine):
 
     async def close(self) -> None:
         """Close the embedding, and the store after its last search."""
-        await self.in_thread(self._collection.close)
+        await in_thread(self._collection.close)
 
     def span_attributes(self) -> Attributes:
         """Show the collection."""

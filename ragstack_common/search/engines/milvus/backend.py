@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import (
     AccessDeniedError,
     CollectionNotFoundError,
@@ -178,7 +179,7 @@ class MilvusBackend(BatchEngine):
             )
             return self._chunk(layout, rows[0][layout.id], rows[0], 1.0) if rows else None
 
-        return await self.within_deadline(self.in_thread(lambda: self._call(look_up)))
+        return await self.within_deadline(in_thread(lambda: self._call(look_up)))
 
     async def create(
         self,
@@ -205,7 +206,7 @@ class MilvusBackend(BatchEngine):
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)
 
-        await self.in_thread(lambda: self._call(create, creates=True))
+        await in_thread(lambda: self._call(create, creates=True))
 
     async def add(self, documents: Iterable[MilvusDocument], partition_name: str | None = None) -> int:
         """Embed documents and store them in a collection made by :meth:`create`. Existing ids are replaced.
@@ -224,7 +225,7 @@ class MilvusBackend(BatchEngine):
                 self._upsert(client, waiting[start : start + ROWS_AT_ONCE], partition_name)
             return len(waiting)
 
-        return await self.in_thread(lambda: self._call(upsert))
+        return await in_thread(lambda: self._call(upsert))
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store documents, each as one entity. A missing collection is created, as :meth:`create` does by default.
@@ -243,11 +244,15 @@ class MilvusBackend(BatchEngine):
         def put(some: Sequence[IndexDocument]) -> None:
             self._call(lambda client: self._upsert(client, self._own_form(client, some), partitions[0]))
 
+        def create_missing(client: MilvusClient) -> None:
+            if not client.has_collection(self.collection_name, timeout=self.timeout_seconds):
+                self._create(client)
+
         def create_and_put() -> list[str]:
-            self._call(self._create_missing, creates=True)
+            self._call(create_missing, creates=True)
             return put_in_batches(checked, ROWS_AT_ONCE, put)
 
-        return await self.in_thread(create_and_put)
+        return await in_thread(create_and_put)
 
     async def close(self) -> None:
         """Release the connection, which pymilvus keeps for others, and close the embedding if it was loaded here."""
@@ -278,10 +283,6 @@ class MilvusBackend(BatchEngine):
             columns=columns,
             index_type=EXACT_INDEX if self._is_file else "AUTOINDEX",
         )
-
-    def _create_missing(self, client: MilvusClient) -> None:
-        if not client.has_collection(self.collection_name, timeout=self.timeout_seconds):
-            self._create(client)
 
     def _own_form(self, client: MilvusClient, documents: Sequence[IndexDocument]) -> list[MilvusDocument]:
         """Convert documents; their ids become those of the collection's type."""
@@ -331,9 +332,7 @@ class MilvusBackend(BatchEngine):
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        return await self.in_thread(
-            lambda: self._call(lambda client: self._search_vectors(client, queries, count, filters))
-        )
+        return await in_thread(lambda: self._call(lambda client: self._search_vectors(client, queries, count, filters)))
 
     def _search_vectors(
         self, client: MilvusClient, queries: Sequence[str], count: int, filters: Filter | None
@@ -433,7 +432,8 @@ class MilvusBackend(BatchEngine):
         if self._is_file and not creates and not Path(uri).exists():
             raise CollectionNotFoundError(f"There is no Milvus Lite file {uri}: check uri")
         with translated_errors(f"Collection {self.collection_name}"):
-            client = self._connected()
+            with self._opening:
+                client = self._client = self._client or MilvusClient(**self._address, timeout=self.timeout_seconds)
             try:
                 return call(client)
             except MilvusException as error:
@@ -442,12 +442,6 @@ class MilvusBackend(BatchEngine):
                     raise
             client.load_collection(self.collection_name, timeout=self.timeout_seconds)
             return call(client)
-
-    def _connected(self) -> MilvusClient:
-        with self._opening:
-            if self._client is None:
-                self._client = MilvusClient(**self._address, timeout=self.timeout_seconds)
-            return self._client
 
 
 def _identity(layout: Layout, chunk_id: str) -> str | int | None:
