@@ -60,12 +60,12 @@ class DocumentSearch:
     Args:
         name: The backend's name in the report.
         request: What to search for.
-        most: Chunks that the store can return.
+        maximum: Chunks that the store can return.
         ask: Searches the store.
         source_keys: Attributes that identify a chunk's document; without any, no document can be excluded.
         exclude: Returns the filter that excludes the documents with these values of an attribute.
         approximate: Whether the store may miss chunks, so that fewer chunks than asked for need not be all of them.
-        page: Chunks that one call to the store returns; None means *most*.
+        page: Chunks that one call to the store returns; None means *maximum*.
         timeout_seconds: Deadline of all searches; an earlier one around the caller counts instead.
     """
 
@@ -73,7 +73,7 @@ class DocumentSearch:
         self,
         name: str,
         request: SearchRequest,
-        most: int,
+        maximum: int,
         ask: Ask,
         source_keys: Callable[[], Sequence[str]] = tuple,
         exclude: Callable[[str, tuple[str, ...]], Filter] = not_in,
@@ -84,12 +84,12 @@ class DocumentSearch:
     ) -> None:
         self._name = name
         self._request = request
-        self._most = most
+        self._maximum = maximum
         self._ask = ask
         self._source_keys = source_keys
         self._exclude = exclude
         self._approximate = approximate
-        self._page = most if page is None else page
+        self._page = maximum if page is None else page
         self._timeout_seconds = timeout_seconds
         self._chunks: list[RetrievedChunk] = []
         self._searches = 0
@@ -127,7 +127,7 @@ class DocumentSearch:
 
     async def _search(self) -> None:
         request = self._request
-        candidates = min(self._most, request.top_k)
+        candidates = min(self._maximum, request.top_k)
         if request.deduplicate_by == "document":
             candidates = max(candidates, min(self._page, request.top_k * CANDIDATES_PER_DOCUMENT))
         describe_span({"large_retrieval_size": candidates})
@@ -136,14 +136,14 @@ class DocumentSearch:
         while full and count < candidates:
             count = min(candidates, count + self._page)
             full = await self._read(count)
-        paged, others = self._page < self._most, True  # whether the store can exclude documents
+        paged, others = self._page < self._maximum, True  # whether the store can exclude documents
         while self._is_short() and not self._exhausted:
             keys = self._source_keys()
-            deep = paged or count > candidates or count * 2 > self._most
+            deep = paged or count > candidates or count * 2 > self._maximum
             if others and keys and (deep or not full):
                 others = await self._read_others(keys, min(self._page, max(count, MIN_OTHERS)))
-            elif full and count < self._most:
-                count = min(self._most, count + self._page if paged else count * CANDIDATES_PER_DOCUMENT)
+            elif full and count < self._maximum:
+                count = min(self._maximum, count + self._page if paged else count * CANDIDATES_PER_DOCUMENT)
                 full = await self._read(count)
             else:
                 return

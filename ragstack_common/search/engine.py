@@ -27,7 +27,7 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
-def score_of_similarity(similarity: float) -> float:
+def similarity_score(similarity: float) -> float:
     """Return a cosine as a score: 0 if it is negative.
 
     It is also the score of an inner product of unit vectors; other vectors may have products over 1, which become 1.
@@ -35,7 +35,7 @@ def score_of_similarity(similarity: float) -> float:
     return min(1.0, max(0.0, similarity))
 
 
-def score_of_squared_distance(distance: float) -> float:
+def squared_distance_score(distance: float) -> float:
     """Return 1 for equal vectors, .5 at distance 1, and less for larger distances."""
     return 1.0 / (1.0 + max(0.0, distance))
 

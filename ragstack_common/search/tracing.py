@@ -225,8 +225,8 @@ def _corpus_of(request: "SearchRequest") -> str | None:
     return corpus
 
 
-def _documents(span: Any, prefix: str, chunks: "Sequence[RetrievedChunk]", most: int) -> None:
-    for number, chunk in enumerate(chunks[:most]):
+def _documents(span: Any, prefix: str, chunks: "Sequence[RetrievedChunk]", maximum: int) -> None:
+    for number, chunk in enumerate(chunks[:maximum]):
         name = f"{prefix}.{number}.document"
         span.set_attributes({f"{name}.id": chunk.chunk_id or chunk.source, f"{name}.score": chunk.score})
         if _settings.outputs:

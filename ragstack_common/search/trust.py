@@ -151,7 +151,8 @@ def _part(
     unfiltered: Sequence[Mapping[str, Any]],
 ) -> _Part:
     (key,) = {leaf.key for leaf in clauses_of(clause)}
-    values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
+    literals = (value for leaf in clauses_of(clause) for value in members_of(leaf.value))
+    values = Values([*literals, *(value for hit in hits for value in members_of(hit.get(key)))])
     named = [*values.named_in(question)][:MAX_NAMED]
     if not named:
         return _Part(key, clause, PRIOR)
@@ -190,10 +191,6 @@ def _conjunction(filters: Filter) -> list[Filter]:
     if isinstance(filters, And):
         return [part for member in filters.members for part in _conjunction(member)]
     return [filters]
-
-
-def _literals(filters: Filter) -> list[Scalar]:
-    return [value for leaf in clauses_of(filters) for value in members_of(leaf.value)]
 
 
 def members_of(value: Any) -> list[Scalar]:

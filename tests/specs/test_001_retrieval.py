@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
-    """The service, found by clients that nobody hands in."""
+    """The service, where default clients find it."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

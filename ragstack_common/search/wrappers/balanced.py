@@ -140,7 +140,7 @@ class BalancedBackend(Wrapper):
     def _chosen(self, request: SearchRequest) -> tuple[str, ...]:
         """Return the corpora that a request searches: all, the one of ``corpus_filter``, or one that a filter requires.
 
-        :data:`ALL_CORPORA` among them stands for the search of all chunks at once.
+        :data:`ALL_CORPORA` among them means the search of all chunks at once.
 
         Raises:
             UnknownCorpusError: ``corpus_filter`` is not one of them.

@@ -88,11 +88,13 @@ class RerankedBackend(Wrapper):
         check_over_zero(timeout_seconds=timeout_seconds)
         self._reranker = load_reranker(reranker)
         self._timeout_seconds = timeout_seconds
-        most = self._reranker.max_chunks
-        if not 1 <= candidates <= most:
-            raise ValueError(f"candidates must be 1 to {most}, which is what the reranker takes, not {candidates!r}")
+        maximum = self._reranker.max_chunks
+        if not 1 <= candidates <= maximum:
+            raise ValueError(
+                f"candidates must be 1 to {maximum}, the most that the reranker accepts, not {candidates!r}"
+            )
         self._candidates = candidates
-        self.max_top_k = min(backend.max_top_k, most)
+        self.max_top_k = min(backend.max_top_k, maximum)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)

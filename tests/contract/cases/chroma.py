@@ -20,7 +20,7 @@ from tests.support.children import child
 
 COLLECTION = "contract"
 PATIENT = {"timeout_seconds": PATIENCE_SECONDS}
-MOST_STARTS = 5
+MAX_STARTS = 5
 
 
 def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name: str = COLLECTION) -> None:
@@ -40,8 +40,8 @@ def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name
 
 @contextmanager
 def server(folder: Path) -> Iterator[int]:
-    """Chroma's own server, on a port that was free; on another one where somebody has taken it meanwhile."""
-    for _ in range(MOST_STARTS):
+    """Start Chroma's own server on a free port, or on another one if the port was taken meanwhile."""
+    for _ in range(MAX_STARTS):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -54,7 +54,7 @@ def server(folder: Path) -> Iterator[int]:
 
 
 def _is_up(process: "subprocess.Popen[bytes]", port: int) -> bool:
-    """Wait for its answer; False where it ends instead."""
+    """Wait for its answer; return False if it ends instead."""
     for _ in range(1_000):
         if process.poll() is not None:
             return False

@@ -1,4 +1,4 @@
-"""Several queries are answered together, in their order, some at a time."""
+"""Batches of queries."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The bedrock engine against a service that checks each request: pages, failures, and what becomes of a hit."""
+"""The engine bedrock against a service that checks each request: pages, failures and chunks."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ def chunk_hit(uri: str, number: int, score: float, **metadata: Any) -> Any:
 
 
 def pages(total: int, *, uri: str = "s3://b/{}", fails_at: int | None = None, fault: Any = None) -> Any:
-    """Answer as the service does: as many hits as asked for, and a token while there are more."""
+    """Answer with the number of hits that a request asks for, and with a token while there are more."""
 
     def answer(parameters: dict[str, Any]) -> Any:
         start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
@@ -111,11 +111,11 @@ def test_more_than_a_page_is_read_page_by_page(searches: AwsService, top_k: int,
 
 
 def ranked(*documents: tuple[str, int], excludes: bool = True) -> Any:
-    """Answer from documents, each with so many chunks, in their order; *excludes* leaves out whom a filter names."""
+    """Answer from documents, in order, each with a number of chunks; *excludes* obeys filters that exclude some."""
     chunks = [uri for uri, count in documents for _ in range(count)]
 
     def answer(parameters: dict[str, Any]) -> Any:
-        found = [uri for uri in left_out(parameters) if excludes]
+        found = [uri for uri in excluded(parameters) if excludes]
         kept = [(place, uri) for place, uri in enumerate(chunks) if uri not in found]
         start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
         page = [chunk_hit(uri, place, 1 - place / 4000) for place, uri in kept[start : start + size]]
@@ -124,8 +124,8 @@ def ranked(*documents: tuple[str, int], excludes: bool = True) -> Any:
     return answer
 
 
-def left_out(parameters: dict[str, Any]) -> list[str]:
-    """Read the documents that a request leaves out."""
+def excluded(parameters: dict[str, Any]) -> list[str]:
+    """Read the documents that a request excludes."""
     condition = search_of(parameters).get("filter", {})
     values = [part["notIn"]["value"] for part in condition.get("andAll", [condition]) if "notIn" in part]
     return [uri for value in values for uri in value]
@@ -141,7 +141,7 @@ def test_a_second_search_keeps_the_filters_of_its_slice(searches: AwsService) ->
 
     outcome = search(searches, SearchRequest("Judy", 5, None, {"tenant": "t1"}, TOPIC, "document"))
 
-    narrowed = [search_of(p)["filter"]["andAll"] for p in searches.asked("Retrieve") if left_out(p)]
+    narrowed = [search_of(p)["filter"]["andAll"] for p in searches.asked("Retrieve") if excluded(p)]
     tenant = {"equals": {"key": "tenant", "value": "t1"}}
     others = {"notIn": {"key": "x-amz-bedrock-kb-source-uri", "value": ["s3://b/long"]}}
     assert sorted(narrowed, key=len) == [[tenant, others], [tenant, TOPIC_FILTER, others]]
@@ -166,12 +166,12 @@ def test_a_second_search_keeps_the_filters_of_its_slice(searches: AwsService) ->
 )
 def test_further_pages_are_read_if_documents_cannot_be_excluded(searches: AwsService, request_: SearchRequest) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
-    searches.program("Retrieve", Fault("ValidationException", "Too long."), when=lambda p: bool(left_out(p)))
+    searches.program("Retrieve", Fault("ValidationException", "Too long."), when=lambda p: bool(excluded(p)))
 
     outcome = search(searches, request_)
 
     assert len(outcome.chunks) == 20
-    assert [p.get("nextToken") for p in searches.asked("Retrieve") if not left_out(p)] == [None, "80", "160", "240"]
+    assert [p.get("nextToken") for p in searches.asked("Retrieve") if not excluded(p)] == [None, "80", "160", "240"]
     assert (outcome.complete, outcome.notes) == (True, ())
 
 
@@ -188,7 +188,7 @@ def test_a_page_that_fails_leaves_the_pages_before_it(searches: AwsService) -> N
 
 
 def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService) -> None:
-    searches.program("Retrieve", Fault("ResourceNotFoundException", "There is none."))
+    searches.program("Retrieve", Fault("ResourceNotFoundException", "No such knowledge base."))
     engine = backend(searches)
 
     with pytest.raises(errors.KnowledgeBaseNotFoundError, match="ResourceNotFoundException"):

@@ -1,4 +1,4 @@
-"""What every engine has in common: the deadline, the choice among what the store returns."""
+"""Rules of every engine: the deadline, and the search for enough documents."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ DEADLINE_SECONDS = 0.03
 
 
 class Library(Engine):
-    """Long documents before short ones, all of them told apart by an attribute; returns 100 chunks at most."""
+    """Long documents before short ones, identified by an attribute; a search returns at most 100 chunks."""
 
     name = "library"
     max_top_k = 100

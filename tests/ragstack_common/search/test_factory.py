@@ -71,7 +71,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Install a package with an entry point as pip would: the module, and its description beside it."""
+    """Install a package with an entry point as pip would: the module, and its description next to it."""
     (tmp_path / "ragstack_elastic_for_tests.py").write_text(ENGINE_OF_ANOTHER_PACKAGE)
     description = tmp_path / "ragstack_elastic_for_tests-1.0.dist-info"
     description.mkdir()
@@ -100,14 +100,14 @@ def test_an_unknown_type_is_an_error_that_lists_the_known_ones(name: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [({}, "path"), ({"path": "p", "colour": "red"}, "colour"), ({"path": "p", "size": 0}, "size must be 1 or more")],
 )
-def test_wrong_arguments_are_an_error_that_names_the_type(options: dict[str, Any], told: str) -> None:
+def test_wrong_arguments_are_an_error_that_names_the_type(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match="The backend plain cannot be created") as caught:
         create_retrieval_backend({"type": "plain", **options})
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert isinstance(caught.value.__cause__, TypeError | ValueError)
 
 

@@ -66,7 +66,7 @@ def test_every_document_is_indexed_or_failed(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"content": "No id."}, "id: Field required"),
         ({"id": "", "content": "x"}, "id: String should have at least 1 character"),
@@ -88,8 +88,8 @@ def test_every_document_is_indexed_or_failed(
         ("text", "it: Input should be a valid dictionary"),
     ],
 )
-def test_a_malformed_document_is_named_by_its_place_and_its_member(wrong: Any, told: str) -> None:
-    with pytest.raises(InvalidDocumentError, match=rf"^documents\[1\]: {told}"):
+def test_a_malformed_document_is_named_by_its_place_and_its_member(wrong: Any, message: str) -> None:
+    with pytest.raises(InvalidDocumentError, match=rf"^documents\[1\]: {message}"):
         documents_of([DOCUMENTS[0], wrong])
 
 
@@ -114,7 +114,7 @@ def test_an_indexing_error_shows_some_failures_and_can_be_pickled() -> None:
 
 
 class Writable(Shelf):
-    """Takes what it is given as chunks."""
+    """Stores documents as chunks."""
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         self.chunks += [chunk(str(document["id"])) for document in documents]
@@ -179,9 +179,9 @@ class Other(HashedEmbedding):
 
 def detail(identifier: str, status: str, reason: str | None = None) -> dict[str, Any]:
     named = {"dataSourceType": "CUSTOM", "custom": {"id": identifier}}
-    told = {} if reason is None else {"statusReason": reason}
+    message = {} if reason is None else {"statusReason": reason}
     place = {"knowledgeBaseId": KNOWLEDGE_BASE, "dataSourceId": DATA_SOURCE}
-    return {**place, "identifier": named, "status": status, **told}
+    return {**place, "identifier": named, "status": status, **message}
 
 
 def details(*found: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def data_source(kind: str) -> dict[str, Any]:
 
 
 def index(agent: AwsService, documents: Sequence[Mapping[str, Any]] = DOCUMENTS, **options: Any) -> list[str]:
-    """Index into a knowledge base, on a clock that goes on by what is slept."""
+    """Index into a knowledge base, on a clock that only sleeping advances."""
     slept: list[float] = []
     return index_documents(
         agent.client(),

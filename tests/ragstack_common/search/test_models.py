@@ -1,4 +1,4 @@
-"""What is asked and answered: ranges, clamping, order."""
+"""Requests, chunks and outcomes: ranges, clamping, order."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""MultiSliceRetriever against a service that checks each request: which calls are made, and what comes of them."""
+"""MultiSliceRetriever against a service that checks each request."""
 
 import copy
 import inspect

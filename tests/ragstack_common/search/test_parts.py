@@ -1,4 +1,4 @@
-"""Several searches in parallel, under one deadline, none of which can fail the others."""
+"""Several searches in parallel under one deadline."""
 
 import asyncio
 from typing import Any

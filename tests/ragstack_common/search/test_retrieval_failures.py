@@ -1,4 +1,4 @@
-"""What a search does when slices fail, hang or come too late."""
+"""Slices that fail, hang or are late."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""A large result set comes chunk by chunk, each once, whatever happens between the pages."""
+"""Streams of large result sets."""
 
 import asyncio
 from collections.abc import Sequence

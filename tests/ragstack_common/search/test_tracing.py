@@ -1,4 +1,4 @@
-"""Spans of searches: what they show and hide, whose children they are, and that nobody pays for them unread."""
+"""Spans of searches: what they show, what they hide, and their parents."""
 
 import asyncio
 import json
@@ -301,17 +301,21 @@ def test_spans_hide_queries_texts_and_attributes_by_default(heard: Spans) -> Non
     assert "retrieval.documents.0.document.score" in attributes(spans["retrieve balanced"][0])
 
 
-@pytest.mark.parametrize(("error", "told"), [(ServiceUnavailableError("it burns"), True), (ValueError(SECRET), False)])
-def test_only_errors_of_ragstack_are_recorded_with_their_message(heard: Spans, error: Exception, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("error", "is_shown"), [(ServiceUnavailableError("it burns"), True), (ValueError(SECRET), False)]
+)
+def test_only_errors_of_ragstack_are_recorded_with_their_message(
+    heard: Spans, error: Exception, is_shown: bool
+) -> None:
     with pytest.raises(type(error)):
         asyncio.run(Library(error=error).search(SearchRequest(SECRET)))
 
     (span,) = heard.by_name()["retrieve library"]
     assert span.status.status_code is trace.StatusCode.ERROR
     assert type(error).__name__ in str(span.status.description)
-    assert (str(error) in str(span.status.description)) == told
+    assert (str(error) in str(span.status.description)) == is_shown
     assert [event.name for event in span.events] == ["exception"]
-    assert ("exception.message" in (span.events[0].attributes or {})) == told
+    assert ("exception.message" in (span.events[0].attributes or {})) == is_shown
 
 
 def test_a_missing_part_is_an_event_and_its_span_has_the_error(heard: Spans) -> None:

@@ -1,4 +1,4 @@
-"""Distinct values, held against what the documents really have."""
+"""Distinct values, compared with the attributes of the documents."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from tests.support.soak import examples
 
 
 class Attributes(RetrievalBackend):
-    """Chunks of which nothing but the metadata matters: every query finds them in one order."""
+    """Chunks with metadata; every query finds them in one order."""
 
     name = "attributes"
 

@@ -81,13 +81,13 @@ def test_anything_else_is_an_error_that_shows_the_forms(connection_string: Any) 
 
 @given(st.text())
 def test_an_error_never_quotes_the_connection_string(text: str) -> None:
-    told = ""
+    message = ""
     try:
         engine_config(f"milvus://user:secret-{text}")
     except ConfigurationError as error:
-        told = str(error)
+        message = str(error)
 
-    assert "secret-" not in told
+    assert "secret-" not in message
 
 
 def test_the_factory_makes_the_engine_of_a_connection_string() -> None:

@@ -21,7 +21,7 @@ from ragstack_common.core.errors import (
 from ragstack_common.embedding import Embedding, QueryEmbedding, flag, load
 from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.filters.chroma import Where
-from ragstack_common.search.engine import score_of_similarity, score_of_squared_distance
+from ragstack_common.search.engine import similarity_score, squared_distance_score
 from ragstack_common.search.engines.chroma import manifest
 from ragstack_common.search.engines.chroma.manifest import Manifest
 from ragstack_common.search.engines.chroma.store import Connection, OpenStore
@@ -56,9 +56,9 @@ SOURCE_KEYS: Final = ("source", "path", "url", "uri", "file_name")
 """Attributes that may name the document of a chunk; the first one present counts."""
 
 _SCORES: Final[dict[str, Callable[[float], float]]] = {
-    "cosine": lambda distance: score_of_similarity(1.0 - distance),
-    "ip": lambda distance: score_of_similarity(1.0 - distance),
-    "l2": score_of_squared_distance,
+    "cosine": lambda distance: similarity_score(1.0 - distance),
+    "ip": lambda distance: similarity_score(1.0 - distance),
+    "l2": squared_distance_score,
 }
 _LOADED_BY_NAME: Final = ("hashed", "fastembed", "bedrock")
 

@@ -9,7 +9,7 @@ from pymilvus import DataType, MilvusClient
 from ragstack_common.core.errors import ConfigurationError, InvalidDocumentError
 from ragstack_common.embedding import Embedding
 from ragstack_common.filters.milvus import Attributes, Column
-from ragstack_common.search.engine import score_of_similarity, score_of_squared_distance
+from ragstack_common.search.engine import similarity_score, squared_distance_score
 
 EMBEDDING_PROPERTY: Final = "ragstack.embedding"
 """Property of a collection: the name of the embedding of its vectors."""
@@ -19,9 +19,9 @@ SOURCE_NAMES: Final = ("source", "source_uri", "uri", "url", "file", "path", "fi
 METADATA_NAME: Final = "metadata"
 
 SCORES: Final[Mapping[str, Callable[[float], float]]] = {
-    "COSINE": score_of_similarity,
-    "IP": score_of_similarity,
-    "L2": score_of_squared_distance,
+    "COSINE": similarity_score,
+    "IP": similarity_score,
+    "L2": squared_distance_score,
 }
 """Convert a distance to a score. For COSINE and IP it is a similarity. Source: Milvus, "Metric Types"."""
 

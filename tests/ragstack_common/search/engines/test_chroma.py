@@ -1,4 +1,4 @@
-"""Chroma's own behaviour; tests/contract has what all engines share."""
+"""The engine chroma: rules that the contract does not test."""
 
 import asyncio
 import socket
@@ -68,12 +68,12 @@ def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
     with child([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        told, heard = process.stdin, process.stdout
+        steps, answers = process.stdin, process.stdout
 
         def change(step: str) -> None:
-            told.write(f"{step}\n")
-            told.flush()
-            assert heard.readline() == "done\n"
+            steps.write(f"{step}\n")
+            steps.flush()
+            assert answers.readline() == "done\n"
 
         yield change
 
@@ -83,7 +83,7 @@ def added(text: str) -> str:
 
 
 def test_the_next_search_sees_what_other_processes_add_and_delete(folder: Path) -> None:
-    quokka = "The quokka sleeps beside the espresso machine."
+    quokka = "The quokka sleeps next to the espresso machine."
 
     async def story() -> list[list[str]]:
         async with ChromaBackend(folder, NAME) as plain, ChromaBackend(folder, NAME, hybrid=True) as hybrid:
@@ -120,7 +120,7 @@ def test_a_collection_that_is_created_again_is_searched(folder: Path) -> None:
 
 def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
     class Constant(HashedEmbedding):
-        """Says the same of every text."""
+        """Has one vector for every text."""
 
         def embed(self, texts: Any) -> Any:
             return np.eye(1, self.dimension, dtype=np.float32).repeat(len(texts), axis=0)

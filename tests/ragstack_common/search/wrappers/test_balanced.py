@@ -1,4 +1,4 @@
-"""Equal numbers of candidates from each corpus, whatever its size and whatever becomes of the others."""
+"""Equal numbers of candidates from each corpus."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ def chunk(content: str, score: float, corpus: Any, **more: Any) -> RetrievedChun
 
 
 class Store(Shelf):
-    """Behaves as a test says when a corpus is searched."""
+    """A shelf that fails or hangs for some corpora."""
 
     def __init__(self, *chunks: RetrievedChunk, behaviour: Mapping[str, Callable[[], Any]] | None = None) -> None:
         super().__init__(*sorted(chunks, key=lambda c: -c.score), name="store")
@@ -204,7 +204,7 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"corpora": []}, "corpora"),
         ({"corpora": "legal"}, "corpora"),
@@ -215,8 +215,8 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
         ({"corpora": ["a"], "timeout_seconds": float("nan")}, "timeout_seconds"),
     ],
 )
-def test_invalid_arguments_are_rejected_by_name(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_arguments_are_rejected_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         BalancedBackend(**{"backend": Store(), **options})
 
 

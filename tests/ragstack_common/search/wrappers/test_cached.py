@@ -1,4 +1,4 @@
-"""A search that was answered before is answered from memory, and only then."""
+"""Answers from memory: when they are the same, when they expire, and which are not kept."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Several backends answer as one, and none can fail, hold up or loosen the search."""
+"""Several backends searched as one."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a backend does is measured, and nothing of it changed."""
+"""The measurements of a backend, whose answers stay the same."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.backends import Ledger, Shelf, chunk, names
 
 
 class Ticks:
-    """A clock that goes on by as many seconds at each look as it is told."""
+    """A clock that advances by the next of these numbers of seconds at each look."""
 
     def __init__(self, *seconds: float) -> None:
         self._seconds = list(seconds)

@@ -1,4 +1,4 @@
-"""A reranker around a backend: what it is asked, what it returns, and what happens when it fails."""
+"""Rerankers, and the wrapper that searches with one."""
 
 import asyncio
 import logging
@@ -139,7 +139,7 @@ def test_a_reranker_is_a_name_or_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "message"),
     [
         ("lexicle", "lexical, bedrock"),
         ("", "lexical, bedrock"),
@@ -150,8 +150,8 @@ def test_a_reranker_is_a_name_or_an_object() -> None:
         (object(), "not a reranker"),
     ],
 )
-def test_an_object_that_is_not_a_reranker_is_rejected(choice: Any, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_an_object_that_is_not_a_reranker_is_rejected(choice: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         load_reranker(choice)
 
 
