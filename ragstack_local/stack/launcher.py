@@ -5,18 +5,45 @@ Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
 MiniStack itself allows every web page: it accepts any Origin and Host, and sends ``Access-Control-Allow-Origin: *``.
 """
 
+import hashlib
 import importlib.util
 import os
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
-from types import ModuleType
-from typing import Final
+from threading import Lock
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final
 
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
 QUEUE: Final = Path(__file__).with_name("api_queue.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
+
+
+_unpacking = Lock()
+
+
+class SharedZipFile(zipfile.ZipFile):
+    """Unpacks each archive once, and links to it afterwards.
+
+    MiniStack unpacks all layers for each instance of a function, which takes a second of processor time.
+    """
+
+    def extractall(self, path: Any = None, members: Any = None, pwd: Any = None) -> None:
+        """Link what the archive holds into a folder. MiniStack always unpacks whole archives into empty folders."""
+        assert members is pwd is None
+        content = Path(str(self.filename)).read_bytes()
+        shared = Path(tempfile.gettempdir(), f"archive-{hashlib.sha256(content).hexdigest()}")
+        with _unpacking:
+            if not shared.exists():
+                partial = shared.with_suffix(".partial")
+                super().extractall(partial)
+                partial.rename(shared)
+        for child in shared.iterdir():
+            Path(path, child.name).symlink_to(child)
 
 
 def is_closed(method: str, path: str) -> bool:
@@ -31,7 +58,9 @@ def main() -> None:
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
+    from ministack.core import lambda_runtime  # type: ignore[import-not-found] # noqa: PLC0415
 
+    lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": SharedZipFile})
     ministack.app = guard.Guard(queue.ApiQueue(ministack.app), origins=sys.argv[1:], is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()

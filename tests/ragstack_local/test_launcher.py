@@ -1,6 +1,10 @@
 """The real MiniStack behind the guard, with a page that is allowed to use it."""
 
+import tempfile
+import zipfile
 from pathlib import Path
+
+import pytest
 
 from ragstack_local.stack import launcher
 from ragstack_local.stack.recovery import DataFolder
@@ -36,3 +40,19 @@ def test_ministacks_own_routes_are_closed_to_changes() -> None:
     assert not launcher.is_closed("PUT", "/bucket/_ministack/reset")
     assert launcher.is_closed("POST", "/_ministack/cfn-response/token")
     assert launcher.is_closed("POST", "/_ministack/anything")
+
+
+def test_an_archive_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    places = []
+    for instance, layer in (("first", "same"), ("second", "same"), ("third", "other")):
+        (folder := tmp_path / instance).mkdir()
+        with zipfile.ZipFile(folder / "layer.zip", "w") as written:
+            written.writestr(zipfile.ZipInfo("python/layer.py"), layer)
+        (folder / "layer").mkdir()
+        with launcher.SharedZipFile(folder / "layer.zip") as archive:
+            archive.extractall(folder / "layer")
+        places.append(folder / "layer/python/layer.py")
+
+    assert [place.read_text() for place in places] == ["same", "same", "other"]
+    assert places[0].resolve() == places[1].resolve() != places[2].resolve()
