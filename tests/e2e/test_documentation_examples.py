@@ -9,8 +9,8 @@ A comment directly above a block changes how it runs:
 - ``<!-- prints -->``: a ``text`` block, whose lines the last block printed in this order, apart from times.
 - ``<!-- needs: FILE -->``: skipped, with the reason, where FILE is missing below the checkout.
 
-Blocks of one page run in order, in one folder, which has the ``samples/`` of the checkout. The local stack is up,
-and the variables of ``ragstack env`` are set. ``text`` blocks are output.
+Blocks of one page run in order, in one folder, which has the ``samples/`` of the checkout, with a fifth of the judged
+questions. The local stack is up, and the variables of ``ragstack env`` are set. ``text`` blocks are output.
 """
 
 import json
@@ -192,11 +192,29 @@ def new_stack(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield stack
 
 
+def copy_samples(folder: Path) -> None:
+    """Link the samples, and keep a fifth of the judged questions: evaluations of all take most of a page's time."""
+    folder.mkdir()
+    for sample in (ROOT / "samples").iterdir():
+        (folder / sample.name).symlink_to(sample)
+    (folder / "judged").unlink()
+    judged = ROOT / "samples/judged"
+    (folder / "judged/qrels").mkdir(parents=True)
+    (folder / "judged/corpus.jsonl").symlink_to(judged / "corpus.jsonl")
+    queries = (judged / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[::5]
+    chosen = {json.loads(query)["_id"] for query in queries}
+    header, *grades = (judged / "qrels/test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "judged/queries.jsonl").write_text("".join(queries), encoding="utf-8")
+    (folder / "judged/qrels/test.tsv").write_text(
+        header + "".join(grade for grade in grades if grade.split("\t")[0] in chosen), encoding="utf-8"
+    )
+
+
 @pytest.fixture
 def reader(new_stack: LocalStack, tmp_path: Path) -> Iterator[Reader]:
     stack = new_stack
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    copy_samples(tmp_path / "samples")
     exports = re.findall(r"^export (\w+)=(.*)$", stack.run("env").stdout, re.MULTILINE)
     path = os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"], str(ROOT / ".clients/bin")])
     # Without what is set elsewhere on a machine to lead astray: a page tells its readers all that they need.
