@@ -17,12 +17,13 @@ from infra.constructs.functions import (
 )
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
-from infra.constructs.retrieval_api import ANSWERS, DOCUMENTS, QUERY, RetrievalApi
+from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
+from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY
 
 
 class StorageStack(Stack):

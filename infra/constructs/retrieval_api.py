@@ -16,39 +16,9 @@ from infra.alarms import FAILURES, raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
 from infra.options import ApiLogging, Auth, Options
 from infra.target import Target
+from ragstack_common.api.route_table import ANSWERS, QUERY, ROUTES
 
 STAGE_NAME: Final = "prod"
-
-ANSWERS: Final = "answers"
-QUERY: Final = "query"
-DOCUMENTS: Final = "documents"
-
-ROUTES: Final = (
-    (QUERY, "POST", "/api/retrieve"),
-    (ANSWERS, "POST", "/api/ask"),
-    (ANSWERS, "POST", "/api/ask/stream"),
-    (QUERY, "GET", "/api/corpora"),
-    (QUERY, "GET", "/api/versions"),
-    (DOCUMENTS, "GET", "/api/facets"),
-    (DOCUMENTS, "POST", "/api/documents"),
-    (DOCUMENTS, "GET", "/api/documents"),
-    (DOCUMENTS, "GET", "/api/documents/{id}"),
-    (DOCUMENTS, "DELETE", "/api/documents/{id}"),
-    (DOCUMENTS, "POST", "/api/ingestion-jobs"),
-    (DOCUMENTS, "GET", "/api/ingestion-jobs"),
-    (DOCUMENTS, "GET", "/api/ingestion-jobs/{id}"),
-    # For operators.
-    (DOCUMENTS, "GET", "/api/failures"),
-    (DOCUMENTS, "POST", "/api/failures/replay"),
-    (DOCUMENTS, "POST", "/api/failures/discard"),
-    (QUERY, "GET", "/tools"),
-    (QUERY, "POST", "/tools/{name}"),
-    (ANSWERS, "POST", "/mcp"),
-    (ANSWERS, "GET", "/mcp"),  # answers 405, as the protocol has it
-    (QUERY, "GET", "/health"),
-    (QUERY, "GET", "/openapi.json"),
-)
-"""Which function answers which route; a function is named as its folder is."""
 
 BURST_SECONDS: Final = 2
 """How many seconds' worth of requests may come at once."""
@@ -104,14 +74,17 @@ class RetrievalApi(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         api = self._rest_api(options)
-        for name, method, path in ROUTES:
-            if name == ANSWERS and options.target is Target.LOCAL:
-                integration = _http_integration(options, method, path)
-            elif name == ANSWERS:
-                integration = _streaming_integration(functions[name])
+        for route in ROUTES.values():
+            function = functions[route.function]
+            integration: apigateway.Integration
+            if route.function != ANSWERS:
+                integration = apigateway.LambdaIntegration(function, allow_test_invoke=False)
+            elif options.target is Target.LOCAL:
+                url = f"{options.answers_endpoint}{route.path}"
+                integration = apigateway.HttpIntegration(url, http_method=route.method, proxy=True)
             else:
-                integration = apigateway.LambdaIntegration(functions[name], allow_test_invoke=False)
-            api.root.resource_for_path(path).add_method(method, integration)
+                integration = _streaming_integration(function)
+            api.root.resource_for_path(route.path).add_method(route.method, integration)
         self.stage = api.deployment_stage
         self.url = _url(api, options)
         self._watch(api, functions[QUERY], options)
@@ -216,10 +189,6 @@ def _streaming_integration(function: lambda_.Function) -> apigateway.Integration
         response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
         timeout=function.timeout,
     )
-
-
-def _http_integration(options: Options, method: str, path: str) -> apigateway.Integration:
-    return apigateway.HttpIntegration(f"{options.answers_endpoint}{path}", http_method=method, proxy=True)
 
 
 def _method_options(auth: Auth) -> apigateway.MethodOptions:

@@ -11,7 +11,7 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.http import Api, json_answer
+from ragstack_common.api.http import Api, json_answer, serve
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 
@@ -35,31 +35,31 @@ def tools() -> "Registry":
     return registry_from_env(os.environ)
 
 
-@app.post("/api/retrieve", summary="Search the knowledge base")
+@serve(app, "retrieve")
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
     """Search with and without the metadata filter in parallel, over every corpus or one, and merge the results."""
     return service().retrieve(request)
 
 
-@app.get("/api/corpora", summary="List the corpora that can be searched")
+@serve(app, "corpora")
 def corpora() -> Corpora:
     """List the configured corpora, and those to which documents belong."""
     return service().corpora()
 
 
-@app.get("/api/versions", summary="List the versions of documents that can be searched")
+@serve(app, "versions")
 def versions() -> Versions:
     """List the versions of the searchable documents."""
     return service().versions()
 
 
-@app.get("/tools", summary="List the tools", enable_validation=False)
+@serve(app, "list_tools", enable_validation=False)
 def list_tools() -> Response[Any]:
     """Describe each tool with the JSON schemas of its input and output."""
     return json_answer(HTTPStatus.OK, {"tools": tools().list()})
 
 
-@app.post("/tools/<name>", summary="Run a tool", enable_validation=False)
+@serve(app, "run_tool", enable_validation=False)
 def run_tool(name: str) -> Response[Any]:
     """Run one tool on the input in the body."""
     from ragstack_common.tools import run_tool as run  # noqa: PLC0415 - most containers run none
@@ -67,14 +67,14 @@ def run_tool(name: str) -> Response[Any]:
     return json_answer(*run(tools(), name, app.current_event.json_body, metrics))
 
 
-@app.get("/health", summary="Check that the function can answer")
+@serve(app, "health")
 def health() -> dict[str, str]:
     """Answer ok if the settings are valid; the knowledge base is not called."""
     service()
     return {"status": "ok"}
 
 
-@app.get("/openapi.json", include_in_schema=False)
+@serve(app, "openapi")
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
     from ragstack_common.api.description import base_url_of, describe  # noqa: PLC0415 - few ask for it

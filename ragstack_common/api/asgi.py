@@ -29,6 +29,7 @@ from ragstack_common.api.bodies import (
     read_json,
     unknown_parameter,
 )
+from ragstack_common.api.route_table import ROUTES
 from ragstack_common.config import ANSWERS_FAILED
 from ragstack_common.core.deadline import in_thread, in_thread_if_long
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
@@ -93,13 +94,13 @@ def create_app(
         metrics: Written out with each request.
         heartbeat_seconds: A stream that is silent for so long gets a comment.
     """
-    answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
+    answers = {"ask": partial(_ask, service), "ask_stream": partial(_stream, service, heartbeat_seconds)}
     routes = [
-        Route(path, _RequestLog(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
-        for path, answer in answers.items()
+        Route(ROUTES[name].path, _RequestLog(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
+        for name, answer in answers.items()
     ]
     if mcp is not None:
-        routes.append(Route("/mcp", _RequestLog(_LazyApp(mcp), logger, metrics)))
+        routes.append(Route(ROUTES["mcp"].path, _RequestLog(_LazyApp(mcp), logger, metrics)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -110,7 +111,7 @@ def create_app(
         yield
 
     application = Starlette(
-        routes=[*routes, Route("/health", _health)],
+        routes=[*routes, Route(ROUTES["health"].path, _health)],
         exception_handlers={HTTPException: _explain_route},
         lifespan=lifespan,
     )

@@ -4,8 +4,8 @@ It corrects the framework's own description where that would be wrong.
 """
 
 import json
-import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
@@ -13,6 +13,8 @@ from pydantic.json_schema import models_json_schema
 
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.error_models import Error
+from ragstack_common.api.http import TOOLS, serve
+from ragstack_common.api.route_table import ROUTES
 from ragstack_common.api.routes import add_routes
 from ragstack_common.api.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-_STREAM: Final = "/api/ask/stream"
 _EVENT: Final = "AskEvent"
 
 _MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
@@ -36,7 +37,11 @@ _SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Source: API Gateway developer guide, "x-amazon-apigateway-authtype"."""
 
-_PATH: Final = "/openapi.json"
+_ERRORS: Final[Mapping[int, str]] = {
+    HTTPStatus.NOT_FOUND: "What the request names is unknown, or not known yet",
+    HTTPStatus.CONFLICT: "A job of that kind is queued or running",
+}
+
 _LOCAL_PATH: Final = "/_aws/execute-api"
 """Where the local stack serves its APIs, each by id and stage."""
 
@@ -75,7 +80,8 @@ def base_url_of(event: Mapping[str, Any]) -> str:
     """
     context = event["requestContext"]
     if domain := context.get("domainName"):
-        return f"https://{domain}{context['path'].removesuffix(_PATH)}"
+        path: str = context["path"]
+        return f"https://{domain}" + path.removesuffix(ROUTES["openapi"].path)
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = headers.get("x-forwarded-proto", "http")
     return f"{scheme}://{headers.get('host', 'localhost')}{_LOCAL_PATH}/{context['apiId']}/{context['stage']}"
@@ -88,12 +94,12 @@ def _never() -> NoReturn:
 def _add_answers(app: APIGatewayRestResolver) -> None:
     """Add the routes of the function answers, whose framework describes none."""
 
-    @app.post("/api/ask", summary="Ask a question")
+    @serve(app, "ask")
     def ask(request: AskRequest) -> AskResponse:  # noqa: ARG001 - described only
         """Answer a question from the documents, with verified citations."""
         _never()
 
-    @app.post(_STREAM, summary="Ask a question, and stream the answer")
+    @serve(app, "ask_stream")
     def ask_stream(request: AskRequest) -> AskResponse:  # noqa: ARG001 - the same
         """Answer with server-sent events: sources, then token and citation, and done or error at the end."""
         _never()
@@ -123,31 +129,27 @@ def _correct(described: dict[str, Any]) -> None:
     ]
     _, more = models_json_schema(modes, ref_template=_REFERENCE)
     schemas |= more["$defs"] | {_EVENT: _event()}
-    for path, operations in described["paths"].items():
-        for method, operation in operations.items():
-            # Generated clients name their functions after it: `retrieve`, without path and method.
-            suffix = re.sub(r"\W", "_", path) + f"_{method}"
-            operation["operationId"] = operation["operationId"].removesuffix(suffix)
-            failure = "ToolFailure" if path.startswith("/tools") else "Error"
-            responses = operation["responses"]
-            responses.pop("422", None)
-            if method == "post" or "parameters" in operation:
-                responses["400"] = _response("The request must be changed", failure)
-            if path.endswith(("/{id}", "/replay", "/discard")):
-                responses["404"] = _response("What the request names is unknown, or not known yet", failure)
-            if (method, path) == ("post", "/api/ingestion-jobs"):
-                responses["409"] = _response("A job of that kind is queued or running", failure)
-            responses["429"] = _response(
-                "Too many requests a second, here or at AWS: wait, then send it again", failure
-            )
-            responses["502"] = _response("A service failed, or refuses the deployment's role", failure)
-            responses["default"] = _response("The request failed; the message says why", failure)
-            if path == _STREAM:
-                responses["200"] = _stream()
-            if path.startswith("/tools"):
-                responses["200"] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
-                if method == "post":
-                    operation["requestBody"] = {"required": True, "content": _content("ToolInput")}
+    for name, route in ROUTES.items():
+        if not route.summary:
+            continue
+        operation = described["paths"][route.path][route.method.lower()]
+        operation["operationId"] = name
+        is_tool, is_post = route.path.startswith(TOOLS), route.method == "POST"
+        failure = "ToolFailure" if is_tool else "Error"
+        responses = operation["responses"]
+        responses.pop("422", None)
+        if is_post or "parameters" in operation:
+            responses["400"] = _response("The request must be changed", failure)
+        responses |= {str(int(status)): _response(_ERRORS[status], failure) for status in route.errors}
+        responses["429"] = _response("Too many requests a second, here or at AWS: wait, then send it again", failure)
+        responses["502"] = _response("A service failed, or refuses the deployment's role", failure)
+        responses["default"] = _response("The request failed; the message says why", failure)
+        if name == "ask_stream":
+            responses["200"] = _stream()
+        if is_tool:
+            responses["200"] = _response("Done", "ToolSuccess" if is_post else "ToolList")
+        if is_tool and is_post:
+            operation["requestBody"] = {"required": True, "content": _content("ToolInput")}
 
 
 def _event() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from ragstack_common.api.bodies import check_content_type, check_length, read_json, unknown_parameter
+from ragstack_common.api.route_table import ROUTES
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.core.telemetry import MetricSink
 from ragstack_common.error_responses import (
@@ -24,8 +25,11 @@ from ragstack_common.error_responses import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+    from aws_lambda_powertools.shared.types import AnyCallableT
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 TOOLS: Final = "/tools"
@@ -114,6 +118,29 @@ class Api(APIGatewayRestResolver):
     def _explain_bug(self, error: Exception) -> Response[Any]:
         body = self._body(self.current_event.path, *unexpected(error, self._request_id))
         return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, body)
+
+
+def serve(
+    app: APIGatewayRestResolver, name: str, *, enable_validation: bool = True
+) -> "Callable[[AnyCallableT], AnyCallableT]":
+    """Return a decorator for the function that serves a route.
+
+    Args:
+        app: Routes the requests.
+        name: The route's name in ROUTES.
+        enable_validation: Whether the function's types check requests and responses.
+    """
+    route = ROUTES[name]
+    return app.route(
+        route.path.replace("{", "<").replace("}", ">"),
+        route.method,
+        summary=route.summary,
+        tags=[route.tag] if route.tag else None,
+        operation_id=name,
+        include_in_schema=bool(route.summary),
+        enable_validation=enable_validation,
+        status_code=route.status,
+    )
 
 
 def json_answer(status: int, body: Mapping[str, Any]) -> Response[Any]:

@@ -24,6 +24,7 @@ from ragstack_common.api.documents import (
 )
 from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, FailureList, ReplayAnswer, ReplayRequest
 from ragstack_common.api.failures import Failures
+from ragstack_common.api.http import serve
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
@@ -38,12 +39,6 @@ from ragstack_common.registry.records import Status
 
 MAX_VALUE_CHARACTERS: Final = 200
 MAX_NAME_CHARACTERS: Final = 2048
-
-OPERATORS: Final = "Operators"
-"""Tag of the routes for operators in the OpenAPI document."""
-
-CREATED: Final = 201
-ACCEPTED: Final = 202
 
 _Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The largest number of entries on a page")]
 _Token = Annotated[
@@ -102,12 +97,12 @@ def add_routes(app: APIGatewayRestResolver, service: Callable[[], DocumentServic
 
 
 def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
-    @app.post("/api/documents", status_code=CREATED, summary="Request the upload of a document")
+    @serve(app, "create_document")
     def create_document(request: UploadRequest) -> UploadAnswer:
         """Write the document's attributes, and sign one upload of it that is valid for a short time."""
         return service().uploads.permit(request)
 
-    @app.get("/api/documents", summary="List documents and their status")
+    @serve(app, "list_documents")
     def list_documents(
         status: Annotated[WrittenStatus | None, Query(description="Default: all except DELETED")] = None,
         corpus: _Value = None,
@@ -124,17 +119,17 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
             raise InvalidRequestError("key and uri each name one document: give one of them, and no other filter")
         return service().documents.named(key=key, uri=uri)
 
-    @app.get("/api/documents/<id>", summary="Get a document")
+    @serve(app, "get_document")
     def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
         """Return its status, its history and what happens next, including changes in the bucket since."""
         return service().documents.detail(id)
 
-    @app.delete("/api/documents/<id>", status_code=ACCEPTED, summary="Delete a document")
+    @serve(app, "delete_document")
     def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
         """Delete the document and its sidecar from the bucket, then from the knowledge base; it ends as DELETED."""
         return service().documents.delete(id)
 
-    @app.get("/api/facets", summary="Count searchable documents by attribute")
+    @serve(app, "list_facets")
     def list_facets(
         key: _Value = None,
         prefix: Annotated[
@@ -149,17 +144,17 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
 
 
 def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
-    @app.post("/api/ingestion-jobs", status_code=ACCEPTED, summary="Start a reconciliation or a full synchronisation")
+    @serve(app, "start_job")
     def start_job(request: Annotated[JobRequest | None, Body()] = None) -> JobAnswer:
         """Start a job, unless one of its kind is queued or running."""
         return service().jobs.start((request or JobRequest()).kind)
 
-    @app.get("/api/ingestion-jobs", summary="List jobs")
+    @serve(app, "list_jobs")
     def list_jobs(limit: _Limit = 20, next_token: _Token = None) -> JobList:
         """List jobs, newest first."""
         return service().jobs.page(limit, next_token)
 
-    @app.get("/api/ingestion-jobs/<id>", summary="Get a job")
+    @serve(app, "get_job")
     def get_job(id: _Id) -> JobAnswer:  # noqa: A002 - the name in the path
         """Return its status and its report."""
         return service().jobs.get(id)
@@ -168,17 +163,17 @@ def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService
 def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
     """Add the operator routes."""
 
-    @app.get("/api/failures", summary="List failed documents and dead letters", tags=[OPERATORS])
+    @serve(app, "list_failures")
     def list_failures(limit: _Limit = 100, next_token: _Token = None) -> FailureList:
         """List what failed and why, with what to do next. The dead letters stay in their queue."""
         return service().failures.page(limit, next_token)
 
-    @app.post("/api/failures/replay", summary="Replay dead letters and failed documents", tags=[OPERATORS])
+    @serve(app, "replay_failures")
     def replay_failures(request: Annotated[ReplayRequest | None, Body()] = None) -> ReplayAnswer:
         """Send again what failed. A dead letter is deleted after its content was sent."""
         return service().failures.replay(request or ReplayRequest())
 
-    @app.post("/api/failures/discard", summary="Delete dead letters", tags=[OPERATORS])
+    @serve(app, "discard_failures")
     def discard_failures(request: DiscardRequest) -> DiscardAnswer:
         """Delete dead letters without replaying them."""
         return service().failures.discard(request)

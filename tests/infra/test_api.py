@@ -5,34 +5,12 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.api.route_table import ROUTES
 from ragstack_local.stack import api_queue
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-ROUTES = {
-    ("POST", "/api/retrieve"): "query",
-    ("POST", "/api/ask"): "answers",
-    ("POST", "/api/ask/stream"): "answers",
-    ("GET", "/api/corpora"): "query",
-    ("GET", "/api/versions"): "query",
-    ("GET", "/api/facets"): "documents",
-    ("POST", "/api/documents"): "documents",
-    ("GET", "/api/documents"): "documents",
-    ("GET", "/api/documents/{id}"): "documents",
-    ("DELETE", "/api/documents/{id}"): "documents",
-    ("POST", "/api/ingestion-jobs"): "documents",
-    ("GET", "/api/ingestion-jobs"): "documents",
-    ("GET", "/api/ingestion-jobs/{id}"): "documents",
-    ("GET", "/api/failures"): "documents",
-    ("POST", "/api/failures/replay"): "documents",
-    ("POST", "/api/failures/discard"): "documents",
-    ("GET", "/tools"): "query",
-    ("POST", "/tools/{name}"): "query",
-    ("POST", "/mcp"): "answers",
-    ("GET", "/mcp"): "answers",
-    ("GET", "/health"): "query",
-    ("GET", "/openapi.json"): "query",
-}
+FUNCTIONS = {(route.method, route.path): route.function for route in ROUTES.values()}
 
 
 def methods(assembly: Any) -> list[dict[str, Any]]:
@@ -40,9 +18,9 @@ def methods(assembly: Any) -> list[dict[str, Any]]:
 
 
 def test_the_local_stack_queues_each_route_for_its_function() -> None:
-    found = {route: api_queue.function_of(f"/_aws/execute-api/b4e4899f/prod{route[1]}") for route in ROUTES}
+    found = {route: api_queue.function_of(f"/_aws/execute-api/b4e4899f/prod{route[1]}") for route in FUNCTIONS}
 
-    assert found == ROUTES
+    assert found == FUNCTIONS
 
 
 def test_every_route_authenticates_callers(aws: Any) -> None:
@@ -81,7 +59,7 @@ def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
 
     routes = {(method["HttpMethod"], path(method["ResourceId"])): service(method) for method in methods(aws)}
 
-    assert routes == ROUTES
+    assert routes == FUNCTIONS
 
 
 def test_api_gateway_waits_as_long_as_its_functions_may_take(aws: Any) -> None:
@@ -97,7 +75,7 @@ def test_answers_stream_for_as_long_as_their_function_may_take(aws: Any, synthes
         (streamed, *others) = [
             method["Integration"] for method in methods(assembly) if "ResponseTransferMode" in method["Integration"]
         ]
-        assert len(others) + 1 == list(ROUTES.values()).count("answers")
+        assert len(others) + 1 == list(FUNCTIONS.values()).count("answers")
         for integration in (streamed, *others):
             assert integration["ResponseTransferMode"] == "STREAM"
             assert integration["TimeoutInMillis"] == seconds * 1000

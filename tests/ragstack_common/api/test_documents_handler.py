@@ -7,23 +7,10 @@ from typing import Any
 
 import pytest
 
-from lambdas.documents import handler as documents
-from lambdas.query import handler as query
 from ragstack_common.api.documents import MAX_VALUES
 from ragstack_common.registry.catalogue import LONGEST_VALUE
 from ragstack_common.registry.records import Observation, Status
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
-
-ROUTES = {
-    ("post", "/api/documents"),
-    ("get", "/api/documents"),
-    ("get", "/api/documents/{id}"),
-    ("delete", "/api/documents/{id}"),
-    ("get", "/api/facets"),
-    ("post", "/api/ingestion-jobs"),
-    ("get", "/api/ingestion-jobs"),
-    ("get", "/api/ingestion-jobs/{id}"),
-}
 
 
 def with_attributes(attributes: Mapping[str, Any]) -> Observation:
@@ -161,22 +148,3 @@ def test_an_unreachable_bucket_is_reported(aws: Aws, call: Call, method: str) ->
     assert error_of(answer) == (502, "ServiceUnavailable")
     assert "EndpointConnectionError" in answer[1]["error"]["message"]
     assert aws.keys() == ["a.md"]
-
-
-def test_the_description_names_every_route_once(ask: Call) -> None:
-    _, described = ask("GET", "/openapi.json")
-
-    routes = [(method, path) for path, operations in described["paths"].items() for method in operations]
-    assert len(routes) == len(set(routes))
-    assert set(routes) >= ROUTES
-    served = {
-        (route.method.lower(), route.openapi_path)
-        for app in (query.app, documents.app)
-        for route in (*app._static_routes, *app._dynamic_routes)
-        if route.openapi_path != "/openapi.json"
-    }
-    assert set(routes) == served | {("post", "/api/ask"), ("post", "/api/ask/stream")}
-    names = [
-        operation["operationId"] for operations in described["paths"].values() for operation in operations.values()
-    ]
-    assert len(names) == len(set(names))

@@ -5,11 +5,16 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
+from lambdas.documents import handler as documents
 from lambdas.query import handler as query
+from ragstack_common.api.asgi import create_app
+from ragstack_common.api.route_table import ROUTES
 from ragstack_common.text.contextual_headers import prepend
 from tests.ragstack_common.api.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
@@ -370,6 +375,19 @@ def test_a_healthy_function_says_so_without_searching(ask: Call, searches: AwsSe
     assert searches.requests == []
 
 
+def test_the_functions_serve_the_routes_of_the_table() -> None:
+    never: Any = SimpleNamespace
+    served = {
+        function: {(route.method, route.openapi_path) for route in (*app._static_routes, *app._dynamic_routes)}
+        for function, app in (("query", query.app), ("documents", documents.app))
+    }
+    answers = {route.path for route in create_app(never, mcp=never).routes if isinstance(route, Route)}
+
+    for function, found in served.items():
+        assert found == {(route.method, route.path) for route in ROUTES.values() if route.function == function}
+    assert answers == {route.path for route in ROUTES.values() if route.function == "answers"} | {"/health"}
+
+
 def test_the_description_has_complete_references_and_responses(ask: Call) -> None:
     _, described = ask("GET", "/openapi.json")
 
@@ -378,9 +396,13 @@ def test_the_description_has_complete_references_and_responses(ask: Call) -> Non
         for name in reference.removeprefix("#/").split("/"):
             part = part[name]
         assert isinstance(part, dict)
+    assert {
+        (method.upper(), path): operation["operationId"]
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    } == {(route.method, route.path): name for name, route in ROUTES.items() if route.summary}
     for operations in described["paths"].values():
         for operation in operations.values():
-            assert operation["operationId"]
             assert operation["summary"]
             assert {"200", "201", "202"} & set(operation["responses"])
             assert all(response["description"] for response in operation["responses"].values())
