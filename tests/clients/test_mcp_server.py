@@ -65,7 +65,7 @@ def test_it_reranks_what_it_found(assistant: Client, zoo: Zoo) -> None:
     assert all(0 <= document["score"] <= 1 for document in found)
 
 
-def test_an_unknown_knowledge_base_is_an_error_that_the_assistant_sees(assistant: Client) -> None:
+def test_the_assistant_sees_an_unknown_knowledge_base(assistant: Client) -> None:
     answer = assistant.ask(
         "call", tool="QueryKnowledgeBases", arguments={"query": FASTEST, "knowledge_base_id": "UNKNOWN000"}
     )

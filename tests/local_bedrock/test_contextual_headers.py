@@ -61,14 +61,12 @@ def first(source: Source, query: str, search: str) -> str:
 
 
 @pytest.mark.parametrize("search", ["SEMANTIC", "HYBRID"])
-def test_a_query_for_the_files_name_finds_its_chunk_exactly_with_headers(
-    source: Source, headers: bool, search: str
-) -> None:
+def test_only_headers_make_a_file_name_searchable(source: Source, headers: bool, search: str) -> None:
     assert (first(source, "gryphon handbook", search) == TEXT) == headers
 
 
 @pytest.mark.parametrize("search", ["SEMANTIC", "HYBRID"])
-def test_an_attribute_that_was_chosen_for_embedding_finds_its_chunk_either_way(source: Source, search: str) -> None:
+def test_an_embedded_attribute_is_searchable_with_and_without_headers(source: Source, search: str) -> None:
     assert first(source, "Wilhelmina", search) == TEXT
 
 
@@ -126,9 +124,10 @@ def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_
     [Whole(), FixedSize(60, 20), FixedSize(25, 30)],
     ids=str,
 )
-def test_the_section_and_header_made_of_chunks_are_those_made_of_the_whole_document(
+def test_chunks_have_the_section_and_header_of_the_document(
     document: Path, strategy: Strategy, read: Read, s3: Any, bucket: str
 ) -> None:
+    """The function sees only batches of chunks, and reconstructs the outline of the document from them."""
     uri = f"s3://documents/{document.name}"
     parsed = read(document)
     chunks = list(strategy.cut(parsed.text, _no_embedding).chunks)

@@ -100,7 +100,7 @@ def test_a_snapshot_does_not_see_later_chunks_or_deletions() -> None:
         ("Straße 7", "straße"),
     ],
 )
-def test_words_match_without_regard_to_case_accents_endings_and_missing_spaces(text: str, query: str) -> None:
+def test_word_matching_ignores_case_accents_endings_and_spaces(text: str, query: str) -> None:
     index = VectorIndex()
     extend(index, 0, [["stone"], [text]])
 

@@ -79,9 +79,10 @@ WORDS = st.lists(st.sampled_from(["heron", "herons", "bird", "waits", "stone", "
 
 @settings(max_examples=examples(40), deadline=None)
 @given(texts=st.lists(WORDS, min_size=1, max_size=12), query=WORDS, share=st.floats(0, 1), most=st.integers(1, 12))
-def test_hybrid_scores_are_weighted_sums_of_cosine_and_bm25_that_no_filter_changes(
+def test_hybrid_scores_are_weighted_sums_of_cosine_and_bm25(
     texts: list[list[str]], query: list[str], share: float, most: int
 ) -> None:
+    """A filter removes hits and leaves the scores of the others unchanged."""
     with TemporaryDirectory() as folder:
         database = opened(Path(folder))
         for number, words in enumerate(texts):
@@ -108,7 +109,8 @@ def test_hybrid_scores_are_weighted_sums_of_cosine_and_bm25_that_no_filter_chang
     assert all(0 <= value <= 1 for value in lexical if value is not None)
 
 
-def test_the_lexical_signal_is_higher_the_more_words_a_chunk_has_whatever_else_was_found(database: Database) -> None:
+def test_the_lexical_signal_grows_with_the_matched_words(database: Database) -> None:
+    """It does not depend on the other hits."""
     for number in range(20):
         add(database, str(number), "reeds and stones", kind="other")
     add(database, "all", "osprey heron " * 100, kind="best")

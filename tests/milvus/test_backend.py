@@ -80,7 +80,7 @@ def filled(make: Make, *documents: MilvusDocument, **created: Any) -> None:
     run(make(), lambda b: b.create(integer_ids=True, **created), lambda b: b.add(documents))
 
 
-def test_the_query_function_searches_a_collection_at_the_address_of_the_settings(file: Path, once: Once) -> None:
+def test_the_query_function_searches_the_configured_collection(file: Path, once: Once) -> None:
     once("queried", lambda make: filled(make, PUMP))
     env = {
         "RETRIEVAL_ENGINE": "milvus",
@@ -145,9 +145,7 @@ def test_a_batch_is_a_span_with_the_attributes_of_the_specification(make: Make) 
     assert heard.five("retrieve milvus") == ("SEMANTIC", 1, 1, "none", "manual")
 
 
-def test_documents_are_indexed_into_a_collection_made_elsewhere_with_whole_numbers_as_ids(
-    make: Make, client: MilvusClient, name: str
-) -> None:
+def test_a_foreign_collection_with_integer_ids_is_indexed(make: Make, client: MilvusClient, name: str) -> None:
     foreign(client, name, VECTOR, ("content", DataType.VARCHAR, STRING), ("path", DataType.VARCHAR, STRING))
     document = {"id": 7, "content": PUMP.text, "source": "pump.md"}
 
@@ -198,7 +196,8 @@ def test_only_the_named_partitions_are_searched(make: Make) -> None:
     assert [chunk is not None for _, chunk in found] == [True, True, True, False]
 
 
-def test_results_that_the_expression_passes_are_checked_with_the_filter(make: Make) -> None:
+def test_results_are_checked_against_the_filter_again(make: Make) -> None:
+    """Milvus expressions pass a few wrong values; the filter itself decides."""
     many = [MilvusDocument(n, f"water pump number {n}", metadata={"n": 1}) for n in range(10, 30)]
     filled(make, *many, MilvusDocument(1, "lease", metadata={"n": True}), MilvusDocument(2, "a", metadata={'q"': "y"}))
 
@@ -214,9 +213,8 @@ def test_results_that_the_expression_passes_are_checked_with_the_filter(make: Ma
     assert ids(odd) == ["2"]  # the key does not stand in the expression
 
 
-def test_a_filter_that_milvus_can_hardly_express_is_an_error_that_names_the_clause(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_filter_with_too_many_candidates_is_an_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the clause that Milvus cannot express."""
     filled(make, PUMP, LEASE, VALVE)
     monkeypatch.setattr(backend, "MAX_CANDIDATES", 2)
 
@@ -244,7 +242,7 @@ def test_a_missing_partition_is_an_error(make: Make) -> None:
         run(make(partition_names=["nowhere"]), lambda b: b.retrieve("water"))
 
 
-def test_an_embedding_of_another_dimension_is_an_error_with_both_dimensions(make: Make) -> None:
+def test_a_dimension_mismatch_names_both_dimensions(make: Make) -> None:
     filled(make, PUMP)
 
     other = HashedEmbedding()
@@ -297,7 +295,7 @@ def test_a_collection_that_is_not_loaded_is_loaded(make: Make, client: MilvusCli
         MilvusDocument(1, "a", metadata={"corpus": ["a"]}),
     ],
 )
-def test_a_document_that_milvus_rejects_is_an_error_and_nothing_is_stored(once: Once, document: MilvusDocument) -> None:
+def test_a_rejected_document_prevents_the_whole_write(once: Once, document: MilvusDocument) -> None:
     make = once("refusing", lambda make: filled(make, columns=COLUMNS))
 
     with pytest.raises((errors.InvalidDocumentError, errors.RetrievalError)):
@@ -347,9 +345,7 @@ VECTOR = ("v", DataType.FLOAT_VECTOR, {"dim": HashedEmbedding().dimension})
 STRING = {"max_length": 99}
 
 
-def test_the_text_field_must_be_chosen_if_there_are_several_candidates(
-    make: Make, client: MilvusClient, name: str
-) -> None:
+def test_an_ambiguous_text_field_must_be_chosen(make: Make, client: MilvusClient, name: str) -> None:
     foreign(client, name, VECTOR, ("left", DataType.VARCHAR, STRING), ("right", DataType.VARCHAR, STRING))
     row = {"pk": 7, "v": HashedEmbedding().embed_query("pump").tolist(), "left": "pump", "right": "r.md"}
     client.insert(name, [row])
@@ -376,9 +372,7 @@ def test_a_missing_field_is_an_error(once: Once, client: MilvusClient, options: 
         run(make(**options), lambda b: b.retrieve("pump"))
 
 
-def test_a_document_needs_a_place_for_its_attributes_in_a_collection_made_elsewhere(
-    make: Make, client: MilvusClient, name: str
-) -> None:
+def test_a_foreign_collection_needs_a_field_for_attributes(make: Make, client: MilvusClient, name: str) -> None:
     foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
     plain = {"id": 7, "content": PUMP.text}
 

@@ -246,6 +246,6 @@ def test_a_filter_on_a_field_without_plain_values_is_an_error() -> None:
         to_milvus(filter_language.parse({"shape": "x"}), attributes)
 
 
-def test_a_filter_on_an_impossible_attribute_is_decided_without_a_search() -> None:
+def test_a_filter_on_a_missing_field_needs_no_search() -> None:
     assert to_milvus(filter_language.parse({"a": "x"}), Attributes()) is False
     assert to_milvus(filter_language.parse({"a": {"$ne": "x"}}), Attributes()) is True

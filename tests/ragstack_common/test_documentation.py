@@ -74,7 +74,7 @@ def anchors(document: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:
+def test_every_option_is_documented_with_its_default() -> None:
     documented = {
         (command, option)
         for commands, _, options in rows_after(CONFIGURATION, "| command | purpose | options |")
@@ -208,14 +208,14 @@ def test_every_operation_of_the_local_bedrock_is_documented() -> None:
     assert sorted(name for names in rows.values() for name in names) == sorted(service.OPERATIONS)
 
 
-def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None:
+def test_every_quota_is_documented_with_its_value() -> None:
     rows = rows_after(LOCAL_BEDROCK, "| over it | quotas |")
     documented = {name: float(value) for row in rows for name, value in re.findall(r"`(\w+)=([\d.]+)`", row[1])}
 
     assert documented == vars(Quotas())
 
 
-def test_every_document_status_is_documented_with_whether_it_is_searchable() -> None:
+def test_the_searchable_document_statuses_are_documented() -> None:
     documented = {row[0].strip("`"): row[1] for row in rows_after(DOCUMENTS, "<!-- statuses -->\n")}
 
     assert documented.keys() == set(Status)
@@ -227,7 +227,7 @@ def test_the_diagram_of_states_shows_every_status(status: Status) -> None:
     assert f">{status}</text>" in (DOCS / "ingestion" / "states.svg").read_text(encoding="utf-8")
 
 
-def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values() -> None:
+def test_the_limits_of_documents_are_documented() -> None:
     documented = [int(row[1].replace(",", "")) for row in rows_after(DOCUMENTS, "<!-- limits -->\n")]
 
     assert documented == [

@@ -72,7 +72,7 @@ def test_chunks_of_another_client_are_found_at_once(base: KnowledgeBase, tmp_pat
     assert base.get_versions() == ["2", "3", "4", "10"]
 
 
-def test_last_error_distinguishes_a_failed_search_from_an_empty_result(
+def test_last_error_separates_a_failure_from_an_empty_result(
     base: KnowledgeBase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = base.retrieve("secret words", filters={"x": {"$regex": "y"}})

@@ -49,7 +49,7 @@ def test_query_and_names_override_the_messages_and_the_environment(tmp_path: Pat
     assert [document["content"] for document in updated["context"]["documents"]] == ["Another text."]
 
 
-def test_other_parts_of_the_state_are_kept_and_the_given_state_is_unchanged() -> None:
+def test_the_rest_of_the_state_is_copied_unchanged() -> None:
     state = {"context": {"user": "Ada", "documents": ["old"]}, "step": 3, "messages": [("user", QUESTION)]}
 
     updated = retrieve_knowledge(state)

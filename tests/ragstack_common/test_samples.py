@@ -57,7 +57,7 @@ def test_every_sidecar_belongs_to_a_document() -> None:
     assert described == set(names_of_documents())
 
 
-def test_a_sidecar_holds_attributes_that_every_vector_store_can_filter() -> None:
+def test_every_vector_store_can_filter_the_sidecars() -> None:
     for name in names_of_documents():
         sidecar = (DOCUMENTS / f"{name}{SIDECAR}").read_bytes()
 
@@ -73,14 +73,15 @@ def test_the_built_files_say_what_their_sources_say() -> None:
             assert all(cell in built for row in block.rows for cell in row)
 
 
-def test_a_question_can_be_answered_from_the_documents_that_it_expects() -> None:
+def test_the_expected_documents_answer_each_question() -> None:
     for question in questions():
         assert 1 <= len(question["expected"]) <= question["within"], question["id"]
         for name in question["expected"]:
             assert question["answer"] in texts()[name], question["id"]
 
 
-def test_the_filter_of_a_question_passes_what_it_expects_and_not_everything() -> None:
+def test_the_filter_of_a_question_passes_its_documents_only() -> None:
+    """It passes all expected documents, but not the whole corpus."""
     for question in questions():
         if "filter" in question:
             condition = parse(question["filter"])
@@ -105,7 +106,7 @@ def test_the_filter_of_a_judged_question_passes_what_answers_it() -> None:
             assert query.attributes.items() <= data.documents[document].metadata.items()
 
 
-def test_every_judged_question_has_an_answer_in_the_words_of_its_sections_or_has_none() -> None:
+def test_the_judged_sections_contain_the_words_of_the_answers() -> None:
     data = dataset.read(SAMPLES / "judged")
 
     for query in data.queries:

@@ -28,7 +28,7 @@ def test_a_client_is_made_once(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_every_client_has_a_pool_for_all_searches_and_timeouts_of_its_own(make: Any) -> None:
+def test_every_client_has_a_large_pool_and_short_timeouts(make: Any) -> None:
     config = make().meta.config
 
     assert config.max_pool_connections == 64
@@ -59,9 +59,7 @@ def test_a_missing_region_is_a_matter_of_configuration(monkeypatch: pytest.Monke
     assert isinstance(caught.value.__cause__, NoRegionError)
 
 
-def test_an_abandoned_call_of_the_own_client_ends_on_the_wire_by_itself(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_abandoned_call_times_out_on_the_wire(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
     searches.program("Retrieve", Late(hits(), seconds=30))
     start = time.monotonic()

@@ -16,7 +16,7 @@ NEVER_MIND_SECONDS = 30.0
 
 
 @pytest.mark.usefixtures("new_threads")
-def test_blocking_calls_awaited_one_after_the_other_are_made_by_one_thread() -> None:
+def test_consecutive_blocking_calls_share_one_thread() -> None:
     async def names() -> set[str]:
         return {await in_thread(lambda: current_thread().name) for _ in range(200)}
 
@@ -44,7 +44,8 @@ async def _failure(error: Exception) -> Any:
 
 
 @pytest.mark.asyncio
-async def test_awaited_calls_end_in_the_order_of_the_calls_with_their_values_and_errors() -> None:
+async def test_ends_have_the_order_of_the_calls() -> None:
+    """Each end has the value or the error of its call."""
     error = ValueError("no")
     second_has_ended = asyncio.Event()
 
@@ -62,7 +63,7 @@ async def test_awaited_calls_end_in_the_order_of_the_calls_with_their_values_and
 
 
 @pytest.mark.asyncio
-async def test_an_awaited_call_that_outlives_the_deadline_is_cancelled_and_not_waited_for() -> None:
+async def test_a_late_call_is_cancelled_without_waiting() -> None:
     cancelled = asyncio.Event()
 
     async def stubborn() -> None:
@@ -103,7 +104,7 @@ async def test_cancelling_the_caller_cancels_what_it_awaits() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("new_threads")
-async def test_a_call_that_was_given_up_before_a_thread_was_free_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_cancelled_in_the_queue_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "THREADS", 1)
     release, made = Event(), Event()
     blocking = asyncio.ensure_future(in_thread(lambda: release.wait(NEVER_MIND_SECONDS)))

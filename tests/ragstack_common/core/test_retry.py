@@ -37,9 +37,8 @@ def backoff(delays: list[float], *, most: bool = True, **options: Any) -> Backof
     ("most", "ceiling", "expected"),
     [(True, 60, [2, 4, 8, 16, 32]), (False, 60, [1, 2, 4, 8, 16]), (True, 5, [2, 4, 5, 5, 5])],
 )
-def test_the_delays_double_up_to_the_ceiling_and_jitter_takes_at_most_half_of_each(
-    most: bool, ceiling: float, expected: list[float]
-) -> None:
+def test_delays_double_up_to_the_ceiling(most: bool, ceiling: float, expected: list[float]) -> None:
+    """Jitter takes away at most half of each delay."""
     delays: list[float] = []
 
     backoff(delays, most=most, ceiling_seconds=ceiling).call(Operation(*[CONFLICT] * 5), retry_on=lambda _: True)
@@ -48,7 +47,8 @@ def test_the_delays_double_up_to_the_ceiling_and_jitter_takes_at_most_half_of_ea
 
 
 @pytest.mark.parametrize("retries", [0, 1, 5])
-def test_the_retries_count_the_calls_after_the_first_and_the_last_error_is_the_callers(retries: int) -> None:
+def test_the_last_error_after_all_retries_propagates(retries: int) -> None:
+    """The first call does not count as a retry."""
     delays: list[float] = []
     last = ClientError({"Error": {"Code": "ConflictException", "Message": "still"}}, "StartIngestionJob")
     operation = Operation(*[CONFLICT] * retries, last, last)

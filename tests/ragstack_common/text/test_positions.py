@@ -36,7 +36,8 @@ def test_a_position_is_read_from_the_metadata_of_a_chunk(metadata: dict[str, Any
     assert Position.of(metadata) == position
 
 
-def test_a_position_is_written_without_what_is_unknown_and_without_the_page() -> None:
+def test_own_metadata_omits_the_page_and_unknown_values() -> None:
+    """Bedrock writes the page itself."""
     position = Position(page=1, last_page=2, section="Leave")
 
     assert position.own_metadata() == {"ragstack_last_page": 2, "ragstack_section": "Leave"}
