@@ -31,7 +31,7 @@ from infra.layers import TRACING, common_layer, dependencies_layer, extra_layer,
 from infra.target import Target
 
 REACH_RATIO = 1.6
-LEAST_STARTS = 15
+MIN_STARTS = 15
 
 QUERY = """
 import os
@@ -70,10 +70,10 @@ Times = tuple[float, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--starts", type=int, default=21, help=f"processes of each kind, {LEAST_STARTS} or more (21)")
+    parser.add_argument("--starts", type=int, default=21, help=f"processes of each kind, {MIN_STARTS} or more (21)")
     starts = parser.parse_args().starts
-    if starts < LEAST_STARTS:
-        parser.error(f"--starts must be {LEAST_STARTS} or more: the median of fewer says little")
+    if starts < MIN_STARTS:
+        parser.error(f"--starts must be {MIN_STARTS} or more: the median of fewer says little")
     with tempfile.TemporaryDirectory() as temporary:
         kinds = {"bytecode": unpacked(Path(temporary, "compiled")), "no bytecode": Path(temporary, "sources")}
         shutil.copytree(kinds["bytecode"], kinds["no bytecode"], ignore=shutil.ignore_patterns("__pycache__"))

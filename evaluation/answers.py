@@ -29,7 +29,7 @@ POINTS: Final[Mapping[Verdict, float]] = {"correct": 1.0, "partial": 0.5, "wrong
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerCase:
     """A question, its answer, and the judgments.
 
     Attributes:
@@ -109,42 +109,42 @@ def _share(condition: bool) -> Part:
     return float(condition), 1.0
 
 
-def _abstained(asked: Asked) -> Part:
-    return _share(asked.answer is not None and not asked.answer.answered)
+def _abstained(case: AnswerCase) -> Part:
+    return _share(case.answer is not None and not case.answer.answered)
 
 
-def _compared(figure: Callable[[str, Sequence[str]], float]) -> Callable[[Asked], Part]:
-    return lambda asked: (figure(asked.text, asked.query.answers), 1.0) if asked.query.answers else NOTHING
+def _compared(figure: Callable[[str, Sequence[str]], float]) -> Callable[[AnswerCase], Part]:
+    return lambda case: (figure(case.text, case.query.answers), 1.0) if case.query.answers else NOTHING
 
 
-def _correct(asked: Asked) -> Part:
+def _correct(case: AnswerCase) -> Part:
     """A question that is not answered counts as wrong; a verdict that could not be read does not count."""
-    if not asked.query.answers:
+    if not case.query.answers:
         return NOTHING
-    if asked.displayed is None:
+    if case.displayed is None:
         return 0.0, 1.0
-    return NOTHING if asked.verdict is None else (POINTS[asked.verdict], 1.0)
+    return NOTHING if case.verdict is None else (POINTS[case.verdict], 1.0)
 
 
-def _cites_relevant(asked: Asked) -> Part:
-    return _share(asked.displayed is not None and not asked.relevant.isdisjoint(asked.cited))
+def _cites_relevant(case: AnswerCase) -> Part:
+    return _share(case.displayed is not None and not case.relevant.isdisjoint(case.cited))
 
 
-def _citation_precision(asked: Asked) -> Part:
-    if asked.displayed is None or not asked.cited:
+def _citation_precision(case: AnswerCase) -> Part:
+    if case.displayed is None or not case.cited:
         return NOTHING
-    return sum(document in asked.relevant for document in asked.cited) / len(asked.cited), 1.0
+    return sum(document in case.relevant for document in case.cited) / len(case.cited), 1.0
 
 
-def _unsupported(asked: Asked) -> Part:
-    if asked.displayed is None:
+def _unsupported(case: AnswerCase) -> Part:
+    if case.displayed is None:
         return NOTHING
-    sentences = asked.displayed.sentences
+    sentences = case.displayed.sentences
     return float(sum(sentence.unsupported for sentence in sentences)), float(len(sentences))
 
 
-def _removed_citations(asked: Asked) -> Part:
-    return NOTHING if asked.displayed is None else (float(asked.displayed.removed_citations), 1.0)
+def _removed_citations(case: AnswerCase) -> Part:
+    return NOTHING if case.displayed is None else (float(case.displayed.removed_citations), 1.0)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Measure:
     """
 
     kind: Kind | None
-    part: Callable[[Asked], Part]
+    part: Callable[[AnswerCase], Part]
 
 
 JUDGED: Final = "judged correct"
@@ -168,17 +168,17 @@ ABSTAINED: Final[Mapping[Kind, str]] = {
     "removed": "abstained, removed",
 }
 MEASURES: Final[Mapping[str, Measure]] = {
-    "answered": Measure("answerable", lambda asked: _share(asked.answered)),
-    "closest passages": Measure("answerable", lambda asked: _share(asked.closest_passages)),
+    "answered": Measure("answerable", lambda case: _share(case.answered)),
+    "closest passages": Measure("answerable", lambda case: _share(case.closest_passages)),
     "token F1": Measure("answerable", _compared(token_f1)),
     "token recall": Measure("answerable", _compared(token_recall)),
     JUDGED: Measure("answerable", _correct),
-    "relevant received": Measure("answerable", lambda asked: _share(not asked.relevant.isdisjoint(asked.found))),
+    "relevant received": Measure("answerable", lambda case: _share(not case.relevant.isdisjoint(case.found))),
     "relevant cited": Measure("answerable", _cites_relevant),
     "citation precision": Measure("answerable", _citation_precision),
     "unsupported": Measure("answerable", _unsupported),
     "removed citations": Measure(None, _removed_citations),
-    FAILED: Measure(None, lambda asked: _share(asked.answer is None)),
+    FAILED: Measure(None, lambda case: _share(case.answer is None)),
     **{name: Measure(kind, _abstained) for kind, name in ABSTAINED.items()},
 }
 
@@ -191,10 +191,10 @@ class Ratio:
     denominators: Values
 
     @classmethod
-    def of(cls, name: str, asked: Sequence[Asked]) -> "Ratio":
+    def of(cls, name: str, cases: Sequence[AnswerCase]) -> "Ratio":
         """Compute a measure."""
         measure = MEASURES[name]
-        parts = [measure.part(each) if measure.kind in (None, each.kind) else NOTHING for each in asked]
+        parts = [measure.part(each) if measure.kind in (None, each.kind) else NOTHING for each in cases]
         columns = np.array(parts, dtype=np.float64).reshape(-1, 2)
         return cls(columns[:, 0], columns[:, 1])
 

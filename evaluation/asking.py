@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.answers import ABSTAINED, FAILED, JUDGED, MEASURES, Asked, Kind, Ratio, token_f1, token_recall
+from evaluation.answers import ABSTAINED, FAILED, JUDGED, MEASURES, AnswerCase, Kind, Ratio, token_f1, token_recall
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.judge import Judge, chosen_model, judge_with
 from evaluation.searching import Engines, filter_of, require_filters
@@ -38,22 +38,22 @@ class MeasuredAnswers:
     """The answers of one setup, and their figures."""
 
     setup: AnswerSetup
-    asked: Sequence[Asked]
+    cases: Sequence[AnswerCase]
     judge: Judge | None = None
 
     @cached_property
     def figures(self) -> Mapping[str, Ratio]:
         """The measures that there is something to count for."""
         absent = {JUDGED} if self.judge is None else set()
-        absent |= set() if any(each.answer is None for each in self.asked) else {FAILED}
-        found = {name: Ratio.of(name, self.asked) for name in MEASURES if name not in absent}
+        absent |= set() if any(each.answer is None for each in self.cases) else {FAILED}
+        found = {name: Ratio.of(name, self.cases) for name in MEASURES if name not in absent}
         return {name: ratio for name, ratio in found.items() if ratio.total}
 
     @property
     def costs(self) -> dict[str, int]:
         """Times from the question to the end of the answer, and mean tokens, which are estimated without a model."""
-        displayed = [each.displayed for each in self.asked if each.displayed is not None]
-        answers: list[Answer] = displayed or [each.answer for each in self.asked if each.answer is not None]
+        displayed = [each.displayed for each in self.cases if each.displayed is not None]
+        answers: list[Answer] = displayed or [each.answer for each in self.cases if each.answer is not None]
         times = [answer.timings.total_ms for answer in answers]
         figures = {
             "median ms": np.percentile(times, 50),
@@ -93,20 +93,20 @@ def measured(
         require_filters(data, setup.filter)
         judged = judge_with(judge)
         with engines.progress.bar(setup.label, len(questions)) as advance:
-            asked = _asked(engines, setup, questions, judged, advance)
+            cases = _ask_all(engines, setup, questions, judged, advance)
             if judged is not None and setup is setups[0]:
                 judged.check(data.queries)
-        yield MeasuredAnswers(setup, asked, judged)
+        yield MeasuredAnswers(setup, cases, judged)
 
 
-def _asked(
+def _ask_all(
     engines: Engines,
     setup: AnswerSetup,
     questions: Sequence[tuple[Query, Kind]],
     judge: Judge | None,
     advance: Callable[[], None],
-) -> list[Asked]:
-    data, asked = engines.data, list[Asked]()
+) -> list[AnswerCase]:
+    data, cases = engines.data, list[AnswerCase]()
     with _service(engines, setup) as (service, without):
         for query, kind in questions:
             without.hidden = data.relevant(query) if kind == "removed" else frozenset()
@@ -121,35 +121,35 @@ def _asked(
             try:
                 answer = wait_for(service.ask(request))
             except GenerationError:
-                if not asked:  # if the first call of the model fails, none is likely to succeed
+                if not cases:  # if the first call of the model fails, none is likely to succeed
                     raise
-                asked.append(Asked(query, kind, None, relevant))
+                cases.append(AnswerCase(query, kind, None, relevant))
             except RagStackError as error:
                 raise EvaluationError(f"The question {query.id} ({kind}) failed: {error}") from error
             else:
-                asked.append(_judged(data, Asked(query, kind, answer, relevant), answer, judge))
+                cases.append(_judged(data, AnswerCase(query, kind, answer, relevant), answer, judge))
             advance()
-    return asked
+    return cases
 
 
-def _judged(data: DataSet, asked: Asked, answer: AskResponse, judge: Judge | None) -> Asked:
+def _judged(data: DataSet, case: AnswerCase, answer: AskResponse, judge: Judge | None) -> AnswerCase:
     """Add what the answer found and cites, and the verdict of the judge."""
     if not answer.complete:
         errors = "; ".join(f"{part.name}: {part.error}" for part in answer.slices if part.error)
-        raise EvaluationError(f"The search for the question {asked.query.id} was incomplete: {errors}")
+        raise EvaluationError(f"The search for the question {case.query.id} was incomplete: {errors}")
 
     def documents(sources: Sequence[Source]) -> tuple[str, ...]:
         return tuple(data.documents_of([source.source or ""])[0] for source in sources)
 
-    asked = replace(
-        asked,
+    case = replace(
+        case,
         found=documents(answer.sources),
         cited=documents([source for source in answer.sources if source.cited]),
         best_relevance=answer.best_relevance,
     )
-    if judge is None or asked.kind != "answerable" or not asked.query.answers or asked.displayed is None:
-        return asked
-    return replace(asked, verdict=judge.verdict(asked.query.text, asked.query.answers, asked.text))
+    if judge is None or case.kind != "answerable" or not case.query.answers or case.displayed is None:
+        return case
+    return replace(case, verdict=judge.verdict(case.query.text, case.query.answers, case.text))
 
 
 class Without(Wrapper):
@@ -222,7 +222,7 @@ def _figures(data: DataSet, found: Sequence[MeasuredAnswers]) -> Table:
         rows.append(row)
     costs = [one.costs for one in found]
     rows += [[name, costs[0][name], *(cell for cost in costs[1:] for cell in (cost[name], None))] for name in costs[0]]
-    counts = Counter(each.kind for each in baseline.asked)
+    counts = Counter(each.kind for each in baseline.cases)
     others = "".join(f", {counts[kind]} {kind}" for kind in ABSTAINED if counts[kind])
     title = f"{data.name}: {counts['answerable']} questions{others}, {len(data.documents):,} documents"
     notes = [note for one in found if one.judge is not None for note in one.judge.notes(one.setup.label)]
@@ -236,16 +236,16 @@ def thresholds(one: MeasuredAnswers) -> Table | None:
     questions that cannot be answered.
     """
     kinds = [kind for kind, name in ABSTAINED.items() if name in one.figures]
-    if not kinds or any(each.best_relevance is None for each in one.asked if each.found):
+    if not kinds or any(each.best_relevance is None for each in one.cases if each.found):
         return None
 
     def share(kind: Kind, threshold: float, *, answered: bool) -> float:
         """Return the share of the questions that get an answer, or none; those that failed got neither."""
-        asked = [each for each in one.asked if each.kind == kind]
-        has_answer = (each.answered and (each.best_relevance or 0) >= threshold for each in asked)
+        cases = [each for each in one.cases if each.kind == kind]
+        has_answer = (each.answered and (each.best_relevance or 0) >= threshold for each in cases)
         return sum(
-            has == answered and each.answer is not None for has, each in zip(has_answer, asked, strict=True)
-        ) / len(asked)
+            has == answered and each.answer is not None for has, each in zip(has_answer, cases, strict=True)
+        ) / len(cases)
 
     own = one.setup.answerable_relevance
     rows: list[list[Cell]] = [
@@ -264,30 +264,30 @@ def details(found: Sequence[MeasuredAnswers]) -> list[dict[str, Any]]:
             "label": one.setup.label,
             "options": one.setup.model_dump(),
             "judge": None if one.judge is None else one.judge.counts,
-            "answers": [_line(each) for each in one.asked],
+            "answers": [_line(each) for each in one.cases],
         }
         for one in found
     ]
 
 
-def _line(asked: Asked) -> dict[str, Any]:
-    answer = asked.answer
+def _line(case: AnswerCase) -> dict[str, Any]:
+    answer = case.answer
     line: dict[str, Any] = {
-        "_id": asked.query.id,
-        "kind": asked.kind,
-        "question": asked.query.text,
-        "answered": asked.answered,
-        "closest_passages": asked.closest_passages,
+        "_id": case.query.id,
+        "kind": case.kind,
+        "question": case.query.text,
+        "answered": case.answered,
+        "closest_passages": case.closest_passages,
         "answer": None if answer is None else answer.answer,
-        "references": list(asked.query.answers),
-        "cited": list(asked.cited),
-        "found": list(asked.found),
-        "relevant": sorted(asked.relevant),
-        "best_relevance": asked.best_relevance,
-        "verdict": asked.verdict,
+        "references": list(case.query.answers),
+        "cited": list(case.cited),
+        "found": list(case.found),
+        "relevant": sorted(case.relevant),
+        "best_relevance": case.best_relevance,
+        "verdict": case.verdict,
         "total_ms": None if answer is None else answer.timings.total_ms,
     }
-    if asked.query.answers and asked.kind == "answerable":
-        line["token F1"] = round(token_f1(asked.text, asked.query.answers), 3)
-        line["token recall"] = round(token_recall(asked.text, asked.query.answers), 3)
+    if case.query.answers and case.kind == "answerable":
+        line["token F1"] = round(token_f1(case.text, case.query.answers), 3)
+        line["token recall"] = round(token_recall(case.text, case.query.answers), 3)
     return line

@@ -21,7 +21,7 @@ BINS: Final = 10
 FOLDS: Final = 5
 RIDGE: Final = 1e-4
 STEPS: Final = 100
-LARGEST_STEP: Final = 5.0
+MAX_STEP: Final = 5.0
 
 Labels = npt.NDArray[np.bool_]
 
@@ -126,7 +126,7 @@ def _newton(rows: Values, labels: Values, share: Values) -> Values:
         probable = 1 / (1 + np.exp(-np.clip(rows @ found, -500, 500)))
         slope = rows.T @ (share * (labels - probable)) - penalty @ found
         curve = (rows * (share * probable * (1 - probable))[:, np.newaxis]).T @ rows + penalty
-        step = np.clip(np.linalg.solve(curve, slope), -LARGEST_STEP, LARGEST_STEP)
+        step = np.clip(np.linalg.solve(curve, slope), -MAX_STEP, MAX_STEP)
         found = found + step
         if np.abs(step).max() < 1e-9:  # noqa: PLR2004 - converged
             break

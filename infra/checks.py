@@ -13,7 +13,7 @@ from infra.target import Target
 MAX_VARIABLES_BYTES: Final = 4096
 """Source: Lambda quotas, all environment variables of a function together."""
 
-SHORTEST_UNKNOWN_BYTES: Final = 10
+MIN_UNKNOWN_BYTES: Final = 10
 """The shortest value that only a deployment knows is an id of Bedrock; URLs of queues have a hundred."""
 
 LARGE_BYTES: Final = 200
@@ -67,7 +67,7 @@ def _least_bytes(value: Any) -> int:
             joints = len(separator.encode()) * max(0, len(parts) - 1)
             return joints + sum(len(part.encode()) if isinstance(part, str) else 1 for part in parts)
         case dict():
-            return SHORTEST_UNKNOWN_BYTES
+            return MIN_UNKNOWN_BYTES
     return len(json.dumps(value))
 
 

@@ -64,7 +64,7 @@ SET_BY_STACKS: Final = frozenset(
 )
 """Variables of functions that no context value sets directly."""
 
-MOST_CALLS_AT_ONCE: Final = 10
+MAX_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
 
 SETTINGS: Final = "settings"
@@ -384,8 +384,8 @@ class Options(ContextValues):
         """
         seconds = self.ingestion_seconds_per_call
         if seconds is None:
-            return MOST_CALLS_AT_ONCE
-        return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(self.ingestion.calls_per_second * seconds)))
+            return MAX_CALLS_AT_ONCE
+        return min(MAX_CALLS_AT_ONCE, max(2, math.ceil(self.ingestion.calls_per_second * seconds)))
 
     def _read(self, model: type[S]) -> S:
         required = [name for name, field in model.variables().items() if field.is_required()]

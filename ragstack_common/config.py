@@ -147,7 +147,7 @@ Withholding an answer is worse than showing an irrelevant passage. With calibrat
 for other sets; .08 keeps 85 % and rejects 87 % (docs/RESULTS.md).
 """
 
-LEAST_VALUES: Final = 2
+MIN_VALUES: Final = 2
 """An attribute with fewer values distinguishes no documents, and no filter is inferred from it."""
 
 DOCUMENTS_PER_VALUE: Final = 2

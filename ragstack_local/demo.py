@@ -30,7 +30,7 @@ PREFIX: Final = "samples"
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchExample:
     """A question about the sample handbook."""
 
     arguments: tuple[str, ...]
@@ -51,15 +51,15 @@ _HOTEL: Final = "What is the hotel limit per night in London?"
 _LAPTOP: Final = "Who do I call when my laptop is stolen?"
 _FIRST_WEEK: Final = "What do I have to do in my first week?"
 
-QUESTIONS: Final = (
-    Question(
+SEARCHES: Final = (
+    SearchExample(
         (_LAPTOP, "--top-k", "1"),
         {"query": _LAPTOP, "top_k": 1},
         ("security-incident-response.pdf",),
         1,
         "This passage is in a PDF.",
     ),
-    Question(
+    SearchExample(
         (_RATE_LIMIT, "--top-k", "2"),
         {"query": _RATE_LIMIT, "top_k": 2},
         ("api-rate-limits-v1.md", "api-rate-limits-v2.md"),
@@ -67,7 +67,7 @@ QUESTIONS: Final = (
         "Two documents answer: version 1, which is obsolete (60), and version 2 (600). The question does not say which"
         " version is meant, so their order means little.",
     ),
-    Question(
+    SearchExample(
         (_RATE_LIMIT, "--filter", '{"current": true}', "--top-k", "3", "--explain"),
         {"query": _RATE_LIMIT, "metadata_filter": {"current": True}, "top_k": 3, "explain": True},
         ("api-rate-limits-v2.md",),
@@ -76,7 +76,7 @@ QUESTIONS: Final = (
         " still be found. Now the limit that applies, 600, comes first. The explanation shows how far the filter is"
         " trusted, and the ranks with and without it.",
     ),
-    Question(
+    SearchExample(
         (_HOTEL, "--rerank", "lexical", "--top-k", "2", "--explain"),
         {"query": _HOTEL, "rerank": "lexical", "top_k": 2, "explain": True},
         ("expenses-and-travel.docx",),
@@ -84,14 +84,14 @@ QUESTIONS: Final = (
         "The reranker compares the words of the question with each passage, here a table in a Word document. The"
         " explanation shows what each of its signals contributed.",
     ),
-    Question(
+    SearchExample(
         (_FIRST_WEEK, "--corpus", "people", "--top-k", "2"),
         {"query": _FIRST_WEEK, "corpus_filter": "people", "top_k": 2},
         ("onboarding-first-week.html",),
         1,
         "A filter prefers; a corpus excludes. Only documents of the corpus `people` are searched.",
     ),
-    Question(
+    SearchExample(
         (_RATE_LIMIT, "--doc-version", "3"),
         {"query": _RATE_LIMIT, "version_filter": "3"},
         (),
@@ -102,7 +102,7 @@ QUESTIONS: Final = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerExample:
     """A question to answer.
 
     Attributes:
@@ -125,22 +125,22 @@ class Asked:
 
 _GYM: Final = "Does the company pay for a gym membership?"
 
-ASKED: Final = (
-    Asked(
+ANSWERS: Final = (
+    AnswerExample(
         (_LAPTOP,),
         {"question": _LAPTOP},
         "security-incident-response.pdf",
         "`ragstack ask` answers the question. Each citation names a passage, and each quotation occurs in it: both are"
         " checked before they are shown.",
     ),
-    Asked(
+    AnswerExample(
         (_RATE_LIMIT, "--filter", '{"current": true}', "--filter-mode", "strict"),
         {"question": _RATE_LIMIT, "metadata_filter": {"current": True}, "filter_mode": "strict"},
         "api-rate-limits-v2.md",
         "Filters, corpora and versions count as in a search. A strict filter excludes what does not match, here the"
         " obsolete limit.",
     ),
-    Asked(
+    AnswerExample(
         (_GYM,),
         {"question": _GYM},
         None,
@@ -169,8 +169,8 @@ def run_demo(connection: Connection, root: Path) -> None:
     if others > 0:
         found_too = f"{display.counted(others, 'other document')} in the data folder can be found too."
         display.console.print(found_too, style="yellow")
-    missed: list[Question | Asked] = [question for question in QUESTIONS if not _search(api, question)]
-    missed += [question for question in ASKED if not _ask(api, question)]
+    missed: list[SearchExample | AnswerExample] = [question for question in SEARCHES if not _search(api, question)]
+    missed += [question for question in ANSWERS if not _ask(api, question)]
     if missed and others <= 0:
         asked = "; ".join(shlex.join(question.arguments) for question in missed)
         raise StackError(f"These questions were not answered as expected: {asked}")
@@ -182,7 +182,7 @@ def _show_command(name: str, arguments: Sequence[str]) -> None:
     display.console.print(command, style="bold cyan", soft_wrap=True)
 
 
-def _ask(api: HttpOperations, question: Asked) -> bool:
+def _ask(api: HttpOperations, question: AnswerExample) -> bool:
     """Ask one question, show the command and the answer as it arrives, and check the answer."""
     _show_command("ask", question.arguments)
     with closing(each(api.ask(AskRequest.model_validate(question.body)))) as events:
@@ -193,7 +193,7 @@ def _ask(api: HttpOperations, question: Asked) -> bool:
     return is_answered
 
 
-def _search(api: HttpOperations, question: Question) -> bool:
+def _search(api: HttpOperations, question: SearchExample) -> bool:
     """Search for one question, show the command and its results, and check them."""
     _show_command("query", question.arguments)
     start = time.perf_counter()

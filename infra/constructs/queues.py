@@ -26,10 +26,10 @@ The functions themselves send most dead letters, as new messages."""
 DEAD_JOBS_DAYS: Final = 1
 """Longer than all deliveries of a message about a job take."""
 
-LEAST_INVOCATIONS_AT_ONCE: Final = 2
+MIN_INVOCATIONS_AT_ONCE: Final = 2
 """Source: Lambda API reference, ScalingConfig."""
 
-LARGEST_BATCH_AT_ONCE: Final = 10
+MAX_BATCH_AT_ONCE: Final = 10
 """A larger batch needs a window of a second or more. Source: Lambda API reference, CreateEventSourceMapping."""
 
 STATUS_DELIVERIES: Final = 100
@@ -140,7 +140,7 @@ class WorkQueue(Construct):
         *,
         messages: int,
         window_seconds: int = 0,
-        at_once: int = LEAST_INVOCATIONS_AT_ONCE,
+        at_once: int = MIN_INVOCATIONS_AT_ONCE,
     ) -> None:
         """Invoke *function* with at most that many *messages*, collected for at most *window_seconds*.
 
@@ -153,7 +153,7 @@ class WorkQueue(Construct):
         function.add_event_source(
             event_sources.SqsEventSource(
                 self.queue,
-                batch_size=messages if window_seconds else min(messages, LARGEST_BATCH_AT_ONCE),
+                batch_size=messages if window_seconds else min(messages, MAX_BATCH_AT_ONCE),
                 max_batching_window=Duration.seconds(window_seconds) if window_seconds else None,
                 max_concurrency=at_once,
                 report_batch_item_failures=True,

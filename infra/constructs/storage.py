@@ -24,7 +24,7 @@ from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PAR
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
 
-LONGEST_BUCKET_NAME: Final = 63
+MAX_BUCKET_NAME: Final = 63
 """Source: S3 user guide, bucket naming rules."""
 
 GENERATED_CHARACTERS: Final = 12
@@ -116,7 +116,7 @@ class DocumentsBucket(Construct):
         if not local:
             stack = Stack.of(self)
             name = f"{stack.stack_name}-{stack.get_logical_id(resource)}-"
-            length = min(len(name) + GENERATED_CHARACTERS, LONGEST_BUCKET_NAME)
+            length = min(len(name) + GENERATED_CHARACTERS, MAX_BUCKET_NAME)
             self._warn_of_short_keys(length, f"the bucket's name begins with {stack.stack_name}")
         return bucket
 

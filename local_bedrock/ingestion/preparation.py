@@ -23,6 +23,7 @@ from local_bedrock.store.submissions import Submission
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
+from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline
@@ -108,7 +109,7 @@ class Preparation:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        limit = formats.MAX_LIGHT_BYTES if light else formats.LARGEST_DOCUMENT
+        limit = formats.MAX_LIGHT_BYTES if light else MAX_DOCUMENT_BYTES
         try:
             return self.objects.read(uri, limit)
         except TooLarge:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
+MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
 MAX_LIGHT_BYTES: Final = 1024 * 1024
@@ -116,7 +116,7 @@ def check(data: bytes, file_format: str) -> None:
     Raises:
         UnreadableDocument: The file is empty, too large, or not what its extension says.
     """
-    if len(data) > LARGEST_DOCUMENT:
+    if len(data) > MAX_DOCUMENT_BYTES:
         raise UnreadableDocument(too_large(len(data)))
     if not data.strip():
         raise UnreadableDocument("The file is empty.")
@@ -136,4 +136,4 @@ def check(data: bytes, file_format: str) -> None:
 
 def too_large(size: int) -> str:
     """Return the message for a document that is too large."""
-    return f"The file has {size:,} bytes; the maximum is {LARGEST_DOCUMENT:,} (50 MB)."
+    return f"The file has {size:,} bytes; the maximum is {MAX_DOCUMENT_BYTES:,} (50 MB)."

@@ -25,14 +25,14 @@ import numpy as np
 from local_bedrock.http.guard import make_private
 from local_bedrock.store import condition
 from local_bedrock.store.condition import FILE_NAME
-from local_bedrock.store.postings import MOST_ROWS, segments_of
+from local_bedrock.store.postings import MAX_ROWS, segments_of
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.core.errors import RagStackError
 
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000
 PAGE_BYTES: Final = 4096
-ROWS_LOADED_AT_ONCE: Final = MOST_ROWS
+ROWS_LOADED_AT_ONCE: Final = MAX_ROWS
 
 RELEASED_PAGES: Final = 1000
 """Free pages of 4 KiB below which no space is released."""

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms
 
-MOST_ROWS: Final = 8192
+MAX_ROWS: Final = 8192
 """Rows of a segment. Fewer make a search slower, and more a commit."""
 
 WORD_BYTES: Final = 8
 COUNT_BYTES: Final = 1
-MOST_COUNTED: Final = 255
+MAX_COUNT: Final = 255
 """More occurrences of a word in a chunk count as this many, which changes its part of BM25 by less than 1 %."""
 
 WORDS_REMEMBERED: Final = 100_000
@@ -51,7 +51,7 @@ def numbers(words: Sequence[str]) -> Words:
 def counted(text: str, language: str | None = None) -> bytes:
     """Return the terms of a text as SQLite stores them: the ascending numbers, and how often each occurs."""
     words, counts = np.unique(numbers(terms(text, language)), return_counts=True)
-    found: bytes = words.astype("<u8").tobytes() + np.minimum(counts, MOST_COUNTED).astype(np.uint8).tobytes()
+    found: bytes = words.astype("<u8").tobytes() + np.minimum(counts, MAX_COUNT).astype(np.uint8).tobytes()
     return found
 
 
@@ -78,7 +78,7 @@ class Segment:
 
     @classmethod
     def of(cls, chunks: Sequence[bytes]) -> "Segment":
-        """Make one from the words of at most MOST_ROWS chunks, as :func:`counted` returns them."""
+        """Make one from the words of at most MAX_ROWS chunks, as :func:`counted` returns them."""
         sizes = np.array([len(chunk) // (WORD_BYTES + COUNT_BYTES) for chunk in chunks], dtype=int)
         both = zip(chunks, (sizes * WORD_BYTES).tolist(), strict=True)
         parts = [(chunk[:end], chunk[end:]) for chunk, end in both]
@@ -121,13 +121,13 @@ class Segment:
 
 def segments_of(chunks: Sequence[bytes]) -> list[Segment]:
     """Make the segments of any number of chunks, each in the form of :func:`counted`."""
-    return [Segment.of(chunks[first : first + MOST_ROWS]) for first in range(0, len(chunks), MOST_ROWS)]
+    return [Segment.of(chunks[first : first + MAX_ROWS]) for first in range(0, len(chunks), MAX_ROWS)]
 
 
 def grown(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     """Join small segments at the end, so that each is at least twice as long as the next one or full."""
     found = list(segments)
-    while len(found) > 1 and len(found[-2]) < 2 * len(found[-1]) and len(found[-2]) + len(found[-1]) <= MOST_ROWS:
+    while len(found) > 1 and len(found[-2]) < 2 * len(found[-1]) and len(found[-2]) + len(found[-1]) <= MAX_ROWS:
         found[-2:] = [Segment.joined(found[-2:])]
     return tuple(found)
 

@@ -34,7 +34,7 @@ VOCABULARY_SECONDS: Final = 60.0
 VOCABULARY_WAIT_SECONDS: Final = 0.5
 """How long the first searches wait for the vocabulary."""
 
-MOST_LISTED: Final = 2000
+MAX_LISTED: Final = 2000
 """Corpora or versions in one answer, which Lambda limits to 6 MB; `GET /api/facets` has pages."""
 
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
@@ -111,11 +111,11 @@ def values_of_registry(table: str) -> ValueSource:
 
     def counted(key: str) -> Values:
         with reaching_the_registry():
-            found = catalogue.facets(key, MOST_LISTED + 1)
+            found = catalogue.facets(key, MAX_LISTED + 1)
         counts = [(facet.value, facet.documents) for facet in found if facet.value is not None]
-        listed = sorted(counts, key=lambda count: natural_order(count[0]))[:MOST_LISTED]
+        listed = sorted(counts, key=lambda count: natural_order(count[0]))[:MAX_LISTED]
         values, documents = [value for value, _ in listed], [documents for _, documents in listed]
-        return Values(values, documents, complete=len(found) <= MOST_LISTED)
+        return Values(values, documents, complete=len(found) <= MAX_LISTED)
 
     async def read(key: str) -> Values:
         return await in_thread(lambda: counted(key))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.error_responses import failing_as
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.ingestion.messages import read_looks
+from ragstack_common.ingestion.messages import read_checks
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -147,7 +147,7 @@ def _failed_message(message: dict[str, Any]) -> FailedMessage:
     uris: tuple[str, ...] = ()
     fault: str | None = "The message names no document"
     try:
-        uris = tuple(read_looks(body))
+        uris = tuple(read_checks(body))
         fault = None if uris else fault
     except InvalidDocumentError as error:
         fault = str(error)

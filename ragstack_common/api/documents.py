@@ -148,7 +148,7 @@ class DocumentsBucket:
         prefix = self.uri("")
         return uri.removeprefix(prefix) or None if uri.startswith(prefix) else None
 
-    def look(self, key: str) -> Observation:
+    def observe(self, key: str) -> Observation:
         """Return which object is there, if any; its sidecar is not read."""
         with _reaching_the_bucket():
             head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
@@ -168,7 +168,7 @@ class DocumentsBucket:
 
     def delete_if_present(self, key: str) -> bool:
         """Delete an object and return whether it existed; without an object, no delete marker is added."""
-        if not self.look(key).is_present:
+        if not self.observe(key).is_present:
             return False
         with _reaching_the_bucket():
             self.s3.delete_object(Bucket=self.name, Key=key)
@@ -311,7 +311,7 @@ class Documents:
         uri = self._bucket.uri(name)
         with reaching_the_registry():
             record = self._registry.read([uri])[uri]
-        seen = DocumentNow(record, self._bucket.look(name))
+        seen = DocumentNow(record, self._bucket.observe(name))
         if name.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer):
             return DocumentList(documents=[], next_token=None)
         return DocumentList(documents=[summary_of(seen.as_it_is())], next_token=None)
@@ -323,7 +323,7 @@ class Documents:
             DocumentNotFoundError: The registry does not know it.
         """
         record = self._find(identifier)
-        return detail_of(DocumentNow(record, self._bucket.look(self._key(record))))
+        return detail_of(DocumentNow(record, self._bucket.observe(self._key(record))))
 
     def delete(self, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
@@ -344,7 +344,7 @@ class Documents:
         self._bucket.delete_if_present(key + SIDECAR_SUFFIX)
         if record.status is Status.DELETED and not existed:
             raise DocumentNotFoundError(f"The document {identifier} was deleted before")
-        return detail_of(DocumentNow(record, self._bucket.look(key)))
+        return detail_of(DocumentNow(record, self._bucket.observe(key)))
 
     def _find(self, identifier: str) -> DocumentRecord:
         with reaching_the_registry():

@@ -27,7 +27,7 @@ from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.ingestion.messages import Queue, look
+from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 
@@ -166,7 +166,7 @@ class Failures:
             key = self._bucket.key(uri)
             if uri in in_messages or record.revision:
                 continue
-            if key is None or not self._bucket.look(key).is_present:
+            if key is None or not self._bucket.observe(key).is_present:
                 unknown.append(uri)
         if unknown:
             raise NotFoundError(
@@ -187,7 +187,7 @@ class Failures:
             with reaching_the_registry():
                 records = self._registry.read(group)
             with failing_as(DeliveryError, "The ingestion queue did not take the documents"):
-                self._ingestion_queue.send([look(records)])
+                self._ingestion_queue.send([check(records)])
             for uri, record in records.items():
                 updated_at = iso(record.updated_at) if record.revision else None
                 sent[uri] = ReplayedDocument(id=record.id, uri=uri, updated_at=updated_at)

@@ -24,7 +24,7 @@ from ragstack_common.text.words import detect_language, query_terms, terms
 
 MAX_NAME_CHARACTERS: Final = 200
 
-LEAST_SHARE: Final = 0.35
+MIN_SHARE: Final = 0.35
 """Share of the question's words that a passage must have to be a possible answer, if there is no calibration.
 
 On samples/judged it does for 66 of 69 questions, and for 25 of 30 that the handbook does not answer in its own words;
@@ -269,7 +269,7 @@ def _shares_words(query: str, outcome: SearchOutcome) -> bool | None:
     language = detect_language(query, *(passage.content for passage in passages))
     asked = query_terms(query, language)
     found = (terms(f"{passage.context or ''} {passage.content}", language) for passage in passages)
-    return any(len(asked.keys() & each) >= LEAST_SHARE * max(1, len(asked)) for each in found) or None
+    return any(len(asked.keys() & each) >= MIN_SHARE * max(1, len(asked)) for each in found) or None
 
 
 def _rounded(relevance: float | None) -> float | None:

@@ -26,10 +26,10 @@ THREADS: Final = 64
 """Maximum number of parallel calls in one process, including abandoned ones that are still running."""
 
 RESERVED_SHARE: Final = 0.05
-LONGEST_RESERVED_SECONDS: Final = 0.25
+MAX_RESERVED_SECONDS: Final = 0.25
 """Time that an outer deadline reserves. Merging eight corpora of 200 chunks takes under 100 ms on a busy core."""
 
-LONGEST_AT_ONCE: Final = 10_000
+MAX_CHARACTERS_AT_ONCE: Final = 10_000
 """Characters of a text that are worked on in the event loop; matching a filter with 10,000 takes 20 ms."""
 
 _ends_at: Final[contextvars.ContextVar[float | None]] = contextvars.ContextVar("ends_at", default=None)
@@ -67,7 +67,7 @@ def inner_deadline(timeout_seconds: float) -> Iterator[None]:
         timeout_seconds: The caller's own time; an earlier deadline around it counts instead.
     """
     seconds = seconds_left(timeout_seconds)
-    reserved = min(seconds * RESERVED_SHARE, LONGEST_RESERVED_SECONDS)
+    reserved = min(seconds * RESERVED_SHARE, MAX_RESERVED_SECONDS)
     token = _ends_at.set(asyncio.get_running_loop().time() + seconds - reserved)
     try:
         yield
@@ -122,7 +122,7 @@ async def in_thread_if_long(call: Callable[[], T], characters: int) -> T:
     Raises:
         RetrievalTimeoutError: The deadline around it came first.
     """
-    if characters <= LONGEST_AT_ONCE:
+    if characters <= MAX_CHARACTERS_AT_ONCE:
         return call()
     seconds = seconds_left(math.inf)
     try:

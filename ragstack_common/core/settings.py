@@ -49,7 +49,7 @@ def json_object(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-LONGEST_SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 """Characters of an invalid value in a message."""
 
 COMMENT: Final = "//"
@@ -193,7 +193,7 @@ class Settings(BaseModel):
             else:
                 field = cls.variables()[name]
                 # Callers of the API can read this message.
-                value = f"={given[name]:.{LONGEST_SHOWN}}" if field.repr else ""
+                value = f"={given[name]:.{MAX_SHOWN}}" if field.repr else ""
                 problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
         return problems
 

@@ -16,7 +16,7 @@ from ragstack_common.filters.tree import COMPARISONS, MONGO, Clause, Filter, Ope
 
 Where: TypeAlias = dict[str, Any]
 
-LARGEST_EXACT: Final = 2**53
+MAX_EXACT_INTEGER: Final = 2**53
 """Larger numbers are rounded, or truncated to 64 bits."""
 
 _RESERVED: Final = ("$", "#")
@@ -36,8 +36,8 @@ def _clause(clause: Clause, holds: bool) -> Where:
     values = clause.value if isinstance(clause.value, tuple) else (clause.value,)
     if key.startswith(_RESERVED):
         raise _inexpressible(clause, "names that begin with $ or # have a special meaning in it")
-    if any(not isinstance(value, str) and abs(value) > LARGEST_EXACT for value in values):
-        raise _inexpressible(clause, f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
+    if any(not isinstance(value, str) and abs(value) > MAX_EXACT_INTEGER for value in values):
+        raise _inexpressible(clause, f"its comparison of numbers over {MAX_EXACT_INTEGER:,} is not exact")
     match operator:
         case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
             equal = holds is (operator is not Operator.NOT_EQUALS)

@@ -37,7 +37,7 @@ MAX_CHARACTERS: Final = 1_100_000
 
 _OPERATORS: Final = {name: operator for operator, name in MONGO.items()}
 _NATIVE: Final = {operator.value: operator for operator in Operator}
-_LARGEST_INTEGER: Final = 2**63
+_MAX_INTEGER: Final = 2**63
 
 
 def parse(source: Mapping[str, Any]) -> Filter:
@@ -159,7 +159,7 @@ def _clause(operator: Operator, key: object, value: object) -> Clause:
 def _scalar(operator: Operator, key: str, value: object) -> Scalar:
     if isinstance(value, str):
         return _text(key, value)
-    if isinstance(value, bool) or (isinstance(value, int) and -_LARGEST_INTEGER <= value < _LARGEST_INTEGER):
+    if isinstance(value, bool) or (isinstance(value, int) and -_MAX_INTEGER <= value < _MAX_INTEGER):
         return value
     with suppress(OverflowError):
         if isinstance(value, int | float) and math.isfinite(number := float(value)):

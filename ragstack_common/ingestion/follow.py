@@ -11,14 +11,14 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
-from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, follow, look, read_follow
+from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, follow, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status
 
-SHORTEST_DELAY_SECONDS: Final = 1.0
-LONGEST_DELAY_SECONDS: Final = 300.0
+MIN_DELAY_SECONDS: Final = 1.0
+MAX_DELAY_SECONDS: Final = 300.0
 
 RETRY_SECONDS: Final = 5.0
 """Before the second submission of a document; doubles with each, up to the longest delay."""
@@ -128,10 +128,10 @@ class FollowingService:
         by_delay: dict[float, list[str]] = {}
         for record in records:
             at_once = record.reason == CHANGED_MEANWHILE or record.observed.refusal is not None
-            delay = 0.0 if at_once else min(LONGEST_DELAY_SECONDS, RETRY_SECONDS * 2 ** (record.attempts - 1))
+            delay = 0.0 if at_once else min(MAX_DELAY_SECONDS, RETRY_SECONDS * 2 ** (record.attempts - 1))
             by_delay.setdefault(delay, []).append(record.uri)
         for delay, uris in by_delay.items():
-            self._services.ingestion_queue.send([look(batch, forced=False) for batch in batched(uris)], delay)
+            self._services.ingestion_queue.send([check(batch, forced=False) for batch in batched(uris)], delay)
 
     def _send_follows(self, unfinished: Iterable[tuple[DocumentRecord, int]]) -> None:
         """Send documents back to the status queue, as many in a message as one call can check."""
@@ -139,6 +139,6 @@ class FollowingService:
         for record, checks in unfinished:
             by_checks.setdefault(checks, []).append(record)
         for checks, records in by_checks.items():
-            first = max(SHORTEST_DELAY_SECONDS, self._services.settings.first_delay_seconds)
-            delay = SHORTEST_DELAY_SECONDS if checks == 0 else min(LONGEST_DELAY_SECONDS, first * 2 ** (checks - 1))
+            first = max(MIN_DELAY_SECONDS, self._services.settings.first_delay_seconds)
+            delay = MIN_DELAY_SECONDS if checks == 0 else min(MAX_DELAY_SECONDS, first * 2 ** (checks - 1))
             self._services.status_queue.send([follow(batch, checks) for batch in batched(records)], delay)

@@ -3,7 +3,7 @@
 ::
 
     ingestion queue      an S3 event notification
-                         {"look": ["s3://..."], "forced": true}    compare documents with the registry and act
+                         {"check": ["s3://..."], "forced": true}    compare documents with the registry and act
     status queue         {"follow": [["s3://...", operation]], "checks": 2}    ask for the status of documents
     dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
@@ -24,7 +24,7 @@ from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.registry.lifecycle import Seen, newest
+from ragstack_common.registry.lifecycle import EventMarks, newest
 from ragstack_common.registry.records import DocumentRecord
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def messages_of(event: Mapping[str, Any]) -> list[QueueMessage]:
     ]
 
 
-def read_looks(body: str) -> dict[str, Seen]:
+def read_checks(body: str) -> dict[str, EventMarks]:
     """Return the documents that a message of the ingestion queue names, by URI, and what it says about each.
 
     Raises:
@@ -91,12 +91,12 @@ def read_looks(body: str) -> dict[str, Seen]:
     """
     try:
         message = json.loads(body)
-        if "look" in message:
-            return dict.fromkeys(map(_checked_uri, message["look"]), Seen(forced=bool(message.get("forced"))))
+        if "check" in message:
+            return dict.fromkeys(map(_checked_uri, message["check"]), EventMarks(forced=bool(message.get("forced"))))
         if "failed" in message:
-            return {_checked_uri(message["failed"]["uri"]): Seen(forced=True)}
+            return {_checked_uri(message["failed"]["uri"]): EventMarks(forced=True)}
         if "follow" in message:
-            return {_checked_uri(uri): Seen(forced=True) for uri, _ in message["follow"]}
+            return {_checked_uri(uri): EventMarks(forced=True) for uri, _ in message["follow"]}
         return _read_notification(message)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise _malformed(body) from None
@@ -116,21 +116,21 @@ def read_follow(body: str) -> Follow:
         raise _malformed(body) from None
 
 
-def merged(one: Seen, other: Seen) -> Seen:
+def merged(one: EventMarks, other: EventMarks) -> EventMarks:
     """Combine what two messages say about a document."""
-    return Seen(
+    return EventMarks(
         newest(one.sequencer, other.sequencer),
         newest(one.sidecar_sequencer, other.sidecar_sequencer),
         one.forced or other.forced,
     )
 
 
-def look(uris: Iterable[str], *, forced: bool = True) -> str:
+def check(uris: Iterable[str], *, forced: bool = True) -> str:
     """Return a message that has documents compared with the registry.
 
     With *forced* they are submitted, or deleted, even if the registry says that this was done.
     """
-    return json.dumps({"look": [*uris], "forced": forced})
+    return json.dumps({"check": [*uris], "forced": forced})
 
 
 def follow(records: Iterable[DocumentRecord], checks: int) -> str:
@@ -191,9 +191,9 @@ def _entry(number: int, message: str | DeadLetter, delay: int) -> dict[str, Any]
     return {**entry, "MessageBody": message.body, "MessageAttributes": {"Cause": cause}}
 
 
-def _read_notification(notification: Mapping[str, Any]) -> dict[str, Seen]:
+def _read_notification(notification: Mapping[str, Any]) -> dict[str, EventMarks]:
     """Read an S3 event notification; the test event that S3 sends at set-up names no document."""
-    seen: dict[str, Seen] = {}
+    marks: dict[str, EventMarks] = {}
     if notification.get("Event") == "s3:TestEvent":
         return {}
     for record in notification["Records"]:
@@ -204,9 +204,9 @@ def _read_notification(notification: Mapping[str, Any]) -> dict[str, Seen]:
         if not document or document.endswith("/"):
             continue  # a folder made by the console, or a sidecar without a document
         uri = _checked_uri(s3_uri(record["s3"]["bucket"]["name"], document))
-        one = Seen(sequencer=sequencer) if document == key else Seen(sidecar_sequencer=sequencer)
-        seen[uri] = merged(seen.get(uri, Seen()), one)
-    return seen
+        one = EventMarks(sequencer=sequencer) if document == key else EventMarks(sidecar_sequencer=sequencer)
+        marks[uri] = merged(marks.get(uri, EventMarks()), one)
+    return marks
 
 
 def _checked_uri(value: Any) -> str:

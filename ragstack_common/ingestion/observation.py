@@ -11,13 +11,11 @@ from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_o
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.objects import unless_absent
 from ragstack_common.ingestion.sidecars import read_sidecar
+from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import Observation
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-LARGEST_DOCUMENT: Final = 50 * 1024**2
-"""Bytes. Source: user guide of Knowledge Bases, formats and sizes of documents."""
 
 THREADS: Final = 8
 
@@ -66,7 +64,7 @@ class Observer:
             version_id=document.get("VersionId"),
             size=size,
             last_modified=document["LastModified"].timestamp(),
-            refusal=fault_of_uri(uri) or (too_large if size > LARGEST_DOCUMENT else sidecar_fault),
+            refusal=fault_of_uri(uri) or (too_large if size > MAX_DOCUMENT_BYTES else sidecar_fault),
             **sidecar,
         )
 

@@ -31,7 +31,7 @@ from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.registry.records import Attributes, AttributeValue
 
-MOST_LIST_MEMBERS: Final = 10
+MAX_LIST_MEMBERS: Final = 10
 """Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Bedrock reportedly drops members of a longer
 list in a sidecar without an error, so that filters on them find nothing."""
 
@@ -256,10 +256,10 @@ def _plain_value(key: str, value: Any) -> AttributeValue:
         if isinstance(text, str) and _SURROGATE.search(text):
             raise InvalidDocumentError(f"the attribute {_shown(key)} is not valid Unicode")
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
-        if len(value) > MOST_LIST_MEMBERS:
+        if len(value) > MAX_LIST_MEMBERS:
             raise InvalidDocumentError(
                 f"the attribute {_shown(key)} is a list of {len(value)} strings, and a knowledge base keeps at most"
-                f" {MOST_LIST_MEMBERS}: shorten it"
+                f" {MAX_LIST_MEMBERS}: shorten it"
             )
         return list(value)
     if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):

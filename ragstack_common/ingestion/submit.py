@@ -26,16 +26,16 @@ from ragstack_common.ingestion.messages import (
     FIRST_PAUSE_SECONDS,
     DeadLetter,
     QueueMessage,
+    check,
     follow,
-    look,
     merged,
-    read_looks,
+    read_checks,
 )
 from ragstack_common.ingestion.outcomes import may_be_unannounced
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
-from ragstack_common.registry.lifecycle import OUTCOMES, Seen, Step, reason_of, refused
+from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 
 WAITING_SECONDS: Final = 60.0
@@ -101,19 +101,19 @@ class IngestionService:
             The ids of the messages to redeliver. A message that cannot succeed, or was delivered often enough, is in
             the dead-letter queue with its cause, and its documents are FAILED.
         """
-        looks: list[tuple[QueueMessage, Mapping[str, Seen], list[Problem]]] = []
-        seen: dict[str, Seen] = {}
+        checks: list[tuple[QueueMessage, Mapping[str, EventMarks], list[Problem]]] = []
+        marks: dict[str, EventMarks] = {}
         for message in messages:
             try:
-                looks.append((message, read_looks(message.body), []))
+                checks.append((message, read_checks(message.body), []))
             except InvalidDocumentError as error:
-                looks.append((message, {}, [_problem_of(error)]))
-            for uri, one in looks[-1][1].items():
-                seen[uri] = merged(seen[uri], one) if uri in seen else one
-        invocation = _Invocation(self._services, seen, self._services.clock() + seconds_left)
-        invocation.run({uri for message, uris, _ in looks if message.receives > 1 for uri in uris})
+                checks.append((message, {}, [_problem_of(error)]))
+            for uri, one in checks[-1][1].items():
+                marks[uri] = merged(marks[uri], one) if uri in marks else one
+        invocation = _Invocation(self._services, marks, self._services.clock() + seconds_left)
+        invocation.run({uri for message, uris, _ in checks if message.receives > 1 for uri in uris})
         again = []
-        for message, uris, problems in looks:
+        for message, uris, problems in checks:
             problems += [invocation.problems[uri] for uri in uris if uri in invocation.problems]
             # A message is tried again as long as that can help any of its documents.
             problem = max(problems, key=lambda each: (each.retry, each.after_seconds or 0.0), default=None)
@@ -123,7 +123,7 @@ class IngestionService:
         return again
 
     def _must_be_redelivered(
-        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, Seen]
+        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, EventMarks]
     ) -> bool:
         queue = self._services.ingestion_queue
         if self._is_replaced(message, problem, invocation, uris):
@@ -148,7 +148,7 @@ class IngestionService:
         return False
 
     def _is_replaced(
-        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, Seen]
+        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, EventMarks]
     ) -> bool:
         """Replace a request to look at several documents by one for those with problems.
 
@@ -159,7 +159,7 @@ class IngestionService:
             return False
         delay = FIRST_PAUSE_SECONDS if problem.after_seconds is None else problem.after_seconds
         try:
-            self._services.ingestion_queue.send([look(left, forced=uris[left[0]].forced)], delay)
+            self._services.ingestion_queue.send([check(left, forced=uris[left[0]].forced)], delay)
         except CALL_ERRORS as error:
             LOGGER.warning("message %s is redelivered as a whole: %s", message.message_id, error)
             return False
@@ -174,10 +174,10 @@ class _Invocation:
             a message of the status queue.
     """
 
-    def __init__(self, services: Services, seen: Mapping[str, Seen], deadline: float) -> None:
+    def __init__(self, services: Services, marks: Mapping[str, EventMarks], deadline: float) -> None:
         self.problems: dict[str, Problem] = {}
         self._services = services
-        self._seen = seen
+        self._marks = marks
         self._deadline = deadline
         self._last_call = deadline - min(LAST_CALL_SECONDS, LAST_CALL_SHARE * (deadline - services.clock()))
         self._records: dict[str, DocumentRecord] = {}
@@ -189,25 +189,25 @@ class _Invocation:
 
         An earlier invocation may have processed the messages of *redelivered* documents before it was killed.
         """
-        if not self._seen:
+        if not self._marks:
             return
         try:
             closed_until = self._services.gate.closed_until()
             if closed_until is not None:
                 wait = min(WAITING_SECONDS, max(1.0, closed_until - self._services.clock()))
                 problem = Problem("A synchronisation of the whole data source is running", Retry.WAIT, wait)
-                self.problems = dict.fromkeys(self._seen, problem)
+                self.problems = dict.fromkeys(self._marks, problem)
                 return
-            self._records.update(self._services.registry.read(self._seen))
-            known = {uri for uri, record in self._records.items() if life.is_known(record, self._seen[uri])}
+            self._records.update(self._services.registry.read(self._marks))
+            known = {uri for uri, record in self._records.items() if life.is_known(record, self._marks[uri])}
             ended = (Status.FAILED, Status.DELETED)
             self._try_to_announce(
                 [self._records[u] for u in redelivered if u in known and self._records[u].status in ended]
             )
             self._advance([uri for uri in self._records if uri not in known])
         except CALL_ERRORS as error:
-            LOGGER.warning("%d documents were not processed: %s", len(self._seen), error)
-            for uri in self._seen:
+            LOGGER.warning("%d documents were not processed: %s", len(self._marks), error)
+            for uri in self._marks:
                 self.problems.setdefault(uri, _problem_of(error))
 
     def give_up(self, uris: Iterable[str]) -> bool:
@@ -244,23 +244,23 @@ class _Invocation:
         claims: list[Change] = []
         now = self._services.clock()
         for uri, found in observed.items():
-            before, seen = self._records[uri], self._seen[uri]
+            before, marks = self._records[uri], self._marks[uri]
             observation = life.with_known_refusal(before, found)
-            step = _step(before, observation, seen, now)
+            step = _step(before, observation, marks, now)
             if step is Step.LATER:
                 self.problems[uri] = _CLAIMED
             elif step is Step.NOTE:
-                notes.append(Change(before, life.noted(before, observation, seen, now)))
+                notes.append(Change(before, life.noted(before, observation, marks, now)))
             elif step is Step.FAIL:
                 reason = observation.refusal or "It cannot be submitted"
-                after = life.failed(before, reason, now, observed=observation, seen=seen)
+                after = life.failed(before, reason, now, observed=observation, marks=marks)
                 endings.append(Change(before, _with_operation(after, OperationKind.INGEST)))
             elif step is Step.FORGET:
-                after = life.forgotten(before, now, seen)
+                after = life.forgotten(before, now, marks)
                 endings.append(Change(before, _with_operation(after, OperationKind.DELETE)))
             elif step in (Step.INGEST, Step.DELETE):
                 operation = _operation(before, observation, step, self._deadline)
-                claims.append(Change(before, life.claimed(before, observation, seen, operation, now)))
+                claims.append(Change(before, life.claimed(before, observation, marks, operation, now)))
         calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
         limit = calls * self._services.settings.documents_per_call
         self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
@@ -291,7 +291,7 @@ class _Invocation:
 
     def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
         """Check the status of documents that a forced look names: the status message may have been lost."""
-        for batch in batched([r for r in records if r.is_followed and self._seen[r.uri].forced]):
+        for batch in batched([r for r in records if r.is_followed and self._marks[r.uri].forced]):
             try:
                 self._services.status_queue.send([follow(batch, checks=0)])
             except CALL_ERRORS as error:
@@ -398,8 +398,8 @@ class _Invocation:
                 self.problems.setdefault(record.uri, _problem_of(error))
 
 
-def _step(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
-    step = life.step_for(record, observed, seen, now)
+def _step(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> Step:
+    step = life.step_for(record, observed, marks, now)
     if step is Step.DELETE and fault_of_uri(record.uri):
         # The service refuses this URI in every call, so it cannot have the document.
         return Step.FAIL if observed.is_present else Step.FORGET

@@ -11,7 +11,7 @@ from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched, is_retryable
-from ragstack_common.ingestion.messages import Queue, look
+from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.compare import (
     CLOCK_SECONDS,
@@ -192,7 +192,7 @@ class _Run:
         Without *forced*, a document is submitted only if the registry does not have it right: if an event was merely
         late, it would otherwise be submitted twice.
         """
-        messages = [look(batch, forced=forced) for batch in batched(uris, URIS_PER_MESSAGE)]
+        messages = [check(batch, forced=forced) for batch in batched(uris, URIS_PER_MESSAGE)]
         backoff = Backoff(_SEND_ATTEMPTS, base_seconds=0.1, ceiling_seconds=5.0, sleep=self.of.sleep)
         for attempt in range(_SEND_ATTEMPTS):
             try:

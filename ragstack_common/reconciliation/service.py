@@ -44,7 +44,7 @@ LEASE_DELAY_SECONDS: Final = 60.0
 NEXT_STEP_SECONDS: Final = 1.0
 """At least, so that the job is written before the next step begins."""
 
-_LONGEST_REASON: Final = 1000
+_MAX_REASON: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ class ReconcileService:
         except CALL_ERRORS as error:
             LOGGER.warning("job %s failed at a step: %s", job.id, error)
             self._send(replace(request, failures=failures + 1), FAILURE_DELAY_SECONDS)
-            self._write(job, replace(job, lease_until=0.0, reason=in_one_line(error)[:_LONGEST_REASON]))
+            self._write(job, replace(job, lease_until=0.0, reason=in_one_line(error)[:_MAX_REASON]))
         except Exception as error:
-            reason = f"{type(error).__name__}: {in_one_line(error)}"[:_LONGEST_REASON]
+            reason = f"{type(error).__name__}: {in_one_line(error)}"[:_MAX_REASON]
             LOGGER.error("job %s failed at a step: %s", job.id, reason)
             self._write(job, replace(job, lease_until=0.0, reason=reason))
             raise
@@ -223,7 +223,7 @@ class ReconcileService:
         try:
             after = self.synchronisation.take_step(job)
         except NotStartedError as error:
-            self._end(job, "FAILED", str(error)[:_LONGEST_REASON])
+            self._end(job, "FAILED", str(error)[:_MAX_REASON])
             return
         delay = NEXT_STEP_SECONDS if REPORT in after.report else max(NEXT_STEP_SECONDS, self.poll_seconds)
         self._send(JobMessage(job_id=job.id, step=job.step + 1), delay)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
+from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
@@ -24,7 +24,7 @@ from ragstack_common.registry.table import (
     CATALOGUE,
     DOCUMENT,
     KIND,
-    LONGEST_KEY_BYTES,
+    MAX_KEY_BYTES,
     PARTITION_KEY,
     SORT_KEY,
     Item,
@@ -35,10 +35,10 @@ from ragstack_common.registry.transactions import CONDITION_FAILED, Write
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-LONGEST_VALUE: Final = 200
+MAX_VALUE_CHARACTERS: Final = 200
 """Characters of a value's JSON text. Longer values are descriptions, which nobody selects from a list."""
 
-VALUES_COUNTED: Final = 40
+MAX_COUNTED_PER_DOCUMENT: Final = 40
 """Per document: a transaction takes 100 writes, and replacing a document takes two for each value."""
 
 ALL_DOCUMENTS: Final = ("", "null")
@@ -49,7 +49,7 @@ FIRST: Final = ("corpus", "version")
 
 COUNT: Final = "documents"
 
-MOST_VALUES: Final = 200_000
+MAX_COUNTED: Final = 200_000
 """The maximum number of different values that are counted again in memory."""
 
 MIN_ITEMS_PER_CALL: Final = 100
@@ -87,9 +87,9 @@ def counted_under(attributes: Attributes) -> tuple[tuple[str, str], ...]:
         value = attributes[key]
         for one in value if isinstance(value, list) else [value]:
             text = json.dumps(one, ensure_ascii=False)
-            if len(text) <= LONGEST_VALUE and len(_sort_key(key, text).encode()) <= LONGEST_KEY_BYTES:
+            if len(text) <= MAX_VALUE_CHARACTERS and len(_sort_key(key, text).encode()) <= MAX_KEY_BYTES:
                 found[key, text] = None
-    return tuple(found)[:VALUES_COUNTED]
+    return tuple(found)[:MAX_COUNTED_PER_DOCUMENT]
 
 
 def count_changes(pairs: Iterable[tuple[DocumentRecord, DocumentRecord]]) -> dict[tuple[str, str], int]:
@@ -114,7 +114,7 @@ def count_writes(changes: Iterable[tuple[tuple[str, str], int]]) -> Iterator[Wri
 
 def count_again(counts: Counter[str], records: Iterable[DocumentRecord]) -> None:
     """Add documents to a new count of all, by sort key, unless it has too many values to be repaired."""
-    if len(counts) <= MOST_VALUES:
+    if len(counts) <= MAX_COUNTED:
         counts.update(_sort_key(key, value) for record in records for key, value in record.counted)
 
 
@@ -159,7 +159,7 @@ class _ValuesOfOne:
 
     def are_shared(self, documents: int) -> bool:
         """Whether the values distinguish documents, at least two of which have the same on average."""
-        return self.number >= LEAST_VALUES and DOCUMENTS_PER_VALUE * self.number <= self._total <= documents
+        return self.number >= MIN_VALUES and DOCUMENTS_PER_VALUE * self.number <= self._total <= documents
 
 
 class Catalogue:
@@ -253,8 +253,8 @@ class Catalogue:
         A document changes together with its counts. So if no document was written since the new count began, in seconds
         since 1970, a count that differs is wrong.
         """
-        if len(right) > MOST_VALUES:
-            return {"differences": 0, "reason": f"There are more than {MOST_VALUES:,} values: they were not compared"}
+        if len(right) > MAX_COUNTED:
+            return {"differences": 0, "reason": f"There are more than {MAX_COUNTED:,} values: they were not compared"}
         found = dict(self._counts(""))
         wrong = sorted(name for name in {*right, *found} if right[name] != found.get(name, 0))
         report: dict[str, Any] = {"values": len(right), "differences": 0, "repaired": 0}
@@ -368,7 +368,7 @@ def _read_token(token: str, beginnings: Sequence[str]) -> str:
     except ValueError:
         position = ""
     # DynamoDB rejects a position that is before the query's first, or longer than a key.
-    is_possible = position > (beginnings[0] or _FIRST_COUNT) and len(position.encode()) <= LONGEST_KEY_BYTES
+    is_possible = position > (beginnings[0] or _FIRST_COUNT) and len(position.encode()) <= MAX_KEY_BYTES
     if not is_possible or not position.startswith(tuple(beginnings)):
         raise InvalidRequestError(
             "next_token does not belong to this listing: take it from the previous page and keep its key and prefix"

@@ -71,7 +71,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class EventMarks:
     """The events that were read about a document: the newest sequencers of it and of its sidecar, or empty.
 
     *forced* means that a check was requested regardless of the registry's state.
@@ -86,7 +86,7 @@ class Next(Enum):
     """What happens after the knowledge base was asked."""
 
     FOLLOW = "follow"
-    LOOK_AGAIN = "look again"
+    CHECK_AGAIN = "check again"
     DONE = "done"
 
 
@@ -105,11 +105,11 @@ class Patience:
     attempts: int = 5
 
 
-def is_known(record: DocumentRecord, seen: Seen) -> bool:
+def is_known(record: DocumentRecord, marks: EventMarks) -> bool:
     """Check whether the events bring nothing new, and the document is final or followed."""
-    if seen.forced or not (record.is_final or record.is_followed) or not (seen.sequencer or seen.sidecar_sequencer):
+    if marks.forced or not (record.is_final or record.is_followed) or not (marks.sequencer or marks.sidecar_sequencer):
         return False
-    return _with_events(record, seen) == record
+    return _with_events(record, marks) == record
 
 
 def is_newer(sequencer: str, known: str) -> bool:
@@ -134,7 +134,7 @@ def with_known_refusal(record: DocumentRecord, observed: Observation) -> Observa
     return replace(observed, refusal=known.refusal)
 
 
-def step_for(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
+def step_for(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> Step:
     """Decide the next step from a document's record and what the bucket holds."""
     if record.is_claimed(now):
         return Step.LATER
@@ -142,25 +142,25 @@ def step_for(record: DocumentRecord, observed: Observation, seen: Seen, now: flo
         return Step.NOTE
     if not observed.is_present:
         # An ingestion job may have read what direct calls did not index, or never heard of.
-        is_unheard_of = record.revision == 0 and seen.sequencer
-        if record.in_knowledge_base or record.status is Status.FAILED or seen.forced or is_unheard_of:
+        is_unheard_of = record.revision == 0 and marks.sequencer
+        if record.in_knowledge_base or record.status is Status.FAILED or marks.forced or is_unheard_of:
             return Step.DELETE
         if record.status is Status.DELETED:
             return Step.NOTE
         return Step.FORGET if record.revision else Step.NOTHING
     is_settled = record.is_final and record.status is not Status.DELETED and record.observed.is_the_same_as(observed)
     if observed.refusal is not None:
-        if record.in_knowledge_base or seen.forced:
+        if record.in_knowledge_base or marks.forced:
             return Step.DELETE
         return Step.NOTE if is_settled else Step.FAIL
-    return Step.NOTE if is_settled and not seen.forced else Step.INGEST
+    return Step.NOTE if is_settled and not marks.forced else Step.INGEST
 
 
-def noted(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> DocumentRecord:
+def noted(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> DocumentRecord:
     """Record events that change nothing, or that must wait for the end of the operation."""
     same = record.observed.is_the_same_as(observed)
     return replace(
-        _with_events(record, seen),
+        _with_events(record, marks),
         observed=observed if same else record.observed,
         again=record.is_followed and (record.again or not same),
         updated_at=now,
@@ -168,7 +168,7 @@ def noted(record: DocumentRecord, observed: Observation, seen: Seen, now: float)
 
 
 def claimed(
-    record: DocumentRecord, observed: Observation, seen: Seen, operation: Operation, now: float
+    record: DocumentRecord, observed: Observation, marks: EventMarks, operation: Operation, now: float
 ) -> DocumentRecord:
     """Claim a document for one operation."""
     continues = not record.is_final and record.revision > 0 and record.observed.is_the_same_as(observed)
@@ -176,7 +176,7 @@ def claimed(
     # Removing a failed document belongs to the attempt that failed.
     is_repeated = record.operation is None or record.operation.kind is operation.kind
     after = replace(
-        _with_events(record, seen),
+        _with_events(record, marks),
         observed=observed,
         operation=operation,
         again=False,
@@ -206,10 +206,10 @@ def failed(
     now: float,
     *,
     observed: Observation | None = None,
-    seen: Seen | None = None,
+    marks: EventMarks | None = None,
 ) -> DocumentRecord:
     """End in failure, for a reason that a person can fix."""
-    after = _unclaimed(_with_events(record, seen or Seen()))
+    after = _unclaimed(_with_events(record, marks or EventMarks()))
     return become(
         replace(
             after,
@@ -226,10 +226,10 @@ def failed(
     )
 
 
-def forgotten(record: DocumentRecord, now: float, seen: Seen | None = None) -> DocumentRecord:
+def forgotten(record: DocumentRecord, now: float, marks: EventMarks | None = None) -> DocumentRecord:
     """End as deleted: neither the bucket nor the knowledge base has the document."""
     after = replace(
-        _unclaimed(_with_events(record, seen or Seen())),
+        _unclaimed(_with_events(record, marks or EventMarks())),
         observed=Observation(),
         again=False,
         counted=(),
@@ -275,7 +275,7 @@ def answered(
         return record, Next.FOLLOW
     heard = replace(record, knowledge_base_status=str(answer), knowledge_base_updated_at=updated_at)
     if record.again:
-        return put_back(heard, CHANGED_MEANWHILE, now), Next.LOOK_AGAIN
+        return put_back(heard, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
     if is_pending:
         reason = f"No final status after {since / 3600:.1f} hours: the knowledge base still reports {answer}"
         return failed(heard, reason, now), Next.DONE
@@ -292,7 +292,7 @@ def answered(
     reason = reason_of(answer)
     if _TRANSIENT.search(reason):
         return _once_more(heard, reason, now, patience)
-    return refused(heard, reason, now), Next.LOOK_AGAIN
+    return refused(heard, reason, now), Next.CHECK_AGAIN
 
 
 def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
@@ -312,11 +312,11 @@ def reason_of(answer: DocumentStatus) -> str:
     return answer.reason if str(answer) == Status.FAILED else f"{answer}: {answer.reason}"
 
 
-def _with_events(record: DocumentRecord, seen: Seen) -> DocumentRecord:
+def _with_events(record: DocumentRecord, marks: EventMarks) -> DocumentRecord:
     return replace(
         record,
-        sequencer=newest(record.sequencer, seen.sequencer),
-        sidecar_sequencer=newest(record.sidecar_sequencer, seen.sidecar_sequencer),
+        sequencer=newest(record.sequencer, marks.sequencer),
+        sidecar_sequencer=newest(record.sidecar_sequencer, marks.sidecar_sequencer),
     )
 
 
@@ -336,8 +336,8 @@ def _removed(record: DocumentRecord, now: float) -> DocumentRecord:
 
 def _once_more(record: DocumentRecord, reason: str, now: float, patience: Patience) -> tuple[DocumentRecord, Next]:
     if record.attempts < patience.attempts:
-        return put_back(record, reason, now), Next.LOOK_AGAIN
+        return put_back(record, reason, now), Next.CHECK_AGAIN
     reason = f"{reason} (after {record.attempts} attempts)"
     if record.operation is not None and record.operation.kind is OperationKind.DELETE:
         return failed(record, reason, now), Next.DONE
-    return refused(record, reason, now), Next.LOOK_AGAIN
+    return refused(record, reason, now), Next.CHECK_AGAIN

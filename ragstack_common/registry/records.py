@@ -16,7 +16,7 @@ from ragstack_common.registry.table import (
     DOCUMENT,
     FULL_URI,
     KIND,
-    LONGEST_KEY_BYTES,
+    MAX_KEY_BYTES,
     REVISION,
     URI,
     WRITE,
@@ -219,7 +219,7 @@ def item_of(record: DocumentRecord, write: str) -> Item:
         URI: uri_in_indexes(record.uri),
         FULL_URI: record.uri,
         # A corpus that is too long for a key is left out of its index.
-        CORPUS: corpus if len(corpus.encode()) <= LONGEST_KEY_BYTES else None,
+        CORPUS: corpus if len(corpus.encode()) <= MAX_KEY_BYTES else None,
     }
     return {**document_key(record.id), **to_item(stored)}
 

@@ -67,7 +67,7 @@ SNAPSHOT: Final = "SNAPSHOT"
 
 _ID_CHARACTERS: Final = 32
 
-LONGEST_KEY_BYTES: Final = 1000
+MAX_KEY_BYTES: Final = 1000
 """A sort key takes 1,024. Source: DynamoDB developer guide, quotas."""
 
 INVALID_ITEMS: Final = "InvalidRegistryItems"
@@ -101,9 +101,9 @@ def document_id(uri: str) -> str:
 def uri_in_indexes(uri: str) -> str:
     """Return the URI as the indexes hold it: one that is too long for a key is cut and ends in the document's id."""
     encoded = uri.encode()
-    if len(encoded) <= LONGEST_KEY_BYTES:
+    if len(encoded) <= MAX_KEY_BYTES:
         return uri
-    cut = encoded[: LONGEST_KEY_BYTES - _ID_CHARACTERS - 1].decode("utf-8", "ignore")
+    cut = encoded[: MAX_KEY_BYTES - _ID_CHARACTERS - 1].decode("utf-8", "ignore")
     return f"{cut}#{document_id(uri)}"
 
 

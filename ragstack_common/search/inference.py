@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 
-from ragstack_common.config import DOCUMENTS_PER_VALUE, LEAST_VALUES
+from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
 from ragstack_common.search.naming import Name, Question, Values, shown
 
@@ -52,7 +52,7 @@ class Vocabulary:
     """
 
     def __init__(
-        self, counts: Mapping[str, Mapping[Scalar, int]], documents: int, least_values: int = LEAST_VALUES
+        self, counts: Mapping[str, Mapping[Scalar, int]], documents: int, least_values: int = MIN_VALUES
     ) -> None:
         self._values = {
             key: Values(found)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 JOBS: Final = "/api/ingestion-jobs"
 
 POLL_SECONDS: Final = 0.5
-LONGEST_POLL_SECONDS: Final = 5.0
+MAX_POLL_SECONDS: Final = 5.0
 
 
 def is_running(job: "JobAnswer") -> bool:
@@ -44,7 +44,7 @@ def follow_job(
         if not is_running(job) or clock() > deadline:
             return job
         sleep(pause)
-        pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
+        pause = min(pause * 1.2, MAX_POLL_SECONDS)
 
 
 def check_complete(job: "JobAnswer", timeout_seconds: float) -> None:

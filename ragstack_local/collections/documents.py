@@ -9,6 +9,7 @@ from typing import Any, Final
 from local_bedrock.reading import formats, metadata
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.text.sections import outline
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
 from ragstack_local.files.uploads import LocalFile
@@ -18,8 +19,6 @@ NO_VERSION: Final = "current"
 
 BUILT_AS: Final = "built_as"
 """The plan's corpus, by which a later build finds the chunks of a file, whatever corpus its sidecar sets."""
-
-LARGEST_FILE: Final = formats.LARGEST_DOCUMENT
 
 _VERSION: Final = re.compile(r"(?:^|/)[vV](\d+(?:\.\d+)*)(?=/)")
 
@@ -77,7 +76,7 @@ def read(file: LocalFile, plan: Plan) -> Content:
         UnreadableDocument: It is too large.
     """
     size = file.path.stat().st_size
-    if size > LARGEST_FILE:
+    if size > MAX_DOCUMENT_BYTES:
         raise formats.UnreadableDocument(formats.too_large(size))
     data = file.path.read_bytes()
     sidecar = file.sidecar.read_bytes() if file.sidecar else None

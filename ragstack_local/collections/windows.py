@@ -9,7 +9,7 @@ CHUNK_SIZE: Final = 1_000
 CHUNK_OVERLAP: Final = 100
 """Characters at most. Source: the specification of the store."""
 
-LEAST_SHARE: Final = 0.5
+MIN_SHARE: Final = 0.5
 """Share of the window that is filled before its end is moved to a better place."""
 
 _ENDS: Final = (re.compile(r"\n\s*\n"), re.compile(r"[.!?][\"')\]]*\s|\n"), re.compile(r"\s"))
@@ -52,7 +52,7 @@ def _end(text: str, start: int, size: int) -> int:
     limit = start + size
     if limit >= len(text):
         return len(text)
-    least = start + max(1, int(size * LEAST_SHARE))
+    least = start + max(1, int(size * MIN_SHARE))
     for pattern in _ENDS:
         ends = [match.end() for match in pattern.finditer(text, least, limit)]
         if ends:

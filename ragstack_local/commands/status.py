@@ -31,7 +31,7 @@ SummaryT = TypeVar("SummaryT", bound="DocumentSummary")
 SHOWN: Final = 10
 """Maximum lines of the list of documents with a status."""
 
-MOST_READ: Final = 100
+MAX_READ: Final = 100
 """Documents of a status that are read, one page of the API."""
 
 IN_MOTION: Final = tuple(status for status in Status if status not in FINAL and status is not Status.UPLOADED)
@@ -100,7 +100,7 @@ def _overview(documents: ApiDocuments, connection: Connection | None) -> dict[st
     from ragstack_common.api.documents import Facets  # noqa: PLC0415 - help does without
 
     def some(status: Status) -> "list[DocumentSummary]":
-        return list(islice(documents.listed(status=status), MOST_READ))
+        return list(islice(documents.listed(status=status), MAX_READ))
 
     found: dict[str, Any] = {
         "searchable": run(documents.api.request("GET", "/api/facets", Facets, parameters={"limit": 1})).documents,
@@ -130,7 +130,7 @@ def _print_some(documents: "Sequence[DocumentSummary]", style: str) -> None:
         reason = f": {document.reason}" if document.reason else ""
         console.print(Text.assemble((document.status, style), f" {document.uri}{reason}"), soft_wrap=True)
     if len(documents) > SHOWN:
-        least = "at least " if len(documents) >= MOST_READ else ""
+        least = "at least " if len(documents) >= MAX_READ else ""
         console.print(f"... and {least}{len(documents) - SHOWN:,} more", style="dim")
 
 

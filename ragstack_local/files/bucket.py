@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, s3_uri
-from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
 from ragstack_local.files.uploads import LocalFile, sidecar_for
 from ragstack_local.target.connection import TRANSFER_THREADS, Connection
@@ -111,8 +111,8 @@ class Bucket:
         for _ in range(_ATTEMPTS):
             before = state_of(file)
             try:
-                if file.path.stat().st_size > LARGEST_DOCUMENT:
-                    return NotUploaded(f"It is larger than the {LARGEST_DOCUMENT // 1024**2} MB that Bedrock accepts")
+                if file.path.stat().st_size > MAX_DOCUMENT_BYTES:
+                    return NotUploaded(f"It is larger than the {MAX_DOCUMENT_BYTES // 1024**2} MB that Bedrock accepts")
                 content = file.path.read_bytes()
                 sidecar = sidecar_for(file, self.given, self.vector_store)
             except FileNotFoundError:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
-from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_local.api.calls import run
@@ -39,10 +39,10 @@ Statuses: TypeAlias = dict[str, DocumentStatus]
 Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
 Results: TypeAlias = Generator[tuple[LocalFile, str | None, Result]]
 
-MOST_COMPARED: Final = 20_000
+MAX_COMPARED: Final = 20_000
 """Objects of the bucket that are compared with an upload, in twenty requests."""
 
-MOST_COMPARED_BY_API: Final = 1_000
+MAX_COMPARED_BY_API: Final = 1_000
 """Documents, in ten requests."""
 
 
@@ -129,7 +129,7 @@ class StackDocuments:
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
-        tags = self.bucket.entity_tags("", MOST_COMPARED) if uploaded else {}
+        tags = self.bucket.entity_tags("", MAX_COMPARED) if uploaded else {}
         return _copies({self.bucket.uri_of(key): tag for key, tag in tags.items() if _is_document(key)}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
@@ -184,7 +184,7 @@ class ApiDocuments:
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
-        listed = islice(self.listed(), MOST_COMPARED_BY_API) if uploaded else ()
+        listed = islice(self.listed(), MAX_COMPARED_BY_API) if uploaded else ()
         return _copies({each.uri: each.etag for each in listed}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
@@ -276,7 +276,7 @@ def _is_document(key: str) -> bool:
 
 
 def _has_content(file: LocalFile, present: Present) -> bool:
-    is_large = file.path.stat().st_size > LARGEST_DOCUMENT
+    is_large = file.path.stat().st_size > MAX_DOCUMENT_BYTES
     return not is_large and entity_tag(file.path.read_bytes()) == present.etag
 
 

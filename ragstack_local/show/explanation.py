@@ -13,10 +13,10 @@ INDENT: Final = 4
 GAP: Final = 3
 LABEL_CELLS: Final = 11
 VALUE_CELLS: Final = 5
-LEAST_HALF: Final = 30
+MIN_HALF: Final = 30
 """Cells of a column with bars; a narrower terminal shows one column below the other."""
 
-MOST_HALF: Final = 48
+MAX_HALF: Final = 48
 
 MEASURED: Final = "measured"
 ADDED: Final = "adds up to the score"
@@ -29,9 +29,9 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
     if not results:
         return
     console.print("\nHow the results were ranked", style="italic")
-    width = min(2 * MOST_HALF + GAP, console.width - INDENT)
+    width = min(2 * MAX_HALF + GAP, console.width - INDENT)
     half = (width - GAP) // 2
-    together = half >= LEAST_HALF
+    together = half >= MIN_HALF
     cells = half if together else max(LABEL_CELLS + VALUE_CELLS + 3, width)
     if together and any(result["ranking"].get("contributions") for result in results):
         console.print(Text(f"{'':{INDENT}}{MEASURED:{half + GAP}}{ADDED}", "dim"))

@@ -21,7 +21,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 WORKERS: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
 """Concurrent requests of one function, and so its workers."""
 
-LONGEST_WAIT_SECONDS: Final = 29.0
+MAX_WAIT_SECONDS: Final = 29.0
 """API Gateway's own limit for a response. Source: Amazon API Gateway quotas."""
 
 QUERY: Final = "query"
@@ -51,7 +51,7 @@ class ApiQueue:
     """
 
     def __init__(
-        self, application: Application, *, workers: int = WORKERS, longest_wait_seconds: float = LONGEST_WAIT_SECONDS
+        self, application: Application, *, workers: int = WORKERS, longest_wait_seconds: float = MAX_WAIT_SECONDS
     ) -> None:
         self._application = application
         self._longest_wait_seconds = longest_wait_seconds

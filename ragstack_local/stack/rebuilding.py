@@ -16,7 +16,7 @@ from ragstack_local.show import display
 from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 
-LONGEST_SECONDS: Final = 12 * 3600.0
+MAX_SECONDS: Final = 12 * 3600.0
 
 _PROCESSED: Final = (
     "numberOfDocumentsSkipped",
@@ -69,7 +69,7 @@ def _synchronise(connection: Connection) -> None:
                 detail=f"{failed} failed: `ragstack status --failed`" if failed else "",
             )
 
-        check_complete(follow_job(api, _full_job(api), show, LONGEST_SECONDS), LONGEST_SECONDS)
+        check_complete(follow_job(api, _full_job(api), show, MAX_SECONDS), MAX_SECONDS)
 
 
 def _full_job(api: HttpOperations) -> JobAnswer:

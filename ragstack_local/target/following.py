@@ -30,7 +30,7 @@ FOUND: Final = frozenset(map(str, SEARCHABLE))
 NO_SIDECAR: Final = ""
 
 POLL_SECONDS: Final = 0.3
-LONGEST_POLL_SECONDS: Final = 3.0
+MAX_POLL_SECONDS: Final = 3.0
 
 _BUCKET_SECONDS: Final = 5.0
 """Interval of the checks for objects that were replaced by someone else."""
@@ -147,7 +147,7 @@ def follow(
             waiting.update({uri: current(uri) for uri in untouched})
             checked_at = clock()
         sleep(pause)
-        pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
+        pause = min(pause * 1.2, MAX_POLL_SECONDS)
     return statuses
 
 

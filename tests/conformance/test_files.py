@@ -17,7 +17,7 @@ BATCH = 10
 LARGE_BYTES = 100_000
 OF_THE_LARGE_ONE_IN = 1 if SOAK else 30
 """They take most of the time: a short run takes some of them, and all of the others."""
-_LONGEST_REASON = 500
+_MAX_REASON = 500
 # Words of programmers: class names, traces, addresses in memory, paths of modules, and what nobody foresaw.
 _NOT_FOR_PEOPLE = re.compile(
     r"Traceback|[a-z]Error\b|Exception\b|NoneType|<class|<module|0x[0-9a-f]{4}|\b__\w+__\b|\.py\b|errno"
@@ -80,4 +80,4 @@ def test_a_file_that_was_indexed_has_no_complaint(details: dict[str, dict[str, A
 
 def _is_for_people(reason: str) -> bool:
     sentence = reason[:1].isupper() and reason.endswith(".") and len(reason.split()) >= 4
-    return sentence and len(reason) <= _LONGEST_REASON and not _NOT_FOR_PEOPLE.search(reason)
+    return sentence and len(reason) <= _MAX_REASON and not _NOT_FOR_PEOPLE.search(reason)

@@ -18,10 +18,10 @@ Known = Mapping[str, Any]
 Trail = tuple[str | int, ...]
 
 # Of a list or a map that may hold more.
-_MOST_MEMBERS = 3
-_MOST_OPTIONAL = 3
-_MOST_CHANGES = 3
-_LONGEST_TEXT = 3_000
+_MAX_MEMBERS = 3
+_MAX_OPTIONAL = 3
+_MAX_CHANGES = 3
+_MAX_TEXT = 3_000
 # How often a shape may stand inside itself: a filter of groups of filters.
 _DEEPEST = 2
 _INTEGER = (-(2**31), 2**31 - 1)
@@ -71,10 +71,10 @@ def values(draw: st.DrawFn, shape: Shape, known: Known, stack: tuple[str, ...] =
         return _structure(draw, shape, known, (*stack, shape.name))
     if isinstance(shape, ListShape):
         each = values(shape.member, known, stack, member) if possible(shape.member, stack) else st.nothing()
-        highest = min(max(least(shape), _MOST_MEMBERS), most(shape) or _MOST_MEMBERS)
+        highest = min(max(least(shape), _MAX_MEMBERS), most(shape) or _MAX_MEMBERS)
         return draw(st.lists(each, min_size=_fewest(shape), max_size=highest if possible(shape.member, stack) else 0))
     if isinstance(shape, MapShape):
-        highest = min(max(least(shape), _MOST_MEMBERS), most(shape) or _MOST_MEMBERS)
+        highest = min(max(least(shape), _MAX_MEMBERS), most(shape) or _MAX_MEMBERS)
         keys, each = values(shape.key, known, stack), values(shape.value, known, stack)
         return draw(st.dictionaries(keys, each, min_size=least(shape), max_size=highest))
     return draw(_scalars(shape))
@@ -84,7 +84,7 @@ def values(draw: st.DrawFn, shape: Shape, known: Known, stack: tuple[str, ...] =
 def variations(draw: st.DrawFn, shape: StructureShape, request: dict[str, Any], known: Known) -> dict[str, Any]:
     """A request with up to three members made anew or added: further than wholly random ones it gets that way."""
     varied = copy.deepcopy(request)
-    for _change in range(draw(st.integers(1, _MOST_CHANGES))):
+    for _change in range(draw(st.integers(1, _MAX_CHANGES))):
         places = list(_places(shape, varied, known))
         if places:
             holder, name, member, stack = draw(st.sampled_from(places))
@@ -149,7 +149,7 @@ def _structure(draw: st.DrawFn, shape: StructureShape, known: Known, stack: tupl
 # A strategy is examined when it is first drawn from, which takes longer than to draw: those that stay are made once.
 @cache
 def _some_of(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
-    return st.lists(st.sampled_from(names), unique=True, max_size=_MOST_OPTIONAL) if names else st.just([])
+    return st.lists(st.sampled_from(names), unique=True, max_size=_MAX_OPTIONAL) if names else st.just([])
 
 
 @cache
@@ -180,7 +180,7 @@ def _strings(shape: Shape) -> st.SearchStrategy[str]:
     pattern, highest = shape.metadata.get("pattern"), most(shape)
     if pattern:
         return st.one_of(st.just(_smallest_scalar(shape)), patterns.matching(pattern, least(shape), highest))
-    lowest, longest = least(shape), min(highest if highest is not None else 40, _LONGEST_TEXT)
+    lowest, longest = least(shape), min(highest if highest is not None else 40, _MAX_TEXT)
     words = (_WORDS * (1 + lowest // len(_WORDS)))[: max(longest, lowest)]
     at_the_limits = [st.just("a" * size) for size in (lowest, longest) if size >= max(lowest, 1)]
     texts = st.text(min_size=lowest, max_size=max(lowest, min(longest, 40)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.demo import ASKED, QUESTIONS
+from ragstack_local.demo import ANSWERS, SEARCHES
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
 from tests.support.waiting import eventually
 
@@ -151,9 +151,9 @@ def test_the_demonstration_succeeds_and_leaves_nothing_running(folder_of_its_own
     done = demonstration.run("demo", "--once", *demonstration.options, timeout=START_SECONDS)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(shlex.join(question.arguments) in done.stdout for question in QUESTIONS)
-    assert done.stdout.count("ms through API Gateway") == len(QUESTIONS)
-    assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ASKED)
+    assert all(shlex.join(question.arguments) in done.stdout for question in SEARCHES)
+    assert done.stdout.count("ms through API Gateway") == len(SEARCHES)
+    assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ANSWERS)
     assert done.stdout.count("The search found nothing that is relevant enough to answer this question.") == 1
     assert "16 INDEXED" in done.stdout
     assert demonstration.processes() == set()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.answers import MEASURES, Asked, Kind, Ratio, Verdict, token_f1, token_recall, words
+from evaluation.answers import MEASURES, AnswerCase, Kind, Ratio, Verdict, token_f1, token_recall, words
 from evaluation.asking import MeasuredAnswers, thresholds
 from evaluation.dataset import Query
 from evaluation.setups import AnswerSetup
@@ -27,7 +27,7 @@ def asked(
     unsupported: Sequence[bool] = (False,),
     removed_citations: int = 0,
     verdict: Verdict | None = None,
-) -> Asked:
+) -> AnswerCase:
     """A question and its answer; None abstains."""
     sentences = [Sentence(start=0, end=1, text=text or "", citations=[], unsupported=flag) for flag in unsupported]
     answer = Answer(
@@ -43,10 +43,10 @@ def asked(
         complete=True,
     )
     query = Query("q", "What does it eat?", answers=tuple(references))
-    return Asked(query, kind, answer, frozenset({"heron"}), tuple(found), tuple(cited), verdict=verdict)
+    return AnswerCase(query, kind, answer, frozenset({"heron"}), tuple(found), tuple(cited), verdict=verdict)
 
 
-def figure(measure: str, *questions: Asked) -> float | None:
+def figure(measure: str, *questions: AnswerCase) -> float | None:
     ratio = Ratio.of(measure, questions)
     return ratio.value if ratio.total else None
 
@@ -168,7 +168,7 @@ def test_a_difference_compares_each_question_with_itself() -> None:
 
 
 @given(st.lists(st.sampled_from([asked(), asked(None), asked(cited=["osprey"]), asked(None, kind="removed")])))
-def test_every_measure_is_a_ratio_of_what_it_counts(questions: list[Asked]) -> None:
+def test_every_measure_is_a_ratio_of_what_it_counts(questions: list[AnswerCase]) -> None:
     for name in MEASURES:
         ratio = Ratio.of(name, questions)
         assert (ratio.numerators <= ratio.denominators).all()

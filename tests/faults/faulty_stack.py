@@ -28,7 +28,7 @@ RECONCILE_SECONDS: Final = 75
 """What `reconcile` has: it keeps 45 s back for its report, and ends before it has compared anything with less."""
 
 RECONCILE_VARIABLES: Final = {"RECONCILE_SETTLE_SECONDS": "20", "RECONCILE_POLL_SECONDS": "2"}
-"""What changed 20 seconds ago is compared, though its event may still wait: documents are looked at beside events."""
+"""A reconciliation compares what changed more than 20 seconds ago, although its event may still wait."""
 
 QUEUE_READERS: Final = {"ingestion": "ingestion", "status": "ingestion_status", "jobs": "reconcile"}
 

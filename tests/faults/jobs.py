@@ -18,7 +18,7 @@ NIGHTLY: Final = json.dumps({"start": RECONCILE, "by": "schedule"})
 class JobStarter(Repeating):
     """Starts at least one job, and others until its context ends, whether the one before has ended or not.
 
-    *asked* counts the requests by kind and way, and those that were refused because of another job.
+    *requested* counts the requests by kind and way, and those that were refused because of another job.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class JobStarter(Repeating):
     ) -> None:
         """Start *most* jobs, *seconds_between* each on average; the third is a full synchronisation if *full*."""
         super().__init__(seconds_between, seed, least=1)
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
         self._client = client
         self._places = places
         self._kinds = self._in_turn(full=full)
@@ -41,7 +41,7 @@ class JobStarter(Repeating):
     def act(self) -> bool:
         if (kind := next(self._kinds)) is None:
             self._places.client("sqs").send_message(QueueUrl=self._places.queues["jobs"], MessageBody=NIGHTLY)
-            self.asked["by the rule"] += 1
+            self.requested["by the rule"] += 1
         else:
-            self.asked[kind if self._client.start(kind) else f"{kind} refused"] += 1
-        return self.asked.total() < self._most
+            self.requested[kind if self._client.start(kind) else f"{kind} refused"] += 1
+        return self.requested.total() < self._most

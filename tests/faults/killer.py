@@ -17,7 +17,7 @@ WORKER: Final = b"_worker.py"
 NAMED: Final = f"{FUNCTION}=".encode()
 
 BUSY_SHARE: Final = 0.8
-"""So many times a process is waited for that is at work; else the next one is taken, whatever it does."""
+"""Attempts to find a process at work, before any process is killed."""
 
 PATIENCE_SECONDS: Final = 3.0
 

@@ -1,4 +1,4 @@
-"""What the workload has put under a key, and whether that can be indexed."""
+"""The contents of a key so far, and whether the current one can be indexed."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ BAD_KEYS: Final = {
     ".png": "a kind of file that is not supported",
     ".pdf": "no PDF",
 }
-"""How the key of a document ends that cannot be indexed, whatever its content."""
+"""Ends of keys that cannot be indexed with any content."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Life:
 
     @property
     def bad(self) -> str | None:
-        """Why what lies there now cannot be indexed; None for what must be."""
+        """Why the current content cannot be indexed; None if it must be indexed."""
         if fault := fault_of(self.key):
             return fault
         if self.sidecar in BAD_SIDECARS:
@@ -46,11 +46,11 @@ class Life:
         return None if self.words[-1] else "a content that cannot be read"
 
     def gets(self, body: bytes) -> None:
-        """Note what lies there from now on."""
+        """Record a new content."""
         self.body = body
         self.etags.add(f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
 
 
 def fault_of(key: str) -> str | None:
-    """Tell why nothing of this key can be indexed; None where it depends on what lies there."""
+    """Return why no content of this key can be indexed; None if it depends on the content."""
     return next((why for end, why in BAD_KEYS.items() if key.endswith(end)), None)

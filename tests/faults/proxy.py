@@ -217,15 +217,15 @@ class _Divided:
     def completed(self, answer: Answer) -> Answer:
         if answer.status != 200:
             return answer
-        told = json.loads(answer.body)
+        totals = json.loads(answer.body)
         for name, value in self.addition.items():
-            told[name] = value if isinstance(value, dict) else told.get(name, type(value)()) + value
+            totals[name] = value if isinstance(value, dict) else totals.get(name, type(value)()) + value
         headers = {name: value for name, value in answer.headers.items() if name.lower() != "x-amz-crc32"}
-        return Answer(answer.status, headers, json.dumps(told).encode())
+        return Answer(answer.status, headers, json.dumps(totals).encode())
 
 
 def _divided(operation: Operation, body: bytes) -> _Divided | None:
-    """Divide a batch of two or more; None for a request that is none."""
+    """Divide a batch of two or more; None for any other request."""
     if operation.name not in ("BatchGetItem", "SendMessageBatch", "PutEvents"):
         return None
     request = json.loads(body)

@@ -42,5 +42,5 @@ class Repeating(ABC):
                     return
                 if not self.act():
                     return
-        except Exception as failure:  # noqa: BLE001 - whoever waits for this thread raises it
+        except Exception as failure:  # noqa: BLE001 - the caller of close raises it
             self._failure = failure

@@ -1,4 +1,4 @@
-"""One run: a workload on a stack with faults and kills, then rest, then what does not agree."""
+"""Runs a workload on a stack with faults and kills, waits for rest, and collects the differences."""
 
 import time
 from collections import Counter
@@ -9,23 +9,23 @@ from typing import Any, Final
 from ragstack_common.reconciliation.compare import CLOCK_SECONDS
 from ragstack_common.registry.jobs import RECONCILE
 from ragstack_common.registry.records import Status
-from tests.faults.agreement import disagreements, search_disagreements, told_of
+from tests.faults.agreement import describe, disagreements, search_disagreements
 from tests.faults.document_client import DocumentClient
+from tests.faults.event_agreement import Event, Listener, event_disagreements, repetitions
 from tests.faults.faulty_stack import FaultyStack, Places
 from tests.faults.jobs import JobStarter
 from tests.faults.killer import Killer
 from tests.faults.proxy import NO_FAULTS, FaultProxy, Rates
 from tests.faults.snapshot import Snapshot, depths, documents, jobs, take
-from tests.faults.told_agreement import Listener, Told, repetitions, told_disagreements
 from tests.faults.workload import LATE, Share, Workload
 
-LOOKS_AT_REST: Final = 3
-"""So many times in a row, half a second apart, nothing must be left to do."""
+CHECKS_AT_REST: Final = 3
+"""Consecutive checks, half a second apart, that must find nothing left to do."""
 
-TOLD_AT_MOST: Final = 20
+MAX_DESCRIBED: Final = 20
 
 MORE_AT_ONCE: Final = 5
-"""Operations, as long as something that has to happen has not."""
+"""Operations in each round of more work."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Size:
     """How much is done at most, and which functions meet faults and are killed.
 
     Attributes:
-        seconds: The least time over which the work is spread.
+        seconds: Minimum time over which the work is spread.
         full: Whether one job is a full synchronisation, and a reconciliation must find nothing in the end.
-        timeout_seconds: Of a function.
-        rest_seconds: Until everything must be at rest, after the last operation.
+        timeout_seconds: Timeout of a function.
+        rest_seconds: Maximum time to come to rest after the last operation.
         old_words: Words of former contents that are searched for; None searches for all.
-        least: What has to happen how often, as `happened` names it: the work goes on until it has.
+        least: Minimum counts by the names of `happened`; the work continues until they are reached.
     """
 
     uploads: int
@@ -63,19 +63,19 @@ class Result:
 
     wrong: list[str]
     now: Snapshot
-    told: Sequence[Told]
+    events: Sequence[Event]
     killer: Killer
 
 
 class NotAtRestError(AssertionError):
-    """Something is still going on, or has not happened yet; the message says what."""
+    """Work is still in progress, or a minimum count was not reached."""
 
 
 def run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None] = print) -> Result:
-    """Do all of it on a stack that runs and has no documents.
+    """Run the scenario on a stack without documents.
 
     Raises:
-        NotAtRestError: It does not come to rest, or does so each time before everything has happened that has to.
+        NotAtRestError: The stack does not come to rest, or does not reach the minimum counts.
     """
     try:
         result = _run(stack, size, seed, say)
@@ -90,7 +90,7 @@ def run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None] = 
 def _keep_logs(stack: FaultyStack, say: Callable[[str], None]) -> None:
     file = stack.folder / "function-logs.txt"
     file.write_text("\n".join(stack.function_logs()))
-    say(f"what the functions logged: {file}")
+    say(f"logs of the functions: {file}")
 
 
 def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) -> Result:
@@ -127,18 +127,18 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
             end = time.monotonic() + size.rest_seconds
             while not (count := happened(stack, client, proxy, killer)) >= Counter(size.least):
                 if time.monotonic() > end:
-                    raise NotAtRestError(f"After {size.rest_seconds:g} s of more work {size.least} is not {count}")
-                say(f"  going on, for {size.least} is wanted, not {count}")
+                    raise NotAtRestError(f"After {size.rest_seconds:g} s the counts are {count}, not {size.least}")
+                say(f"  continuing, because the counts are {count}, not {size.least}")
                 workload.go_on(MORE_AT_ONCE)
                 come_to_rest(places, size.rest_seconds, say)
             bedrock_faults = stack.happened_in_bedrock()
         rested = time.monotonic() - began
         proxy.rates = NO_FAULTS
-        now, told = take(places), listener.heard()
+        now, events = take(places), listener.drain()
         old = sorted(word for word in workload.words_of_old if word)[: size.old_words]
         wrong = [
             *disagreements(now),
-            *told_disagreements(now, told, workload.contents),
+            *event_disagreements(now, events, workload.contents),
             *expectations_missed(now, workload),
             *search_disagreements(places, now, workload.words_of_now, old),
             *(found_in_the_end(places, client, size.rest_seconds) if size.full else ()),
@@ -149,22 +149,22 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
                 f"at rest after {rested:.0f} s",
                 f"documents: {_counted(Counter(str(record.status) for record in now.registry.values()))}",
                 f"attempts: {_counted(Counter(record.attempts for record in now.registry.values()))}",
-                f"events: {_counted(Counter(each.type for each in told))}; {repetitions(told)} of them repetitions",
+                f"events: {_counted(Counter(each.type for each in events))}; {repetitions(events)} of them repetitions",
                 f"over HTTP: {_counted(client.counts)}",
-                f"jobs asked for: {_counted(starter.asked)}",
+                f"jobs requested: {_counted(starter.requested)}",
                 f"jobs: {_counted(Counter(f'{job.kind} {job.status}' for job in now.jobs))}",
                 *(f"  {job.kind} {job.status}: {job.reason}" for job in now.jobs if job.reason),
-                f"looks that jobs asked for: {sum(job.report.get('looked_at', 0) for job in now.jobs)}",
+                f"checks that jobs requested: {sum(job.report.get('looked_at', 0) for job in now.jobs)}",
                 f"kills: {_counted(Counter(f'{name} {doing}' for name, doing in killer.kills.elements()))}",
                 f"faults of AWS: {_counted(proxy.by_kind())}",
                 f"faults of Bedrock: {_counted(Counter(bedrock_faults))}",
                 "calls of Bedrock:",
-                *(f"  {name:32}{told}" for name, told in stack.calls_of_bedrock().items()),
+                *(f"  {name:32}{count}" for name, count in stack.calls_of_bedrock().items()),
                 f"dead letters: {len(now.dead_letters)}",
             ]
         )
         say(summary)
-        return Result(wrong, now, told, killer)
+        return Result(wrong, now, events, killer)
 
 
 def happened(stack: FaultyStack, client: DocumentClient, proxy: FaultProxy, killer: Killer) -> Counter[str]:
@@ -182,7 +182,7 @@ def happened(stack: FaultyStack, client: DocumentClient, proxy: FaultProxy, kill
 
 
 def expectations_missed(now: Snapshot, workload: Workload) -> list[str]:
-    """Tell which documents are not in the state that follows from what was put into the bucket."""
+    """List documents whose state does not follow from their content."""
     missed = []
     for uri in workload.words_of_now:
         record = now.registry.get(uri)
@@ -199,7 +199,7 @@ def expectations_missed(now: Snapshot, workload: Workload) -> list[str]:
 
 
 def found_in_the_end(places: Places, client: DocumentClient, seconds: float) -> list[str]:
-    """Have the product compare everything itself, at rest: it must find nothing."""
+    """Run a reconciliation at rest, which must find no difference."""
     time.sleep(CLOCK_SECONDS + 1)
     assert client.start(RECONCILE), "no job is running, and none can be started"
     end = time.monotonic() + seconds
@@ -210,7 +210,7 @@ def found_in_the_end(places: Places, client: DocumentClient, seconds: float) -> 
 
 
 def await_final(places: Places, wanted: int, seconds: float) -> None:
-    """Wait until so many documents are in a final state, so that what comes next happens to documents at rest."""
+    """Wait until this many documents are in a final state."""
     end = time.monotonic() + seconds
     while (found := sum(record.is_final for record in documents(places))) < wanted:
         if time.monotonic() > end:
@@ -219,14 +219,14 @@ def await_final(places: Places, wanted: int, seconds: float) -> None:
 
 
 def come_to_rest(places: Places, seconds: float, say: Callable[[str], None] = print) -> None:
-    """Wait until no message is in a queue, no document on its way and no job running.
+    """Wait until the queues are empty, all documents final and no job is running.
 
     Raises:
-        NotAtRestError: It takes longer.
+        NotAtRestError: It takes longer than *seconds*.
     """
     end = time.monotonic() + seconds
-    quiet, told = 0, time.monotonic()
-    while quiet < LOOKS_AT_REST:
+    quiet, reported = 0, time.monotonic()
+    while quiet < CHECKS_AT_REST:
         waiting = depths(places)
         moving = [record for record in documents(places) if not record.is_final]
         running = [job for job in jobs(places) if job.is_running]
@@ -237,13 +237,13 @@ def come_to_rest(places: Places, seconds: float, say: Callable[[str], None] = pr
                     [
                         f"After {seconds:g} s: {waiting} messages, {len(running)} jobs, {len(moving)} documents:",
                         *map(str, running),
-                        *(told_of(record, "is on its way") for record in moving[:TOLD_AT_MOST]),
+                        *(describe(record, "is on its way") for record in moving[:MAX_DESCRIBED]),
                         f"dead letters: {take(places).dead_letters}",
                     ]
                 )
             )
-        if time.monotonic() - told > 10:
-            told = time.monotonic()
+        if time.monotonic() - reported > 10:
+            reported = time.monotonic()
             kinds = _counted(Counter(str(record.status) for record in moving))
             say(f"  messages: {_counted(Counter(waiting))}; jobs: {len(running)}; documents: {kinds or 'none'}")
         time.sleep(0.5)

@@ -62,8 +62,8 @@ def depths(places: Places) -> dict[str, int]:
     sqs = places.client("sqs")
     found = {}
     for name, url in places.queues.items():
-        told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*DEPTHS])["Attributes"]
-        found[name] = sum(int(told[depth]) for depth in DEPTHS)
+        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*DEPTHS])["Attributes"]
+        found[name] = sum(int(attributes[depth]) for depth in DEPTHS)
     return found
 
 

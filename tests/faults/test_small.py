@@ -52,5 +52,5 @@ def test_everything_agrees_at_rest_whatever_failed_on_the_way(stack: FaultyStack
         Status.FAILED,
         Status.DELETED,
     }
-    assert {each.type for each in result.told} == {"DocumentIndexed", "DocumentFailed", "DocumentDeleted"}
+    assert {each.type for each in result.events} == {"DocumentIndexed", "DocumentFailed", "DocumentDeleted"}
     assert result.now.jobs

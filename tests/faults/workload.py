@@ -107,11 +107,11 @@ class Workload:
 
     @property
     def bad(self) -> dict[str, str]:
-        """Why each document that lies in the bucket and cannot be indexed cannot, by URI."""
+        """Why documents in the bucket cannot be indexed, by URI."""
         return {self._uri(life): life.bad for life in self.lives if life.body is not None and life.bad}
 
     def run_first(self, seconds: float = 0.0) -> None:
-        """Do the uploads and what follows them at once, spread over at least so many seconds."""
+        """Do the first uploads and their changes, over at least this many seconds."""
         self._run([task for task in self._tasks if task.at < LATE], 0.0, seconds / LATE)
 
     def run_last(self, seconds: float = 0.0) -> None:

@@ -13,8 +13,8 @@ from botocore.exceptions import ConnectionClosedError
 from tests.ingestion.clock import Clock
 
 REGION = "us-east-1"
-LONGEST_VISIBILITY = 43_200
-LONGEST_DELAY = 900
+MAX_VISIBILITY = 43_200
+MAX_DELAY = 900
 
 HELD_SECONDS = 40_000
 """Longer than any test: tests decide when a received message is due again."""
@@ -126,7 +126,7 @@ class Aws:
         for entry in params["Entries"]:
             delay = entry.get("DelaySeconds", 0)
             assert isinstance(delay, int)
-            assert 0 <= delay <= LONGEST_DELAY, "the queue would refuse it"
+            assert 0 <= delay <= MAX_DELAY, "the queue would refuse it"
             due = {"DataType": "Number", "StringValue": repr(self.clock() + delay)}
             entries.append(
                 {**entry, "DelaySeconds": 0, "MessageAttributes": {**entry.get("MessageAttributes", {}), "Due": due}}
@@ -136,6 +136,6 @@ class Aws:
     def _given_back(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
         seconds = params["VisibilityTimeout"]
         assert isinstance(seconds, int)
-        assert 0 <= seconds <= LONGEST_VISIBILITY, "the queue would refuse it"
+        assert 0 <= seconds <= MAX_VISIBILITY, "the queue would refuse it"
         self.delays[params["ReceiptHandle"]] = self.clock() + seconds
         return {**params, "VisibilityTimeout": HELD_SECONDS}

@@ -101,12 +101,12 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def a_look_is_requested(self, name: str) -> None:
-        self.world.look(name)
+        self.world.request_check(name)
 
     @rule()
     def everything_comes_to_rest(self) -> None:
         if self.dropped:
-            self.world.look(*self.world.keys)
+            self.world.request_check(*self.world.keys)
             self.dropped = False
         self.world.run()
         self.world.check()

@@ -391,8 +391,8 @@ def test_a_refused_document_does_not_delay_others(world: World, name: str, reaso
     "body",
     [
         "not json",
-        '{"look": ["nonsense"]}',
-        '{"look": ["s3://bucket"]}',
+        '{"check": ["nonsense"]}',
+        '{"check": ["s3://bucket"]}',
     ],
 )
 def test_a_malformed_message_is_dead_lettered_and_delays_no_other(world: World, body: str) -> None:
@@ -423,7 +423,7 @@ def test_an_error_of_the_bucket_is_never_taken_for_a_deletion(world: World, code
     assert world.count(DELETE) == 0
     assert len(world.ingestion_queue.held) == 1
     assert world.dead() == []
-    world.look("a.txt")
+    world.request_check("a.txt")
     world.run()
     world.check()
 
@@ -471,7 +471,7 @@ def test_a_look_resumes_a_document_whose_status_message_was_lost(world: World, q
             raise lost()
 
     world.aws.intercept = fail_once
-    world.look("a.txt")
+    world.request_check("a.txt")
     world.run()
 
     world.check()
@@ -494,7 +494,7 @@ def test_an_accepted_document_that_cannot_be_followed_fails(world: World) -> Non
     assert record.status is Status.FAILED
     assert "searches may still find a version of it" in (record.reason or "")
     assert world.dead()
-    world.look("a.txt")
+    world.request_check("a.txt")
     world.run()
     world.check()
     assert world.record("a.txt").status is Status.INDEXED

@@ -35,7 +35,7 @@ def test_documents_without_time_left_wait_and_no_delivery_counts(world: World) -
     for name in names:
         world.put(name)
     world.events.clear()
-    world.look(*names)
+    world.request_check(*names)
     end_in_time(world)
 
     world.run()

@@ -19,7 +19,7 @@ def a_look_at_an_invalid_sidecar(world: World) -> None:
     world.source.synchronised()
     world.put_sidecar("a.txt", b"no JSON")
     world.run()
-    world.look("a.txt")
+    world.request_check("a.txt")
 
 
 def the_deletion_of_a_failed_document(world: World) -> None:

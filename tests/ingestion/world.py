@@ -107,8 +107,8 @@ class World:
         if not bodies:
             self.events.clear()
 
-    def look(self, *names: str) -> None:
-        self.announce(messages.look([self.uri(name) for name in names]))
+    def request_check(self, *names: str) -> None:
+        self.announce(messages.check([self.uri(name) for name in names]))
 
     def uri(self, name: str) -> str:
         return f"s3://{self.bucket}/{self.prefix}{name}"

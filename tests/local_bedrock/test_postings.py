@@ -54,7 +54,7 @@ def test_bm25_is_that_of_the_living_chunks_however_they_came(
 ) -> None:
     index, texts = VectorIndex(), [text for batch in batches for text in batch]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "MOST_ROWS", most_rows)
+        patch.setattr(postings, "MAX_ROWS", most_rows)
         patch.setattr(vectors, "BLOCK_ROWS", 4)
         first = 0
         for batch in batches:

@@ -22,14 +22,13 @@ from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.store_rules import STORE_RULES
-from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
 from ragstack_common.ingestion.sidecars import (
-    MOST_LIST_MEMBERS,
+    MAX_LIST_MEMBERS,
     parse_sidecar,
 )
 from ragstack_common.reconciliation.compare import SAMPLES_PER_KIND, Difference
-from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
+from ragstack_common.registry.catalogue import MAX_COUNTED_PER_DOCUMENT, MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.registry.snapshot import VALUES_LEFT_OUT
 from ragstack_common.registry.table import INVALID_ITEMS
@@ -234,11 +233,11 @@ def test_the_limits_of_documents_are_documented() -> None:
         MAX_SIDECAR_BYTES,
         STORE_RULES[config.S3_VECTORS].metadata_bytes,
         STORE_RULES[config.S3_VECTORS].metadata_keys,
-        MOST_LIST_MEMBERS,
-        LARGEST_DOCUMENT,
+        MAX_LIST_MEMBERS,
+        ingestion_config.MAX_DOCUMENT_BYTES,
         ingestion_config.MAX_URI_CHARACTERS,
-        VALUES_COUNTED,
-        LONGEST_VALUE,
+        MAX_COUNTED_PER_DOCUMENT,
+        MAX_VALUE_CHARACTERS,
     ]
 
 

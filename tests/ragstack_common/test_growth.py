@@ -31,7 +31,7 @@ from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
 
 SHORT, FACTOR = 2_000, 4
-MOST_GROWTH: Final = 3 * FACTOR
+MAX_GROWTH: Final = 3 * FACTOR
 """Quadratic work grows by 16."""
 
 LEAST_SECONDS: Final = 0.002
@@ -180,7 +180,7 @@ def _excess(work: Callable[[int], Callable[[], object]], size: int) -> float:
     least = float("inf")
     for _ in range(3):
         short, long = (_seconds(work(length)) for length in (size, FACTOR * size))
-        least = min(least, long / (MOST_GROWTH * max(short, LEAST_SECONDS)))
+        least = min(least, long / (MAX_GROWTH * max(short, LEAST_SECONDS)))
         if least <= 1:
             break
     return least

@@ -10,7 +10,7 @@ from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change, DocumentRegistry
-from ragstack_common.registry.lifecycle import Patience, Seen, answered
+from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import registry_of
@@ -40,7 +40,7 @@ def submit(connection: Connection, uri: str) -> DocumentRecord:
     before, now = record_of(connection, uri), time.time()
     observed = observer(connection).observe(uri)
     operation = Operation(uuid.uuid4().hex, OperationKind.INGEST, now + 60)
-    claimed = write(connection, before, life.claimed(before, observed, Seen(forced=True), operation, now))
+    claimed = write(connection, before, life.claimed(before, observed, EventMarks(forced=True), operation, now))
     return write(connection, claimed, life.accepted(claimed, now))
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import demo
 from ragstack_local.cli import app
-from ragstack_local.demo import ASKED, QUESTIONS, Asked, Question
+from ragstack_local.demo import ANSWERS, SEARCHES, AnswerExample, SearchExample
 from ragstack_local.errors import StackError
 from ragstack_local.files.ingestion import Round
 from ragstack_local.show import display
@@ -36,7 +36,7 @@ RANKING = {
     "reason": "Ranked by its score",
 }
 
-questions = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question.arguments[1:]))
+questions = pytest.mark.parametrize("question", SEARCHES, ids=lambda question: " ".join(question.arguments[1:]))
 
 
 def answer(*names: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
     def print_stream(stream: Any) -> Any:
-        question = next(each for each in ASKED if each.body["question"] not in asked)
+        question = next(each for each in ANSWERS if each.body["question"] not in asked)
         asked.append(question.body["question"])
         cited = SOURCES[0].model_copy(update={"source": f"s3://b/{question.expected}"})
         stream.close()
@@ -87,7 +87,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @questions
 def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
-    tmp_path: Path, api: Api, question: Question
+    tmp_path: Path, api: Api, question: SearchExample
 ) -> None:
     api.will_answer(200, answer())
 
@@ -97,8 +97,8 @@ def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
     assert [request["body"] for request in api.requests] == [question.body]
 
 
-@pytest.mark.parametrize("question", ASKED, ids=lambda question: question.arguments[0])
-def test_the_command_that_is_shown_asks_what_the_demonstration_asks(tmp_path: Path, api: Api, question: Asked) -> None:
+@pytest.mark.parametrize("question", ANSWERS, ids=lambda question: question.arguments[0])
+def test_the_displayed_command_sends_the_same_request(tmp_path: Path, api: Api, question: AnswerExample) -> None:
     api.will_stream(*events(response()))
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
@@ -110,7 +110,7 @@ def test_the_command_that_is_shown_asks_what_the_demonstration_asks(tmp_path: Pa
 
 def test_an_unexpected_answer_is_noticed() -> None:
     """It lacks the expected source, or answers what no document answers."""
-    first, *_, unanswerable = ASKED
+    first, *_, unanswerable = ANSWERS
     source = SOURCES[0].model_copy(update={"source": f"s3://b/{first.expected}"})
     cited, other = (response(sources=[each]).model_dump() for each in (source, SOURCES[0]))
     silent = response(answered=False, sources=[]).model_dump()
@@ -120,7 +120,7 @@ def test_an_unexpected_answer_is_noticed() -> None:
 
 
 @questions
-def test_an_expected_document_exists_and_fits_the_filter(question: Question) -> None:
+def test_an_expected_document_exists_and_fits_the_filter(question: SearchExample) -> None:
     for name in question.expected:
         (path,) = DOCUMENTS.rglob(name)
         attributes = json.loads(path.with_name(f"{name}.metadata.json").read_text("utf-8"))["metadataAttributes"]
@@ -133,30 +133,30 @@ def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
     api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.first = [{"facets": [], "documents": len(HANDBOOK), "next_token": None}]
-    api.first += [answer(*(f"samples/{name}" for name in question.expected)) for question in QUESTIONS]
+    api.first += [answer(*(f"samples/{name}" for name in question.expected)) for question in SEARCHES]
 
     demo.run_demo(stack_at(api_url=api.url), ROOT)
 
     shown = " ".join(capsys.readouterr().out.split())
     assert len(uploaded) == len(HANDBOOK)
     assert all(key.startswith("samples/documents/") for key in uploaded)
-    assert [request["body"] for request in api.requests[1:]] == [question.body for question in QUESTIONS]
-    assert all(question.note in shown for question in QUESTIONS)
-    assert all(question.note in shown for question in ASKED)
-    assert answers == [question.body["question"] for question in ASKED]
+    assert [request["body"] for request in api.requests[1:]] == [question.body for question in SEARCHES]
+    assert all(question.note in shown for question in SEARCHES)
+    assert all(question.note in shown for question in ANSWERS)
+    assert answers == [question.body["question"] for question in ANSWERS]
     assert "How the results were ranked" in shown
 
 
 @pytest.mark.parametrize(
     ("question", "names"),
     [
-        (QUESTIONS[1], ("api-rate-limits-v1.md", "other.md")),
-        (QUESTIONS[2], ("api-rate-limits-v1.md", "api-rate-limits-v2.md")),
-        (QUESTIONS[-1], ("api-rate-limits-v1.md",)),
+        (SEARCHES[1], ("api-rate-limits-v1.md", "other.md")),
+        (SEARCHES[2], ("api-rate-limits-v1.md", "api-rate-limits-v2.md")),
+        (SEARCHES[-1], ("api-rate-limits-v1.md",)),
     ],
     ids=["one of two is missing", "the obsolete one is first", "something where nothing may be"],
 )
-def test_an_answer_that_is_not_as_the_note_says_is_noticed(question: Question, names: tuple[str, ...]) -> None:
+def test_an_answer_that_is_not_as_the_note_says_is_noticed(question: SearchExample, names: tuple[str, ...]) -> None:
     assert not question.is_answered_by(answer(*names)["results"])
 
 
@@ -176,7 +176,7 @@ def test_a_wrong_answer_fails_unless_there_are_other_documents(
 
     shown = capsys.readouterr().out
     assert ("3 other documents in the data folder can be found too" in shown) is bool(others)
-    assert QUESTIONS[0].note.split(":", maxsplit=1)[0] not in shown
+    assert SEARCHES[0].note.split(":", maxsplit=1)[0] not in shown
 
 
 def test_a_document_that_is_not_searchable_ends_the_demonstration(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

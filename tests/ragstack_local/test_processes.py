@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAMILY = "sleep 60 & sleep 60 & echo started; wait"
 DEAF = "trap '' TERM; sleep 60 & echo started; while :; do sleep 1; done"
 
-LONGEST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 """What a busy machine may take for what is done at once."""
 
 
@@ -52,7 +52,7 @@ class Starter:
 
     def everybody_is_gone(self) -> bool:
         """Whether nobody holds the pipe any more."""
-        deadline = time.monotonic() + LONGEST_SECONDS
+        deadline = time.monotonic() + MAX_SECONDS
         while time.monotonic() < deadline:
             try:
                 return os.read(self._pipe, 1) == b""
@@ -67,7 +67,7 @@ def says(child: Child, words: str) -> bool:
 
 def test_a_child_ends_with_all_that_it_started(start: Starter) -> None:
     child = start(FAMILY)
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
 
     ended = child.stop()
 
@@ -78,7 +78,7 @@ def test_a_child_ends_with_all_that_it_started(start: Starter) -> None:
 def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "STOP_SECONDS", 0.3)
     child = start(DEAF)
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
 
     ended = child.stop()
 
@@ -88,7 +88,7 @@ def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, m
 
 def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
     child = start("sleep 60 & sleep 60 & exit 3")
-    child.process.wait(LONGEST_SECONDS)
+    child.process.wait(MAX_SECONDS)
 
     child.stop()
 
@@ -108,7 +108,7 @@ def test_a_child_is_ended_once(start: Starter, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_interrupt_while_a_child_ends_leaves_nothing_of_it(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
     child = start(DEAF)
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
     wait = child.process.wait
 
     def interrupted(timeout: float | None = None) -> int:
@@ -126,7 +126,7 @@ def test_a_child_that_ends_early_is_an_error_with_the_end_of_its_log(start: Star
     child = start("for n in $(seq 40); do echo line $n; done; echo the reason >&2; exit 4")
 
     with pytest.raises(StackError) as caught:
-        child.wait_until(lambda: False, LONGEST_SECONDS)
+        child.wait_until(lambda: False, MAX_SECONDS)
 
     lines = str(caught.value).splitlines()
     assert lines[0] == "The child ended with code 4:"
@@ -137,7 +137,7 @@ def test_a_child_that_ends_early_is_an_error_with_the_end_of_its_log(start: Star
 
 def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> None:
     child = start("echo still thinking; sleep 60")
-    child.wait_until(lambda: says(child, "still thinking"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "still thinking"), MAX_SECONDS)
 
     with pytest.raises(StackError, match=r"The child did not answer within 0\.3 s:\nstill thinking"):
         child.wait_until(lambda: False, 0.3)
@@ -145,14 +145,14 @@ def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> Non
 
 def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
     child = start(DEAF)
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
     reaper = threading.Thread(target=child.process.wait)
     reaper.start()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "STOP_SECONDS", 0.3)
         running.end_leftovers(tmp_path / "logs")
-    reaper.join(LONGEST_SECONDS)
+    reaper.join(MAX_SECONDS)
 
     assert start.everybody_is_gone()
     assert list((tmp_path / "logs").glob("*.pid")) == []
@@ -160,7 +160,7 @@ def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_pat
 
 def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
     child = start("sleep 60 & exit 0")
-    child.process.wait(LONGEST_SECONDS)
+    child.process.wait(MAX_SECONDS)
 
     running.end_leftovers(tmp_path / "logs")
 
@@ -170,7 +170,7 @@ def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_p
 @pytest.mark.parametrize("changed", ["start", "boot"])
 def test_a_process_that_was_given_the_number_later_is_left_alone(start: Starter, tmp_path: Path, changed: str) -> None:
     child = start(FAMILY)
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
     note = tmp_path / "logs" / "child.pid"
     number, boot, started = note.read_text().split(" ", 2)
     note.write_text(f"{number} {boot} {started}0" if changed == "start" else f"{number} other {started}")
@@ -209,7 +209,7 @@ def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
         group = int(process.stdout.readline())
         process.kill()
 
-    deadline = time.monotonic() + LONGEST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     while running._look_at(group)[0] and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not running._look_at(group)[0]

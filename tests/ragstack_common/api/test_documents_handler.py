@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.api.documents import MAX_VALUES
-from ragstack_common.registry.catalogue import LONGEST_VALUE
+from ragstack_common.registry.catalogue import MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import Observation, Status
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
 
@@ -100,7 +100,7 @@ def test_a_prefix_without_a_key_and_a_foreign_token_are_refused(aws: Aws, call: 
 
 def test_a_page_of_the_longest_values_is_below_what_lambda_answers(aws: Aws, call: Call) -> None:
     for number in range(20):
-        attributes = {"k": f"{number:02}" + "\U0001f600" * (LONGEST_VALUE - 4)}
+        attributes = {"k": f"{number:02}" + "\U0001f600" * (MAX_VALUE_CHARACTERS - 4)}
         aws.record(f"{number}.md", Status.INDEXED, with_attributes(attributes))
 
     status, answer = call("GET", "/api/facets")

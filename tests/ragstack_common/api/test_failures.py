@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.api import dead_letters
-from ragstack_common.ingestion.messages import look
+from ragstack_common.ingestion.messages import check
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 from tests.support.registry_table import TABLE
@@ -55,9 +55,9 @@ def remaining(aws: Aws) -> list[str]:
 
 def sent(aws: Aws) -> list[str]:
     """Receive which documents were sent to the ingestion queue."""
-    looks = [json.loads(body) for body in drain(aws, aws.ingestion_url)]
-    assert all(each["forced"] for each in looks)
-    return sorted(name for each in looks for name in each["look"])
+    checks = [json.loads(body) for body in drain(aws, aws.ingestion_url)]
+    assert all(each["forced"] for each in checks)
+    return sorted(name for each in checks for name in each["check"])
 
 
 @contextmanager
@@ -77,8 +77,8 @@ def test_each_failed_document_is_listed_once_with_all_reasons(aws: Aws, call: Ca
     aws.record("fixed.md", Status.INDEXED)
     aws.record("fine.md", Status.INDEXED)
     letter = {"failed": {"uri": uri("both.md"), "operation": "o", "reason": "The file is empty.", "attempts": 1}}
-    ids = bury(aws, json.dumps(letter)) + bury(aws, look([uri("both.md")]), cause="arn:aws:iam::123456789012:role/x")
-    bury(aws, look([uri("buried.md"), uri("fixed.md")]))
+    ids = bury(aws, json.dumps(letter)) + bury(aws, check([uri("both.md")]), cause="arn:aws:iam::123456789012:role/x")
+    bury(aws, check([uri("buried.md"), uri("fixed.md")]))
 
     status, answer = call("GET", PATH)
 
@@ -129,7 +129,7 @@ def test_failed_documents_come_in_pages_and_dead_letters_on_the_first(aws: Aws, 
 
 
 def test_messages_become_visible_again_after_an_error(aws: Aws, call: Call) -> None:
-    bury(aws, look([uri("a.md")]))
+    bury(aws, check([uri("a.md")]))
     aws.dynamodb.delete_table(TableName=TABLE)
 
     assert error_of(call("GET", PATH)) == (502, "Registry")
@@ -149,14 +149,14 @@ def test_what_does_not_fit_into_one_answer_is_reported(aws: Aws, call: Call, mon
 @pytest.mark.parametrize(
     ("body", "names"),
     [
-        (look(["s3://b/a", "s3://b/c"]), ["s3://b/a", "s3://b/c"]),
+        (check(["s3://b/a", "s3://b/c"]), ["s3://b/a", "s3://b/c"]),
         (json.dumps({"follow": [["s3://b/a", "op"]], "checks": 3}), ["s3://b/a"]),
         (json.dumps({"failed": {"uri": "s3://b/a", "operation": None, "reason": "x", "attempts": 1}}), ["s3://b/a"]),
         (json.dumps({"Event": "s3:TestEvent"}), []),
         (json.dumps({"hello": 1}), []),
         ("not JSON", []),
         ("[]", []),
-        (json.dumps({"look": [None]}), []),
+        (json.dumps({"check": [None]}), []),
         (json.dumps({"job": "20260101T000000000-01234567", "step": 3}), []),
     ],
     ids=str,
@@ -175,7 +175,7 @@ def test_a_message_names_its_documents_or_is_unreadable(aws: Aws, call: Call, bo
 def test_a_replay_sends_each_document_once_and_deletes_its_messages(aws: Aws, call: Call) -> None:
     names = [uri(f"{number:02}.md") for number in range(25)]
     aws.record("00.md", Status.FAILED, reason="x")
-    bury(aws, *(look([name]) for name in names), look(names[:3]))
+    bury(aws, *(check([name]) for name in names), check(names[:3]))
 
     status, answer = call("POST", REPLAY)
 
@@ -190,25 +190,25 @@ def test_a_replay_sends_each_document_once_and_deletes_its_messages(aws: Aws, ca
 
 def test_what_fails_again_during_a_replay_stays(aws: Aws, call: Call) -> None:
     names = [uri(f"{number:02}.md") for number in range(25)]
-    bury(aws, *(look([name]) for name in names))
+    bury(aws, *(check([name]) for name in names))
 
     def fails_at_once(**_: Any) -> None:
-        bury(aws, look(names[:1]))
+        bury(aws, check(names[:1]))
 
     with calling_back(aws, "SendMessageBatch", fails_at_once):
         answer = call("POST", REPLAY)[1]
 
     assert answer["deleted"] == 25
-    assert set(remaining(aws)) == {look(names[:1])}
+    assert set(remaining(aws)) == {check(names[:1])}
 
 
 def test_a_long_replay_continues_with_its_token(aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "MAX_CHARACTERS", 100)
     names = [uri(f"{number:02}.md") for number in range(25)]
-    bury(aws, *(look([name]) for name in names))
+    bury(aws, *(check([name]) for name in names))
 
     first = call("POST", REPLAY, {})[1]
-    again = look([uri("fails-again.md")])
+    again = check([uri("fails-again.md")])
     time.sleep(0.01)
     bury(aws, again)
     answers = [first]
@@ -222,13 +222,13 @@ def test_a_long_replay_continues_with_its_token(aws: Aws, call: Call, monkeypatc
 
 def test_only_the_chosen_documents_are_sent_and_shared_messages_stay(aws: Aws, call: Call) -> None:
     a, b, c = (uri(f"{name}.md") for name in "abc")
-    bury(aws, look([a]), look([a, b]), look([c]), "not JSON")
+    bury(aws, check([a]), check([a, b]), check([c]), "not JSON")
 
     answer = call("POST", REPLAY, {"documents": [a]})[1]
 
     assert sent(aws) == [a]
     assert (answer["deleted"], answer["shared"], answer["unreadable"]) == (1, 1, 1)
-    assert remaining(aws) == sorted([look([a, b]), look([c]), "not JSON"])
+    assert remaining(aws) == sorted([check([a, b]), check([c]), "not JSON"])
 
 
 def test_failed_documents_without_a_message_are_sent_by_name_or_all(aws: Aws, call: Call) -> None:
@@ -249,7 +249,7 @@ def test_failed_documents_without_a_message_are_sent_by_name_or_all(aws: Aws, ca
 @pytest.mark.parametrize("operation", ["SendMessageBatch", "DeleteMessageBatch"])
 def test_a_kill_at_any_step_loses_no_message(aws: Aws, call: Call, operation: str) -> None:
     names = [uri(f"{name}.md") for name in "abc"]
-    bury(aws, *(look([name]) for name in names))
+    bury(aws, *(check([name]) for name in names))
 
     def killed(**_: Any) -> None:
         raise KeyboardInterrupt
@@ -257,13 +257,13 @@ def test_a_kill_at_any_step_loses_no_message(aws: Aws, call: Call, operation: st
     with calling_back(aws, operation, killed), pytest.raises(KeyboardInterrupt):
         call("POST", REPLAY)
 
-    left = {name for body in remaining(aws) for name in json.loads(body)["look"]}
+    left = {name for body in remaining(aws) for name in json.loads(body)["check"]}
     assert left == set(names)
     assert sent(aws) == ([] if operation == "SendMessageBatch" else names)
 
 
 def test_what_the_queue_does_not_take_keeps_its_message(aws: Aws, call: Call) -> None:
-    bury(aws, look([uri("a.md")]))
+    bury(aws, check([uri("a.md")]))
     aws.sqs.delete_queue(QueueUrl=aws.ingestion_url)
 
     assert error_of(call("POST", REPLAY)) == (502, "Delivery")
@@ -273,7 +273,7 @@ def test_what_the_queue_does_not_take_keeps_its_message(aws: Aws, call: Call) ->
 def test_an_unknown_name_is_reported_and_nothing_is_sent(aws: Aws, call: Call) -> None:
     aws.record("known.md", Status.FAILED)
     aws.put("in-bucket.md")
-    bury(aws, look([uri("buried.md")]))
+    bury(aws, check([uri("buried.md")]))
     known = [uri(name) for name in ("known.md", "in-bucket.md", "buried.md")]
 
     strange = [uri("strange.md"), "s3://other/x.md"]
@@ -322,30 +322,30 @@ def notes(call: Call, *message_ids: str) -> list[list[str]]:
 
 
 def test_only_the_named_messages_are_deleted(aws: Aws, call: Call) -> None:
-    first, _, third = bury(aws, look(["s3://b/a"]), look(["s3://b/b"]), "not JSON")
+    first, _, third = bury(aws, check(["s3://b/a"]), check(["s3://b/b"]), "not JSON")
 
     answer = discard(call, first, third)
 
     assert {message["message_id"] for message in answer["messages"]} == {first, third}
-    assert remaining(aws) == [look(["s3://b/b"])]
+    assert remaining(aws) == [check(["s3://b/b"])]
 
 
 def test_unreadable_messages_are_deleted_and_no_other(aws: Aws, call: Call) -> None:
-    bury(aws, look(["s3://b/a"]), *(f"not JSON {number}" for number in range(12)), '{"Event": "s3:TestEvent"}')
+    bury(aws, check(["s3://b/a"]), *(f"not JSON {number}" for number in range(12)), '{"Event": "s3:TestEvent"}')
 
     answer = discard(call, unreadable=True)
 
     assert len(answer["messages"]) == 13
-    assert remaining(aws) == [look(["s3://b/a"])]
+    assert remaining(aws) == [check(["s3://b/a"])]
 
 
 def test_a_dry_run_returns_the_messages_and_deletes_nothing(aws: Aws, call: Call) -> None:
-    (message_id,) = bury(aws, look(["s3://b/a"]), cause="a cause")
+    (message_id,) = bury(aws, check(["s3://b/a"]), cause="a cause")
 
     (message,) = discard(call, message_id, dry_run=True)["messages"]
 
-    assert (message["body"], message["cause"]) == (look(["s3://b/a"]), "a cause")
-    assert remaining(aws) == [look(["s3://b/a"])]
+    assert (message["body"], message["cause"]) == (check(["s3://b/a"]), "a cause")
+    assert remaining(aws) == [check(["s3://b/a"])]
 
 
 def test_if_a_message_is_not_in_the_queue_nothing_is_deleted(aws: Aws, call: Call) -> None:
@@ -364,7 +364,7 @@ def test_the_notes_say_what_stays_wrong(aws: Aws, call: Call) -> None:
     aws.record("gone.md", Status.DELETED)
     aws.record("moving.md", Status.WAITING)
     failed, moving, strange = uri("failed.md"), uri("moving.md"), uri("strange.md")
-    messages = bury(aws, look([failed]), look([uri("good.md"), uri("gone.md")]), look([moving]), look([strange]))
+    messages = bury(aws, check([failed]), check([uri("good.md"), uri("gone.md")]), check([moving]), check([strange]))
 
     assert notes(call, *messages) == [
         [f"{failed} is FAILED and stays so"],

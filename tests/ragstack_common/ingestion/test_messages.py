@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion.messages import (
     Follow,
+    check,
     failure,
     follow,
-    look,
+    read_checks,
     read_follow,
-    read_looks,
 )
-from ragstack_common.registry.lifecycle import Seen
+from ragstack_common.registry.lifecycle import EventMarks
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
 from tests.support.events import s3_notification, sample
 
@@ -24,9 +24,9 @@ A, B = "s3://documents/a", "s3://documents/b"
 
 
 def test_a_sample_event_of_s3_is_read() -> None:
-    looks = read_looks(sample("sqs_s3_created")["Records"][0]["body"])
+    checks = read_checks(sample("sqs_s3_created")["Records"][0]["body"])
 
-    assert looks == {"s3://documents/policies/travel guide.md": Seen("0055AED6DCD90281E5")}
+    assert checks == {"s3://documents/policies/travel guide.md": EventMarks("0055AED6DCD90281E5")}
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_a_sample_event_of_s3_is_read() -> None:
 def test_a_key_is_unquoted_as_s3_quoted_it(quoted: str, key: str) -> None:
     body = s3_notification(("KEY", "1")).replace('"KEY"', json.dumps(quoted))
 
-    assert [*read_looks(body)] == [f"s3://documents/{key}"]
+    assert [*read_checks(body)] == [f"s3://documents/{key}"]
 
 
 @pytest.mark.parametrize("key", ["folder/", ".metadata.json", "folder/.metadata.json"])
 def test_folders_and_sidecars_without_a_document_are_skipped(key: str) -> None:
-    assert read_looks(s3_notification((key, "1"))) == {}
+    assert read_checks(s3_notification((key, "1"))) == {}
 
 
 def test_the_test_event_of_s3_names_no_document() -> None:
-    assert read_looks(json.dumps(sample("s3_test_event"))) == {}
+    assert read_checks(json.dumps(sample("s3_test_event"))) == {}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_test_event_of_s3_names_no_document() -> None:
 )  # fmt: skip
 def test_a_malformed_notification_is_refused_and_quoted_in_part(body: str) -> None:
     with pytest.raises(InvalidDocumentError, match="neither an S3 event notification") as caught:
-        read_looks(body)
+        read_checks(body)
 
     assert len(str(caught.value)) < 300
 
@@ -78,16 +78,16 @@ def test_the_newest_change_of_a_document_counts_in_any_order(older: str, newer: 
     """Sequencers may differ in length."""
     changes = [("a", older), ("a", newer)]
 
-    assert read_looks(s3_notification(*(changes[::-1] if reverse else changes))) == {A: Seen(newer)}
+    assert read_checks(s3_notification(*(changes[::-1] if reverse else changes))) == {A: EventMarks(newer)}
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_document_and_its_sidecar_have_separate_sequencers(reverse: bool) -> None:
     changes = [("a", "1"), ("a.metadata.json", "9"), ("b.metadata.json", "2")]
 
-    looks = read_looks(s3_notification(*(changes[::-1] if reverse else changes)))
+    checks = read_checks(s3_notification(*(changes[::-1] if reverse else changes)))
 
-    assert looks == {A: Seen("1", "9"), B: Seen("", "2")}
+    assert checks == {A: EventMarks("1", "9"), B: EventMarks("", "2")}
 
 
 def followed(uri: str, operation: str) -> DocumentRecord:
@@ -98,14 +98,14 @@ def followed(uri: str, operation: str) -> DocumentRecord:
 
 @pytest.mark.parametrize("forced", [True, False])
 def test_a_request_to_look_is_read_as_it_was_written(forced: bool) -> None:
-    assert read_looks(look([A, B], forced=forced)) == {A: Seen(forced=forced), B: Seen(forced=forced)}
+    assert read_checks(check([A, B], forced=forced)) == {A: EventMarks(forced=forced), B: EventMarks(forced=forced)}
 
 
 def test_a_dead_letter_is_read_as_a_forced_look() -> None:
     record = followed(A, "op")
 
-    assert read_looks(failure(record)) == {A: Seen(forced=True)}
-    assert read_looks(follow([record], checks=4)) == {A: Seen(forced=True)}
+    assert read_checks(failure(record)) == {A: EventMarks(forced=True)}
+    assert read_checks(follow([record], checks=4)) == {A: EventMarks(forced=True)}
     assert json.loads(failure(record))["failed"] == {"uri": A, "operation": "op", "reason": "why", "attempts": 3}
 
 
@@ -117,11 +117,11 @@ def test_a_status_message_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "7", "[]", "{}", '{"follow": null}', '{"follow": [["s3://documents/a"]], "checks": 0}', '{"look": null}',
-     '{"look": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"follow": [7], "checks": 0}'],
+    ["", "7", "[]", "{}", '{"follow": null}', '{"follow": [["s3://documents/a"]], "checks": 0}', '{"check": null}',
+     '{"check": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"follow": [7], "checks": 0}'],
 )  # fmt: skip
 def test_a_malformed_message_is_refused(body: str) -> None:
-    for read in (read_follow, read_looks):
+    for read in (read_follow, read_checks):
         with pytest.raises(InvalidDocumentError):
             read(body)
 
@@ -131,12 +131,12 @@ JSON: Any = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
-REQUESTS = st.dictionaries(st.sampled_from(["look", "failed", "follow", "Records", "checks", "forced", "Event"]), JSON)
+REQUESTS = st.dictionaries(st.sampled_from(["check", "failed", "follow", "Records", "checks", "forced", "Event"]), JSON)
 
 
 @given(REQUESTS)
 def test_no_message_causes_another_error(message: dict[str, Any]) -> None:
-    for read in (read_looks, read_follow):
+    for read in (read_checks, read_follow):
         try:
             found = read(json.dumps(message))
         except InvalidDocumentError:

@@ -12,7 +12,7 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.ingestion.follow import FollowingService
-from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, follow, look
+from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, check, follow
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.ingestion_config import IngestionSettings
@@ -164,7 +164,7 @@ def test_a_failed_submission_does_not_affect_an_accepted_deletion(path: Path, ag
     path.put("a.txt")
     agent.program(INGEST, Fault("ThrottlingException"))
 
-    again = path.ingest(message("a.txt"), QueueMessage("message-2", look([f"s3://{BUCKET}/gone.txt"]), 1))
+    again = path.ingest(message("a.txt"), QueueMessage("message-2", check([f"s3://{BUCKET}/gone.txt"]), 1))
 
     assert again == ["message-1"]
     assert path.record("gone.txt").status is Status.DELETING

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from ragstack_common.ingestion.follow import FollowingService
-from ragstack_common.ingestion.messages import QueueMessage, look
+from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.ingestion_config import IngestionSettings, ReconcileSettings
@@ -139,14 +139,14 @@ class Stack:
         """Put documents, and have them indexed; then an hour passes."""
         for key in keys:
             self.put(key, f"The text of {key}.", attributes or None)
-        self.look(*keys)
+        self.request_check(*keys)
         self.rest()
         assert {self.record(key).status for key in keys} == {"INDEXED"}, [self.record(key).reason for key in keys]
         self.clock.ahead += HOUR
 
-    def look(self, *keys: str) -> None:
+    def request_check(self, *keys: str) -> None:
         """Have documents looked at."""
-        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=look(self.uri(key) for key in keys))
+        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=check(self.uri(key) for key in keys))
 
     def ingest_behind_the_back(self, key: str) -> None:
         self.source.ingested(s3_document(self.bucket, key))
@@ -193,10 +193,10 @@ class Stack:
         ingestion, following = IngestionService(services), FollowingService(services)
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
-            looks, follows = self.take("ingestion"), self.take("status")
-            if not looks and not follows:
+            checks, follows = self.take("ingestion"), self.take("status")
+            if not checks and not follows:
                 return
-            assert not looks or ingestion.process(looks, LONG) == []
+            assert not checks or ingestion.process(checks, LONG) == []
             self._settle(follows)
             assert not follows or following.process(follows) == []
         raise AssertionError("the queues do not come to rest")
@@ -223,10 +223,10 @@ class Stack:
             if len(messages) < MOST:  # moto's queue hands out all that it has
                 return taken
 
-    def looks(self) -> list[str]:
+    def requested(self) -> list[str]:
         """Take the documents that are to be looked at, by key."""
         messages = self.take("ingestion")
-        return sorted(uri.removeprefix(self.uri("")) for m in messages for uri in json.loads(m.body)["look"])
+        return sorted(uri.removeprefix(self.uri("")) for m in messages for uri in json.loads(m.body)["check"])
 
     def reconcile(self, kind: JobKind = "reconcile", seconds_left: float = LONG, **changes: Any) -> Job:
         """Run a job to its end, and hand it back."""

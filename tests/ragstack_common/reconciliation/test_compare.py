@@ -146,7 +146,7 @@ def test_a_document_whose_event_was_late_is_not_submitted_twice(stack: Stack) ->
     stack.put("late.txt")
     stack.clock.ahead += HOUR
     stack.reconcile()
-    stack.look("late.txt")  # what its event does, before the look of the reconciliation is read
+    stack.request_check("late.txt")  # what its event does, before the look of the reconciliation is read
 
     first, second = stack.take("ingestion")
     services = stack.services()
@@ -163,7 +163,7 @@ def test_a_document_whose_event_was_late_is_not_submitted_twice(stack: Stack) ->
 def test_a_document_only_a_synchronisation_removes_is_out_of_reach(stack: Stack) -> None:
     key = f"{'x' * 200}.txt"
     stack.put(key)
-    stack.look(key)
+    stack.request_check(key)
     stack.rest()
     stack.clock.ahead += HOUR
     stack.reconcile("full")
@@ -174,7 +174,7 @@ def test_a_document_only_a_synchronisation_removes_is_out_of_reach(stack: Stack)
     assert stack.record(key).status == "FAILED"
     assert job.report["differences"] == {}
     assert job.report["out_of_reach"] == {"count": 1, "samples": [stack.uri(key)]}
-    assert stack.looks() == []
+    assert stack.requested() == []
 
 
 @pytest.mark.parametrize(

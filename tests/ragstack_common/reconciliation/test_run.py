@@ -46,7 +46,7 @@ def test_pages_smaller_than_the_data_give_the_same_report(stack: Stack, small_pa
         "not_in_bucket": 1,
         "not_searchable": 1,
     }
-    assert stack.looks() == ["0.txt", "3.txt", "6.txt", "new.txt"]
+    assert stack.requested() == ["0.txt", "3.txt", "6.txt", "new.txt"]
 
 
 def _running_out(after: int) -> Iterator[float]:
@@ -65,7 +65,7 @@ def test_a_run_without_time_reports_where_and_checks_differences(stack: Stack, s
     for looks_at_the_clock in range(200):
         times = _running_out(looks_at_the_clock)
         report, reason = stack.service().reconciliation.run(lambda times=times: next(times))  # type: ignore[misc]
-        looked_at = stack.looks()
+        looked_at = stack.requested()
         assert report["complete"] is (reason is None)
         assert report["looked_at"] == report["differences_in_all"] == len(looked_at)
         assert set(looked_at) <= {"0.txt", "1.txt", "new.txt"}
@@ -92,7 +92,7 @@ def test_a_snapshot_that_fails_loses_no_difference(stack: Stack) -> None:
     with pytest.raises(ClientError, match="NoSuchBucket"):
         stack.service(snapshot_bucket="absent").reconciliation.run(lambda: 900.0)
 
-    assert stack.looks() == ["a.txt"]
+    assert stack.requested() == ["a.txt"]
 
 
 def test_a_document_written_during_the_comparison_is_not_reported(
@@ -118,7 +118,7 @@ def test_a_document_written_during_the_comparison_is_not_reported(
     job = stack.reconcile(settle_seconds=0.0)
 
     assert job.report["differences"] == {"not_in_bucket": {"count": 1, "samples": [stack.uri("other.txt")]}}
-    assert stack.looks() == ["other.txt"]
+    assert stack.requested() == ["other.txt"]
 
 
 def test_a_message_asks_for_fifty_documents_at_most(stack: Stack) -> None:
@@ -129,8 +129,8 @@ def test_a_message_asks_for_fifty_documents_at_most(stack: Stack) -> None:
 
     stack.reconcile()
 
-    messages = [json.loads(message.body)["look"] for message in stack.take("ingestion")]
-    assert sorted(uri for look in messages for uri in look) == [stack.uri(key) for key in keys]
+    messages = [json.loads(message.body)["check"] for message in stack.take("ingestion")]
+    assert sorted(uri for check in messages for uri in check) == [stack.uri(key) for key in keys]
     assert max(map(len, messages)) == 50
 
 

@@ -23,7 +23,7 @@ from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledE
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 from tests.support.events import Context, sqs_event
 
-MOST_MESSAGES = 300
+MAX_MESSAGES = 300
 DELIVERIES = 6
 """As the stack's own queue has it."""
 
@@ -171,7 +171,7 @@ def test_a_repeated_message_changes_nothing(stack: Stack, kind: JobKind) -> None
             for body in given[-5:]:
                 assert give(service, body) == []
             assert stack.jobs.get(job.id) == after_step
-        assert len(given) < MOST_MESSAGES
+        assert len(given) < MAX_MESSAGES
 
     ended = stack.jobs.get(job.id)
     started = stack.source.bedrock.agent.list_ingestion_jobs(**stack.source.ids)["ingestionJobSummaries"]
@@ -218,7 +218,7 @@ def test_a_job_completes_after_its_function_was_killed_at_any_call(stack: Stack,
 
         ended = stack.jobs.get(job.id)
         assert ended.status == "COMPLETE", (at, ended.reason)
-        assert set(stack.looks()) == {"lost.txt"}
+        assert set(stack.requested()) == {"lost.txt"}
         assert stack.jobs.running("reconcile") is None
 
     assert deaths > 8
@@ -297,7 +297,7 @@ def test_a_refused_message_is_sent_again(stack: Stack) -> None:
     assert give(with_reconciliation(service, queue=replace(queue, sqs=sqs)), {"job": job.id}) == []
 
     assert stack.jobs.get(job.id).status == "COMPLETE"
-    assert stack.looks() == ["x.txt"]
+    assert stack.requested() == ["x.txt"]
     assert len(stack.slept) == 1
 
 
@@ -336,7 +336,7 @@ def receive_until_put_aside(stack: Stack, service: ReconcileService, gives_up: t
     arn = sqs.get_queue_attributes(QueueUrl=stack.queues["dead"], AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": DELIVERIES})
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": redrive})
-    for deliveries in range(MOST_MESSAGES):
+    for deliveries in range(MAX_MESSAGES):
         received = sqs.receive_message(QueueUrl=url, AttributeNames=["All"], VisibilityTimeout=0).get("Messages")
         if not received:
             return deliveries

@@ -46,7 +46,7 @@ def test_a_synchronisation_indexes_the_bucket_and_the_registry(stack: Stack, gat
     assert job.ingestion_job_id == _ingestion_jobs(stack)[0]["ingestionJobId"]
     assert gate.closed_until() is None
     assert job.report["differences"]["not_in_registry"]["count"] == 2
-    assert stack.looks() == ["empty.txt", "new.txt"]
+    assert stack.requested() == ["empty.txt", "new.txt"]
     json.dumps(dict(job.report))
 
 

@@ -14,15 +14,15 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import (
     ALL_DOCUMENTS,
-    LONGEST_VALUE,
-    VALUES_COUNTED,
+    MAX_COUNTED_PER_DOCUMENT,
+    MAX_VALUE_CHARACTERS,
     Catalogue,
     Facet,
     counted_under,
 )
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
-from ragstack_common.registry.table import LONGEST_KEY_BYTES
+from ragstack_common.registry.table import MAX_KEY_BYTES
 from tests.ragstack_common.registry.strategies import ATTRIBUTES, COUNTED_UNDER
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import SOAK, examples
@@ -80,12 +80,12 @@ def test_the_counted_values_of_a_document_are_bounded(attributes: dict[str, Any]
     counted = counted_under(attributes)
 
     assert counted[0] == ALL_DOCUMENTS
-    assert len(counted) == len(set(counted)) <= VALUES_COUNTED
+    assert len(counted) == len(set(counted)) <= MAX_COUNTED_PER_DOCUMENT
     for key, text in counted[1:]:
         value = attributes[key]
         assert json.loads(text) in (value if isinstance(value, list) else [value])
-        assert len(text) <= LONGEST_VALUE
-        assert len(f"{key}\x1f{text}".encode()) <= LONGEST_KEY_BYTES
+        assert len(text) <= MAX_VALUE_CHARACTERS
+        assert len(f"{key}\x1f{text}".encode()) <= MAX_KEY_BYTES
 
 
 def test_corpus_and_version_are_always_counted() -> None:
@@ -94,7 +94,7 @@ def test_corpus_and_version_are_always_counted() -> None:
     counted = counted_under(dict(reversed(attributes.items())))
 
     assert counted[1:3] == (("corpus", '"stones"'), ("version", '"2"'))
-    assert len(counted) == VALUES_COUNTED
+    assert len(counted) == MAX_COUNTED_PER_DOCUMENT
 
 
 class Counting(RuleBasedStateMachine):

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.lifecycle import Next, Patience, Seen, Step
+from ragstack_common.registry.lifecycle import EventMarks, Next, Patience, Step
 from ragstack_common.registry.records import (
     FINAL,
     SEARCHABLE,
@@ -45,7 +45,7 @@ def operation(kind: OperationKind = OperationKind.INGEST, name: str = "op1") -> 
 
 
 def claimed(observed: Observation = ONE, kind: OperationKind = OperationKind.INGEST) -> DocumentRecord:
-    return written(life.claimed(NEW, observed, Seen("01", "01"), operation(kind), NOW))
+    return written(life.claimed(NEW, observed, EventMarks("01", "01"), operation(kind), NOW))
 
 
 def followed(observed: Observation = ONE, kind: OperationKind = OperationKind.INGEST) -> DocumentRecord:
@@ -76,16 +76,16 @@ INDEXED = ended(FOLLOWED, says("INDEXED"))
 PARTIAL = ended(FOLLOWED, says("PARTIALLY_INDEXED"))
 FAILED = written(life.failed(replace(FOLLOWED, in_knowledge_base=False), "It is empty", NOW + 1))
 DELETED = ended(DELETION_FOLLOWED, says("NOT_FOUND", at=None))
-REFUSED = written(life.failed(NEW, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("01")))
+REFUSED = written(life.failed(NEW, "The sidecar is no JSON", NOW, observed=BAD, marks=EventMarks("01")))
 
-ANY = Seen("02")
-FORCED = Seen(forced=True)
+ANY = EventMarks("02")
+FORCED = EventMarks(forced=True)
 
 TABLE = [
     # It is new.
     ("new", NEW, ONE, ANY, Step.INGEST),
     ("new", NEW, GONE, ANY, Step.DELETE),
-    ("new", NEW, GONE, Seen(sidecar_sequencer="02"), Step.NOTHING),
+    ("new", NEW, GONE, EventMarks(sidecar_sequencer="02"), Step.NOTHING),
     ("new", NEW, GONE, FORCED, Step.DELETE),
     ("new", NEW, BAD, ANY, Step.FAIL),
     # Another function is calling the knowledge base.
@@ -106,7 +106,7 @@ TABLE = [
     ("followed", FOLLOWED, BAD, ANY, Step.NOTE),
     ("deletion followed", DELETION_FOLLOWED, ONE, ANY, Step.NOTE),
     # It waits.
-    ("waiting", WAITING, ONE, Seen(), Step.INGEST),
+    ("waiting", WAITING, ONE, EventMarks(), Step.INGEST),
     ("waiting", WAITING, TWO, ANY, Step.INGEST),
     ("waiting", WAITING, GONE, ANY, Step.DELETE),
     ("waiting", WAITING, BAD, ANY, Step.DELETE),
@@ -119,7 +119,7 @@ TABLE = [
     ("partial", PARTIAL, ONE, ANY, Step.NOTE),
     # It failed.
     ("failed", FAILED, ONE, ANY, Step.NOTE),
-    ("failed", FAILED, ONE, Seen(), Step.NOTE),
+    ("failed", FAILED, ONE, EventMarks(), Step.NOTE),
     ("failed", FAILED, ONE, FORCED, Step.INGEST),
     ("failed", FAILED, TWO, ANY, Step.INGEST),
     ("failed", FAILED, GONE, ANY, Step.DELETE),
@@ -137,7 +137,7 @@ NAMES = {id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad"}
 
 
 @pytest.mark.parametrize(
-    ("record", "observed", "seen", "step"),
+    ("record", "observed", "marks", "step"),
     [row[1:] for row in TABLE],
     ids=[
         f"{row[0]}, {NAMES[id(row[2])]}, {row[3].sequencer or 'forced' * row[3].forced or 'nothing said'}"
@@ -145,9 +145,9 @@ NAMES = {id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad"}
     ],
 )
 def test_the_next_step_follows_from_record_and_bucket(
-    record: DocumentRecord, observed: Observation, seen: Seen, step: Step
+    record: DocumentRecord, observed: Observation, marks: EventMarks, step: Step
 ) -> None:
-    assert life.step_for(record, observed, seen, NOW) is step
+    assert life.step_for(record, observed, marks, NOW) is step
 
 
 ANSWERS = [
@@ -155,7 +155,7 @@ ANSWERS = [
     ("INGEST", "PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
     ("INGEST", "METADATA_PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
     *(
-        ("INGEST", status, Next.LOOK_AGAIN, Status.WAITING)
+        ("INGEST", status, Next.CHECK_AGAIN, Status.WAITING)
         for status in ("FAILED", "IGNORED", "METADATA_UPDATE_FAILED")
     ),
     *(
@@ -198,7 +198,7 @@ def test_a_lost_operation_is_repeated_a_limited_number_of_times(status: str, kin
     after, then = life.answered(record, says(status), late, PATIENCE)
     last, at_last = life.answered(replace(record, attempts=PATIENCE.attempts), says(status), late, PATIENCE)
 
-    assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, record.observed)
+    assert (then, after.status, after.observed) == (Next.CHECK_AGAIN, Status.WAITING, record.observed)
     assert "after 5 attempts" in str(last.reason)
     if kind == "DELETE":
         assert (at_last, last.status) == (Next.DONE, Status.FAILED)
@@ -211,13 +211,13 @@ def test_a_transient_failure_is_repeated_a_limited_number_of_times(reason: str) 
     after, then = life.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
     last, at_last = life.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
 
-    assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, FOLLOWED.observed)
+    assert (then, after.status, after.observed) == (Next.CHECK_AGAIN, Status.WAITING, FOLLOWED.observed)
     assert is_to_be_removed(last, at_last)
 
 
 def is_to_be_removed(record: DocumentRecord, then: Next) -> bool:
     observed = life.with_known_refusal(written(record), ONE)
-    return then is Next.LOOK_AGAIN and life.step_for(written(record), observed, Seen(), NOW + 2) is Step.DELETE
+    return then is Next.CHECK_AGAIN and life.step_for(written(record), observed, EventMarks(), NOW + 2) is Step.DELETE
 
 
 @pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
@@ -241,7 +241,7 @@ def test_a_document_changed_during_its_operation_is_checked_again(status: str) -
     after, then = life.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
 
     assert changed.again
-    assert (then, after.status, after.sequencer) == (Next.LOOK_AGAIN, Status.WAITING, "02")
+    assert (then, after.status, after.sequencer) == (Next.CHECK_AGAIN, Status.WAITING, "02")
 
 
 def test_a_status_from_before_the_operation_does_not_end_it() -> None:
@@ -277,9 +277,9 @@ def test_a_failed_overwrite_removes_the_earlier_version() -> None:
     waiting, then = life.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
     observed = life.with_known_refusal(waiting, TWO)
 
-    assert (then, waiting.status) == (Next.LOOK_AGAIN, Status.WAITING)
-    assert life.step_for(written(waiting), observed, Seen(), NOW + 3) is Step.DELETE
-    deleting = life.claimed(written(waiting), observed, Seen(), operation(OperationKind.DELETE, "op3"), NOW + 3)
+    assert (then, waiting.status) == (Next.CHECK_AGAIN, Status.WAITING)
+    assert life.step_for(written(waiting), observed, EventMarks(), NOW + 3) is Step.DELETE
+    deleting = life.claimed(written(waiting), observed, EventMarks(), operation(OperationKind.DELETE, "op3"), NOW + 3)
     failed = ended(written(life.accepted(written(deleting), NOW + 3)), says("NOT_FOUND", at=None), NOW + 4)
     assert failed.status is Status.FAILED
     assert "It is empty" in str(failed.reason)
@@ -289,7 +289,7 @@ def test_a_failed_overwrite_removes_the_earlier_version() -> None:
 
 
 def test_attempts_count_submissions_of_the_same_version() -> None:
-    second = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW)
+    second = life.claimed(WAITING, ONE, EventMarks(), operation(name="op2"), NOW)
     other = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW)
     after_the_end = life.claimed(FAILED, ONE, FORCED, operation(name="op2"), NOW)
 
@@ -297,7 +297,7 @@ def test_attempts_count_submissions_of_the_same_version() -> None:
 
 
 def test_received_at_is_the_time_of_the_event_that_led_to_the_state() -> None:
-    later = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW + 100)
+    later = life.claimed(WAITING, ONE, EventMarks(), operation(name="op2"), NOW + 100)
     changed = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW + 100)
 
     assert (later.received_at, changed.received_at) == (NOW, NOW + 100)
@@ -329,26 +329,26 @@ def test_equal_sequencers_are_neither_newer(one: str, other: str) -> None:
 
 
 KNOWN = [
-    ("final, the same event", INDEXED, Seen("01"), True),
-    ("final, an older one", replace(INDEXED, sequencer="05"), Seen("03"), True),
-    ("final, a newer one", INDEXED, Seen("02"), False),
-    ("final, a newer one of the sidecar", INDEXED, Seen("01", "02"), False),
-    ("final, an old one of the sidecar", INDEXED, Seen(sidecar_sequencer="01"), True),
-    ("final, forced", INDEXED, Seen("01", forced=True), False),
-    ("final, nothing said", INDEXED, Seen(), False),
-    ("followed, the same event", FOLLOWED, Seen("01"), True),
-    ("followed, a newer one", FOLLOWED, Seen("02"), False),
-    ("deleted, from before", replace(DELETED, sequencer="09"), Seen("08"), True),
-    ("claimed, the same event", CLAIMED, Seen("01"), False),
-    ("waiting, the same event", WAITING, Seen("01"), False),
-    ("dead, the same event", DEAD, Seen("01"), False),
-    ("new", NEW, Seen("01"), False),
+    ("final, the same event", INDEXED, EventMarks("01"), True),
+    ("final, an older one", replace(INDEXED, sequencer="05"), EventMarks("03"), True),
+    ("final, a newer one", INDEXED, EventMarks("02"), False),
+    ("final, a newer one of the sidecar", INDEXED, EventMarks("01", "02"), False),
+    ("final, an old one of the sidecar", INDEXED, EventMarks(sidecar_sequencer="01"), True),
+    ("final, forced", INDEXED, EventMarks("01", forced=True), False),
+    ("final, nothing said", INDEXED, EventMarks(), False),
+    ("followed, the same event", FOLLOWED, EventMarks("01"), True),
+    ("followed, a newer one", FOLLOWED, EventMarks("02"), False),
+    ("deleted, from before", replace(DELETED, sequencer="09"), EventMarks("08"), True),
+    ("claimed, the same event", CLAIMED, EventMarks("01"), False),
+    ("waiting, the same event", WAITING, EventMarks("01"), False),
+    ("dead, the same event", DEAD, EventMarks("01"), False),
+    ("new", NEW, EventMarks("01"), False),
 ]
 
 
-@pytest.mark.parametrize(("record", "seen", "known"), [row[1:] for row in KNOWN], ids=[row[0] for row in KNOWN])
-def test_an_event_is_known_only_if_it_brings_nothing_new(record: DocumentRecord, seen: Seen, known: bool) -> None:
-    assert life.is_known(record, seen) is known
+@pytest.mark.parametrize(("record", "marks", "known"), [row[1:] for row in KNOWN], ids=[row[0] for row in KNOWN])
+def test_an_event_without_news_is_known(record: DocumentRecord, marks: EventMarks, known: bool) -> None:
+    assert life.is_known(record, marks) is known
 
 
 STATUSES = [*life.OUTCOMES, "STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
@@ -374,34 +374,34 @@ class Life(RuleBasedStateMachine):
 
     @rule(
         observed=st.sampled_from(OBSERVATIONS),
-        seen=st.builds(Seen, st.sampled_from(SEQUENCERS), st.sampled_from(SEQUENCERS), st.booleans()),
+        marks=st.builds(EventMarks, st.sampled_from(SEQUENCERS), st.sampled_from(SEQUENCERS), st.booleans()),
     )
-    def it_is_looked_at(self, observed: Observation, seen: Seen) -> None:
+    def it_is_looked_at(self, observed: Observation, marks: EventMarks) -> None:
         record = self.record
-        if life.is_known(record, seen):
+        if life.is_known(record, marks):
             assert record.is_final or record.is_followed
             return
         observed = life.with_known_refusal(record, observed)
-        match life.step_for(record, observed, seen, self.now):
+        match life.step_for(record, observed, marks, self.now):
             case Step.LATER:
                 assert record.is_claimed(self.now)
             case Step.NOTHING:
                 assert record.revision == 0
             case Step.NOTE:
-                self.become(life.noted(record, observed, seen, self.now))
+                self.become(life.noted(record, observed, marks, self.now))
                 assert self.record.status is record.status
             case Step.FAIL:
                 assert not record.in_knowledge_base
-                self.become(life.failed(record, str(observed.refusal), self.now, observed=observed, seen=seen))
+                self.become(life.failed(record, str(observed.refusal), self.now, observed=observed, marks=marks))
             case Step.FORGET:
                 assert not record.in_knowledge_base
-                self.become(life.forgotten(record, self.now, seen))
+                self.become(life.forgotten(record, self.now, marks))
             case Step.INGEST | Step.DELETE as step:
                 self.operations += 1
                 kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
                 assert kind is OperationKind.DELETE or observed.is_present
                 made = Operation(str(self.operations), kind, self.now + 60)
-                self.become(life.claimed(record, observed, seen, made, self.now))
+                self.become(life.claimed(record, observed, marks, made, self.now))
                 assert self.record.is_claimed(self.now)
 
     @precondition(lambda self: self.record.is_claimed(self.now))
@@ -433,7 +433,7 @@ class Life(RuleBasedStateMachine):
         match then:
             case Next.FOLLOW:
                 assert after == self.record
-            case Next.LOOK_AGAIN:
+            case Next.CHECK_AGAIN:
                 assert after.status is Status.WAITING
                 self.become(after)
             case Next.DONE:

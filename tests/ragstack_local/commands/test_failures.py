@@ -8,7 +8,7 @@ from threading import Timer
 import pytest
 
 from ragstack_common.api import dead_letters
-from ragstack_common.ingestion.messages import look
+from ragstack_common.ingestion.messages import check
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.errors import ApiError, StackError
@@ -31,7 +31,7 @@ def index_soon(aws: Aws, record: DocumentRecord) -> Timer:
 
 def test_each_failure_is_listed_once_with_the_command_to_run(aws: Aws, run: Run) -> None:
     aws.record("bad.md", Status.FAILED, reason="Throttled (after 5 attempts)", attempts=1)
-    bury(aws, look([uri("bad.md")]), LINES)
+    bury(aws, check([uri("bad.md")]), LINES)
 
     shown = run("failures").stdout
     as_json = json.loads(run("failures", "--json").stdout)
@@ -73,7 +73,7 @@ def test_without_failures_the_commands_say_so(run: Run) -> None:
 
 def test_a_replay_is_followed_until_the_documents_are_searchable(aws: Aws, run: Run) -> None:
     record = aws.record("fixed.md", Status.FAILED, aws.put("fixed.md"), reason="Throttled (after 5 attempts)")
-    bury(aws, look([uri("fixed.md")]), "not JSON")
+    bury(aws, check([uri("fixed.md")]), "not JSON")
 
     indexing = index_soon(aws, record)
     done = run("replay")
@@ -98,7 +98,7 @@ def test_a_failure_from_before_the_replay_is_not_its_outcome(aws: Aws, run: Run)
 
 def test_a_replay_as_json_has_every_document(aws: Aws, run: Run) -> None:
     aws.record("bad.md", Status.FAILED, reason="x")
-    bury(aws, look([uri("bad.md")]), "not JSON")
+    bury(aws, check([uri("bad.md")]), "not JSON")
 
     done = run("replay", "--no-wait", "--json")
 
@@ -120,7 +120,7 @@ def test_the_command_to_run_survives_a_quote_in_a_key(aws: Aws, run: Run) -> Non
 
 def test_a_long_replay_is_sent_in_several_requests(aws: Aws, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "MAX_CHARACTERS", 100)
-    bury(aws, *(look([uri(f"{number:02}.md")]) for number in range(25)))
+    bury(aws, *(check([uri(f"{number:02}.md")]) for number in range(25)))
 
     done = run("replay", "--no-wait", "--json")
 
@@ -155,13 +155,13 @@ def test_discard_prints_the_whole_message_asks_and_deletes(aws: Aws, run: Run) -
 
 
 def test_discard_as_json_prints_the_messages_alone(aws: Aws, run: Run) -> None:
-    message_id, other = bury(aws, look([uri("strange.md")]), LINES, cause="a cause")
+    message_id, other = bury(aws, check([uri("strange.md")]), LINES, cause="a cause")
 
     done = run("discard", message_id, "--unreadable", "--yes", "--json")
 
     found = {message["message_id"]: message for message in json.loads(done.stdout)["discarded"]}
     assert done.exit_code == 0, done.output
-    assert (found[message_id]["body"], found[other]["body"]) == (look([uri("strange.md")]), LINES)
+    assert (found[message_id]["body"], found[other]["body"]) == (check([uri("strange.md")]), LINES)
     assert [len(found[name]["notes"]) for name in (message_id, other)] == [1, 0]
     assert found[other]["cause"] == "a cause"
     assert "Discarded: 2 dead letters" in done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.documents import s3_uri
-from ragstack_common.ingestion.messages import read_looks
+from ragstack_common.ingestion.messages import read_checks
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.files.bucket import Bucket, Unchanged, Uploaded
 from ragstack_local.files.uploads import select
@@ -51,7 +51,7 @@ def functions_running(connection: Connection) -> Iterator[None]:
             for message in sqs.receive_message(QueueUrl=connection.queue_url, MaxNumberOfMessages=10).get(
                 "Messages", []
             ):
-                for uri in read_looks(message["Body"]):
+                for uri in read_checks(message["Body"]):
                     finish(uri, 1)
                 sqs.delete_message(QueueUrl=connection.queue_url, ReceiptHandle=message["ReceiptHandle"])
 
