@@ -147,7 +147,7 @@ def held_out(passages: Passages, seed: int = SEED) -> list[tuple[Model, Labels]]
 
 @dataclass(frozen=True)
 class Bin:
-    """Passages of similar relevance: the mean of what was predicted, the share that was relevant, and their number."""
+    """Passages of similar relevance: the mean prediction, the share of relevant ones, and their number."""
 
     predicted: float
     observed: float

@@ -279,7 +279,7 @@ def _run(
     try:
         with _progress() as bars, _engines(data, setups, bars, fresh=fresh) as engines:
             for one in measured(engines):
-                found.append(one)  # noqa: PERF402 - what was measured is shown where the next one is interrupted
+                found.append(one)  # noqa: PERF402 - measurements so far are shown if the next one is interrupted
     finally:
         if found:
             made, details = tables(found)

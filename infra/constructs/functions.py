@@ -65,7 +65,7 @@ WEB_ADAPTER_ENVIRONMENT: Final = {
 """Source: Lambda Web Adapter, environment variables."""
 
 DOCUMENTS_TIMEOUT_SECONDS: Final = 29
-"""As long as API Gateway waits."""
+"""The timeout of API Gateway."""
 
 INGESTION_MEMORY_MB: Final = 512
 

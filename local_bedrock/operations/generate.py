@@ -43,7 +43,7 @@ class _Question:
 
     Attributes:
         references: The results, in the order of the passages.
-        is_numbered: Whether numbers in brackets are citations: the model was told to write them, or the answer quotes.
+        is_numbered: Whether numbers in brackets are citations: the prompt asked for them, or the answer quotes.
     """
 
     session_id: str

@@ -226,7 +226,7 @@ class Semantic:
     percentile: int
 
     def cut(self, text: str, embed: Embed) -> Pieces:
-        """As :class:`Strategy`.
+        """Cut as :class:`Strategy` describes.
 
         Raises:
             UnreadableDocument: The text is too long for this strategy.

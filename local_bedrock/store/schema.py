@@ -112,7 +112,7 @@ CREATE TABLE chunk (
     page INTEGER,
     parent_id INTEGER,
     record_id INTEGER,
-    position TEXT                        -- JSON, metadata beside the page
+    position TEXT                        -- JSON, metadata except the page
 );
 CREATE INDEX chunk_by_document ON chunk (document_id);
 

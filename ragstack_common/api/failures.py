@@ -36,7 +36,7 @@ UNKNOWN: Final = "UNKNOWN"
 NO_REASON: Final = "no reason given"
 
 DOCUMENTS_PER_MESSAGE: Final = 10
-"""As many as the knowledge base accepts in one call."""
+"""Maximum number of documents that the knowledge base accepts in one call."""
 
 FAILED_PER_CALL: Final = 500
 """Failed documents that one request replays besides the dead letters."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 POOL_CONNECTIONS: Final = 64
-"""As many as the threads of searches; further connections are closed after their call."""
+"""The number of threads of searches; further connections are closed after their call."""
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 30.0

@@ -53,7 +53,7 @@ from ragstack_common import DISTRIBUTION
 _CLAUSE: Final = re.compile(r"[^'\"\[{]*?\b(?P<clause>\w+\([^,()'\"]+)|(?P<key>[^'\"\s:]{1,100}): ")
 """Where a message about a filter names the operator and the attribute; what follows, or is quoted, can be a value."""
 
-_FAILURES_TOLD: Final = 5
+_MAX_FAILURES: Final = 5
 """Failed documents that a message names; the error has all of them."""
 
 
@@ -196,10 +196,10 @@ class IndexingError(RagStackError):
     def __init__(self, indexed: Iterable[str], failed: Mapping[str, str]) -> None:
         self.indexed = tuple(indexed)
         self.failed = dict(failed)
-        told = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.failed.items(), _FAILURES_TOLD))
-        more = "; ..." if len(self.failed) > _FAILURES_TOLD else ""
+        reasons = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.failed.items(), _MAX_FAILURES))
+        more = "; ..." if len(self.failed) > _MAX_FAILURES else ""
         total = len(self.failed) + len(self.indexed)
-        super().__init__(f"{len(self.failed)} of {total} documents were not indexed: {told}{more}")
+        super().__init__(f"{len(self.failed)} of {total} documents were not indexed: {reasons}{more}")
 
     def __reduce__(self) -> tuple[type["IndexingError"], tuple[tuple[str, ...], dict[str, str]]]:
         """Pickle by the arguments: processes pass errors on."""

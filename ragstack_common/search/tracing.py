@@ -245,7 +245,7 @@ def shown_output(text: str) -> str:
 
 
 def started(name: str, attributes: Attributes) -> Any:
-    """Start a span that is nobody's current one, or return None; :func:`finished` ends it."""
+    """Start a span without making it the current one, or return None; :func:`finished` ends it."""
     tracer = _tracer()
     return None if tracer is None else tracer.start_span(name, attributes=attributes)
 

@@ -286,7 +286,7 @@ async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDoc
 
 
 def _print_replayed(replayed: "ReplayAnswer") -> None:
-    """Show what was sent again, and which dead letters remain."""
+    """Show the replayed documents and the remaining dead letters."""
     sent, deleted = counted(len(replayed.documents), "document"), counted(replayed.deleted, "dead letter")
     console.print(f"Sent again: {sent}; deleted: {deleted}")
     for count, why, command in (

@@ -97,7 +97,7 @@ class Watch:
             self._upload({key: seen for key, seen in now.items() if self._seen.get(key) != seen})
             self._delete([key for key, (file, _) in self._seen.items() if key not in now and self._is_deleted(file)])
         except (ClientError, BotoCoreError, RegistryError, StackError) as error:
-            # Files that were not uploaded still differ from what was seen, so they are tried again.
+            # Files that were not uploaded still differ from the last state, so they are tried again.
             problems.append(str(error))
         for problem in problems:
             if problem not in self._problems:

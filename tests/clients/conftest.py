@@ -77,8 +77,8 @@ def zoo(_installed: None, tmp_path_factory: pytest.TempPathFactory, s3_url: str)
             bedrock.custom_source(knowledge_base_id, "plants"),
         )
         details = [
-            *found.animals.ingested(*(text_document(name, *told) for name, told in ANIMALS.items())),
-            *found.plants.ingested(*(text_document(name, *told) for name, told in PLANTS.items())),
+            *found.animals.ingested(*(text_document(name, *content) for name, content in ANIMALS.items())),
+            *found.plants.ingested(*(text_document(name, *content) for name, content in PLANTS.items())),
         ]
         assert {detail["status"] for detail in details} == {"INDEXED"}, details
         yield found

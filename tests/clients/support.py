@@ -1,4 +1,4 @@
-"""Clients in a virtual environment of their own, and the local Bedrock as a process beside them."""
+"""Clients in a virtual environment of their own, with the local Bedrock as another process."""
 
 import json
 import os

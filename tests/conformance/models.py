@@ -25,7 +25,7 @@ def operations() -> dict[str, OperationModel]:
 
 @cache
 def implemented() -> dict[str, OperationModel]:
-    """Those that the local Bedrock has, by name; the first one if several have the same name and route."""
+    """Operations that the local Bedrock has, by name; the first one if several have the same name and route."""
     found: dict[str, OperationModel] = {}
     for operation in operations().values():
         if operation.name in OPERATIONS:
@@ -34,7 +34,7 @@ def implemented() -> dict[str, OperationModel]:
 
 
 def unsupported() -> dict[str, OperationModel]:
-    """Those that it lacks; a route that a supported operation has too leads to that one."""
+    """Operations that it lacks; a route shared with a supported operation leads to that one."""
     taken = {_route(operation) for operation in implemented().values()}
     return {name: operation for name, operation in operations().items() if _route(operation) not in taken}
 

@@ -38,7 +38,7 @@ class Mutation:
         kind: What is wrong: missing, type, enum, pattern, short, long, below, above, two members, no member.
         request: A good request that has the member.
         trail: Names and positions that lead to the member.
-        bad: What stands there instead; nothing at all where it is missing.
+        bad: The wrong value; nothing if the member is missing.
         path: The member as the service writes it in its message.
     """
 

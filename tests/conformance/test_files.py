@@ -18,7 +18,7 @@ LARGE_BYTES = 100_000
 OF_THE_LARGE_ONE_IN = 1 if SOAK else 30
 """They take most of the time: a short run takes some of them, and all of the others."""
 _MAX_REASON = 500
-# Words of programmers: class names, traces, addresses in memory, paths of modules, and what nobody foresaw.
+# Words of programmers: class names, traces, addresses in memory, paths of modules, and unexpected errors.
 _NOT_FOR_PEOPLE = re.compile(
     r"Traceback|[a-z]Error\b|Exception\b|NoneType|<class|<module|0x[0-9a-f]{4}|\b__\w+__\b|\.py\b|errno"
     r"|codec can't|its log has|ended its reader",

@@ -82,7 +82,7 @@ def values(draw: st.DrawFn, shape: Shape, known: Known, stack: tuple[str, ...] =
 
 @st.composite
 def variations(draw: st.DrawFn, shape: StructureShape, request: dict[str, Any], known: Known) -> dict[str, Any]:
-    """A request with up to three members made anew or added: further than wholly random ones it gets that way."""
+    """A request with up to three members replaced or added, which gets further than a wholly random one."""
     varied = copy.deepcopy(request)
     for _change in range(draw(st.integers(1, _MAX_CHANGES))):
         places = list(_places(shape, varied, known))
@@ -93,7 +93,7 @@ def variations(draw: st.DrawFn, shape: StructureShape, request: dict[str, Any], 
 
 
 def _places(shape: Shape, value: Any, known: Known, stack: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Whatever may be written anew in a value: its holder, its name in it, its shape, and the shapes around it."""
+    """The parts of a value that a mutation can replace: holder, name, shape, and the shapes around it."""
     if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
         inner = (*stack, shape.name)
         for name, member in shape.members.items():

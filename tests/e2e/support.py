@@ -37,7 +37,7 @@ RAGSTACK = Path(sys.executable).with_name("ragstack")
 START_SECONDS = 200.0
 STOP_SECONDS = 60.0
 MISLEADING = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
-"""As on a machine whose AWS settings would lead astray."""
+"""AWS settings of a machine that must have no effect."""
 
 
 @dataclass
@@ -183,7 +183,7 @@ class LocalStack:
         )
 
     def settled(self, *uris: str) -> dict[str, DocumentStatus]:
-        """Wait until every document is in a final state for what lies in the bucket now."""
+        """Wait until every document is in a final state for the current content of the bucket."""
         bucket = Bucket.of(self.connection)
         awaited = {uri: bucket.current(uri) for uri in uris}
 

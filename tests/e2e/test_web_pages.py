@@ -172,7 +172,7 @@ def test_the_stack_listens_on_its_loopback_ports_alone(stack: LocalStack) -> Non
 def test_no_other_user_can_read_what_the_stack_writes(stack: LocalStack) -> None:
     stack.put("private/heron.md", "A secret heron.")
     data = stack.folder / "data"
-    # The code of the functions keeps the modes that it has in the checkout; nobody else gets to it.
+    # The code of the functions keeps the modes of the checkout; other users cannot read it.
     written = [path for name in ("s3", "bedrock", "logs") for path in (data / name).rglob("*")]
 
     readable = [str(path) for path in [*written, stack.folder / "home" / "running.json"] if path.stat().st_mode & 0o077]

@@ -21,13 +21,13 @@ ANSWER_SECONDS: Final = 60.0
 """Longer than any function has: what is tried again is not being done any more."""
 
 KNOWN_SECONDS: Final = 60.0
-"""So long it is waited until the registry knows of a document that is to be deleted."""
+"""Maximum time until the registry knows a document that is to be deleted."""
 
 CONTENT_TYPE: Final = "text/plain"
 
 
 class DocumentClient:
-    """Calls the HTTP interface of a stack; *counts* has what was done, and what was tried again, by the reason."""
+    """Calls the HTTP interface of a stack; *counts* counts calls, and retries by their reason."""
 
     def __init__(self, api_url: str, bucket: str) -> None:
         self.counts: Counter[str] = Counter()

@@ -73,7 +73,7 @@ class Places:
 
     @property
     def queues(self) -> dict[str, str]:
-        """Those that must be empty at rest."""
+        """Queues that must be empty at rest."""
         names = {"ingestion": "IngestionQueueUrl", "status": "StatusQueueUrl", "jobs": "JobsQueueUrl"}
         return {name: self.outputs[output] for name, output in names.items()}
 

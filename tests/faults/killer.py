@@ -96,7 +96,7 @@ def workers_of(stack: LocalStack) -> dict[int, str]:
 
 
 def has_begun(process_id: int) -> bool:
-    """Tell whether a function has called a service yet, and not only been imported.
+    """Check whether a function has called a service yet, and was not only imported.
 
     The local Lambda ends every process of a function when one cannot be started, and ends it in the middle of its work:
     a kill during an import would spread over the others, again and again.
@@ -108,7 +108,7 @@ def has_begun(process_id: int) -> bool:
 
 
 def is_busy(process_id: int) -> bool:
-    """Tell whether a function is at work: an idle one waits for a line on its standard input."""
+    """Check whether a function is at work: an idle one waits for a line on its standard input."""
     try:
         call = Path(f"/proc/{process_id}/syscall").read_text().split()
     except OSError:

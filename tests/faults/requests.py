@@ -103,7 +103,7 @@ def cancelled(actions: int, struck: int) -> Failure:
 
 
 def operation_of(method: str, path: str, headers: Mapping[str, str]) -> Operation:
-    """Tell what a request asks for, by the headers that all of boto3's clients set, and those of an uploaded form."""
+    """Return the operation of a request, by the headers of boto3's clients or of an uploaded form."""
     prefix, _, name = headers.get("x-amz-target", "").partition(".")
     if prefix in _TARGETS:
         return Operation(_TARGETS[prefix], name)

@@ -23,7 +23,7 @@ from tests.faults.lives import BAD_KEYS, BAD_SIDECARS, TOO_LONG, Life, fault_of
 THREADS: Final = 8
 
 LATE: Final = 0.7
-"""Of the whole: until then all uploads are done, and what is done to them while they are being ingested."""
+"""Share of the time until which all uploads are done, with the changes during their ingestion."""
 
 CORPORA: Final = ("handbook", "contracts", "letters")
 FOLDERS: Final = ("", "a/", "deep/er/", "mit Umlauten äöü/", "plus+and space/", "100%/")

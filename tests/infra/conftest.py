@@ -105,7 +105,7 @@ class Assembly:
         raise LookupError(service)
 
     def rights(self, service: str) -> dict[str, str]:
-        """What a function may do beside logging and tracing: each action, with what its statements allow it on."""
+        """The actions that a function is allowed except logging and tracing, with their resources."""
         return self.rights_of(self.function(service)["Role"]["Fn::GetAtt"][0])
 
     def rights_of(self, role: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""When somebody is called, by whom, and whom not."""
+"""Which alarms exist, and who is notified."""
 
 import json
 from typing import Any

@@ -13,7 +13,7 @@ from .conftest import EXISTING, LOCAL, ROOT, TUNED
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
-"""Where the CDK's packages lie unpacked, which takes ten seconds; it is told of this place where there is no home."""
+"""The folder with the CDK's unpacked packages, for environments without a home: unpacking takes ten seconds."""
 
 
 @pytest.mark.parametrize(

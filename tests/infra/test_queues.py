@@ -1,4 +1,4 @@
-"""The queues: who reads them, how often a message is delivered, and when somebody is called."""
+"""The queues: who reads them, how often a message is delivered, and its alarms."""
 
 from typing import Any
 

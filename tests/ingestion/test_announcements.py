@@ -13,7 +13,7 @@ BAD, ALSO_BAD = b"no JSON", b"[]"
 
 
 def operations(world: World, name: str) -> list[tuple[str, str]]:
-    return [(told["type"], told["operation"]) for told in world.told(name)]
+    return [(event["type"], event["operation"]) for event in world.outcomes(name)]
 
 
 response_of_the_event_bus_is_lost = raising("after", "PutEvents", lost)
@@ -35,11 +35,11 @@ def test_every_final_state_has_its_own_operation(world: World) -> None:
     world.delete("a.txt")
     world.run()
 
-    told = operations(world, "a.txt")
+    announced = operations(world, "a.txt")
 
     kinds = ["Indexed", "Deleted", "Failed", "Failed", "Deleted"]
-    assert [kind for kind, _ in told] == [f"Document{kind}" for kind in kinds]
-    assert len({operation for _, operation in told}) == len(told)
+    assert [kind for kind, _ in announced] == [f"Document{kind}" for kind in kinds]
+    assert len({operation for _, operation in announced}) == len(announced)
 
 
 def test_a_repeated_announcement_has_the_same_operation(world: World) -> None:

@@ -17,7 +17,7 @@ STONES = {"corpus": "stones", "hardness": 7, "tags": ["grey", "old"], "igneous":
 
 
 def types(world: World, name: str) -> list[str]:
-    return [told["type"] for told in world.told(name)]
+    return [event["type"] for event in world.outcomes(name)]
 
 
 def at_the_call(world: World, act: Callable[[], None]) -> None:
@@ -125,7 +125,7 @@ def test_the_deletion_of_an_unknown_document_is_carried_out_once(world: World) -
     world.run()
 
     world.check()
-    assert (world.count(DELETE), len(world.told("a.txt"))) == (1, 1)
+    assert (world.count(DELETE), len(world.outcomes("a.txt"))) == (1, 1)
 
 
 # The index holds what lay in the bucket between two events. -----------------------------------------------------------
@@ -285,7 +285,7 @@ def test_replaying_a_dead_letter_indexes_the_document(world: World) -> None:
 
 
 def fail(operation: str, code: str, message: str, times: int) -> Any:
-    """Have the service refuse so many calls, before it does anything."""
+    """Make the service refuse this many calls before it does anything."""
     left = [None] * times
 
     def intercept(moment: str, called: str, _data: Any) -> None:

@@ -137,7 +137,7 @@ class Mortal:
 
 def announced(world: World) -> dict[str, list[Any]]:
     """Return the announced final states, without repetitions."""
-    return {name: [(told["type"], told["etag"]) for told in world.told(name)] for name in world.keys}
+    return {name: [(event["type"], event["etag"]) for event in world.outcomes(name)] for name in world.keys}
 
 
 @pytest.mark.parametrize("story", STORIES, ids=[story.__name__ for story in STORIES])
@@ -161,10 +161,10 @@ def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Calla
             world.run()
 
             world.check()
-            for name, told in announced(world).items():
+            for name, events in announced(world).items():
                 # An intermediate state may be announced before; no final state is announced under two operations.
-                assert told[-1:] == expected[name][-1:], where
-                assert len(set(told)) == len(told), where
+                assert events[-1:] == expected[name][-1:], where
+                assert len(set(events)) == len(events), where
             assert world.ingestion_queue.latest <= 3, where
     assert functions["ingestion"].steps >= 4
     # What is never submitted is never followed.

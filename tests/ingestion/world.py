@@ -206,7 +206,7 @@ class World:
         self._dead += received(self.aws, self.settings.dead_letter_queue_url)
         return self._dead
 
-    def told(self, name: str) -> list[dict[str, Any]]:
+    def outcomes(self, name: str) -> list[dict[str, Any]]:
         """Return the events about a document, without repetitions."""
         found: dict[Any, dict[str, Any]] = {}
         for entry in self.aws.published:
@@ -246,19 +246,19 @@ class World:
             assert detail["status"] == "NOT_FOUND", (record, detail)
             assert self.chunks(name) == []
             if record.revision:
-                assert self.told(name)[-1]["type"] == "DocumentDeleted", self.told(name)
+                assert self.outcomes(name)[-1]["type"] == "DocumentDeleted", self.outcomes(name)
             return
         assert record.is_final, record
         body, head = content
-        told = self.told(name)[-1]
+        event = self.outcomes(name)[-1]
         assert (record.observed.etag, record.observed.version_id) == (head["ETag"], head["VersionId"])
         assert record.observed.sidecar_etag == (sidecar[1]["ETag"] if sidecar else None), record
         if not body.strip() or (sidecar and not sidecar[0].startswith(b"{")):
             assert record.status is Status.FAILED, record
             assert record.reason
             assert self.chunks(name) == [], (record, detail)
-            assert told["type"] == "DocumentFailed"
-            assert told["reason"] == record.reason
+            assert event["type"] == "DocumentFailed"
+            assert event["reason"] == record.reason
             failures = [json.loads(letter["Body"]).get("failed", {}) for letter in self.dead()]
             mine = [failed for failed in failures if failed.get("uri") == self.uri(name)]
             assert mine, record
@@ -273,5 +273,5 @@ class World:
         for chunk in found:
             shown = {key: value for key, value in chunk["metadata"].items() if not key.startswith("x-amz-")}
             assert shown == attributes
-        assert told["type"] == "DocumentIndexed", told
-        assert told["etag"] == head["ETag"]
+        assert event["type"] == "DocumentIndexed", event
+        assert event["etag"] == head["ETag"]

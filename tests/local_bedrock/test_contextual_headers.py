@@ -78,7 +78,7 @@ def test_what_is_returned_is_the_text_alone(source: Source) -> None:
 
 
 BATCHES = 1000 if SOAK else 3
-"""At most so many: each is written and read twice."""
+"""Maximum number of batches: each is written and read twice."""
 Read = Callable[[Path], ParsedDocument]
 
 

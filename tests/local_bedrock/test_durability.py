@@ -27,7 +27,7 @@ from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
 START_LIMIT = 4.0
-"""Of the processor's time that its libraries take by themselves."""
+"""Processor seconds that its libraries take by themselves."""
 LIBRARIES = "import apsw, boto3, numpy, starlette.applications, typer, uvicorn"
 SEEDS = range(3) if SOAK else range(1)
 ROUNDS = 4 if SOAK else 2
@@ -177,7 +177,7 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
             expected |= {name: {"INDEXED"} for name in names}
             gone = moment.sample(sorted(expected), 5)
             source.delete(*map(custom_identifier, gone))
-            # Whether a name is there to be deleted is told by the answer; what was acknowledged is done.
+            # The answer says whether there was a document to delete; acknowledged deletions are durable.
             expected |= {name: {"NOT_FOUND"} for name in gone}
             try:
                 jobs.append(bedrock.agent.start_ingestion_job(**scanned)["ingestionJob"]["ingestionJobId"])

@@ -1,4 +1,4 @@
-"""Files that were made to do harm, each made here; whatever they do, the documents beside them are indexed."""
+"""Files that are made to do harm: the documents next to them are indexed."""
 
 import re
 import struct
@@ -205,7 +205,7 @@ def batches(names: list[str]) -> list[list[str]]:
 
 
 def test_hostile_files_fail_alone_and_with_a_reason(s3: Any, bucket: str, source: Source) -> None:
-    names = [*HOSTILE, *(f"beside-{number}.txt" for number in range(5))]
+    names = [*HOSTILE, *(f"harmless-{number}.txt" for number in range(5))]
     for name in names:
         body = HOSTILE[name][0]() if name in HOSTILE else HERON.encode()
         s3.put_object(Bucket=bucket, Key=name, Body=body)

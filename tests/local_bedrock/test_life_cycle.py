@@ -24,7 +24,7 @@ from tests.local_bedrock.support import (
 from tests.support.waiting import eventually
 
 STATUS_SECONDS = 1 / 32
-"""Of the clock, which stands still until a test has seen what it must."""
+"""Seconds of a clock that only the test advances."""
 PACE = Pace(creation_seconds=STATUS_SECONDS, indexing_seconds=3 * STATUS_SECONDS, deletion_seconds=2 * STATUS_SECONDS)
 
 

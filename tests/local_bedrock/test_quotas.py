@@ -41,7 +41,7 @@ ONE_CALL = 0.001
 AN_HOUR = 3600.0
 """Nothing that is to take so long ends within the life of a test."""
 MOMENT = 1 / 32
-"""Seconds of a clock that stands still until a test has seen what it must."""
+"""Seconds of a clock that only the test advances."""
 
 
 @contextmanager

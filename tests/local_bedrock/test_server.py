@@ -102,7 +102,7 @@ def test_blas_has_one_thread_while_it_serves(tmp_path: Path) -> None:
 
 
 class SilentModel(ThreadingHTTPServer):
-    """An OpenAI-compatible server that answers nothing until it is told to."""
+    """An OpenAI-compatible server that answers nothing until the test releases it."""
 
     daemon_threads = True
     request_queue_size = 128

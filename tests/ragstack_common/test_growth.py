@@ -1,4 +1,4 @@
-"""What callers, documents and models write takes time in proportion to its length, whoever reads it."""
+"""What callers, documents and models write is read in time proportional to its length."""
 
 import json
 import time

@@ -26,7 +26,7 @@ RAGSTACK = Path(sys.executable).with_name("ragstack")
 ROLE = "arn:aws:iam::123456789012:role/knowledge-base"
 MODEL = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
 FOREVER = b": heartbeat\n\n"
-"""As the last piece of a stream: it stays open until the client closes it."""
+"""The last piece of a stream that stays open until the client closes it."""
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -139,7 +139,7 @@ def create_knowledge_base(bedrock_url: str, bucket: str, name: str) -> tuple[str
 
 @dataclass
 class Api:
-    """An HTTP server that answers as it is told, the first requests otherwise, and keeps what it was sent."""
+    """An HTTP server with programmed answers, others for the first requests; it records the requests."""
 
     url: str = ""
     status: int = 200

@@ -20,7 +20,7 @@ SIDECAR = ".metadata.json"
 
 
 class Meddled:
-    """A real client, beside which something happens to the file whenever an object is put."""
+    """A real client; whenever it puts an object, something happens to the file."""
 
     def __init__(self, s3: Any, happens: Callable[[str], None]) -> None:
         self._s3 = s3
@@ -47,11 +47,11 @@ def versions(connection: Connection, key: str) -> int:
 def note(folder: Path, text: str = "Thirty days.", sidecar: dict[str, Any] | None = None) -> LocalFile:
     path = folder / "leave.md"
     path.write_text(text)
-    beside = path.with_name(path.name + SIDECAR)
+    sidecar_path = path.with_name(path.name + SIDECAR)
     if sidecar is not None:
-        beside.write_text(json.dumps({"metadataAttributes": sidecar}))
+        sidecar_path.write_text(json.dumps({"metadataAttributes": sidecar}))
     else:
-        beside.unlink(missing_ok=True)
+        sidecar_path.unlink(missing_ok=True)
     return LocalFile(path, "handbook/leave.md")
 
 

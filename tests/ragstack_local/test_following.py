@@ -31,7 +31,7 @@ def put(connection: Connection, key: str, text: str = "Thirty days of leave.") -
 
 
 class Time:
-    """A clock that only moves while somebody sleeps."""
+    """A clock that only sleeping advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

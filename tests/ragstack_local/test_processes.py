@@ -51,7 +51,7 @@ class Starter:
         return child
 
     def everybody_is_gone(self) -> bool:
-        """Whether nobody holds the pipe any more."""
+        """Whether every process has closed the pipe."""
         deadline = time.monotonic() + MAX_SECONDS
         while time.monotonic() < deadline:
             try:

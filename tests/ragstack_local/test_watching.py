@@ -29,7 +29,7 @@ class Watched:
 
     def __init__(self, connection: Connection, *paths: Path, follow_links: bool = False) -> None:
         self.connection = connection
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.warnings: list[str] = []
         documents = _Processed(StackDocuments.of(connection).bucket, functions.registry(connection))
         object.__setattr__(documents, "connection", connection)
@@ -37,13 +37,13 @@ class Watched:
         self.watch.note(select(paths, follow_links=follow_links))
 
     def look(self) -> list[str]:
-        before = len(self.told)
+        before = len(self.reported)
         self.watch.look()
-        return self.told[before:]
+        return self.reported[before:]
 
     def _report(self, statuses: Mapping[str, DocumentStatus]) -> None:
         here = s3_uri(self.connection.bucket, "")
-        self.told += [f"{status} {uri.removeprefix(here)}" for uri, status in statuses.items()]
+        self.reported += [f"{status} {uri.removeprefix(here)}" for uri, status in statuses.items()]
 
 
 class _Processed(StackDocuments):

@@ -63,7 +63,7 @@ def connect(connection_string: str) -> VectorStore:
 
 
 class VectorStoreBackend(RetrievalBackend):
-    """As the document has it, with an embedding and the ``index`` that its integration test calls."""
+    """The backend of the specification, with an embedding and the ``index`` that its integration test calls."""
 
     def __init__(self, connection_string: str, embedding: Embedding | None = None) -> None:
         self.connection = connect(connection_string)

@@ -1,4 +1,4 @@
-"""The functions behind a real HTTP server that stands for API Gateway, under the path of a stage."""
+"""The functions behind a real HTTP server in place of API Gateway, under the path of a stage."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

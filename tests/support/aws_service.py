@@ -49,7 +49,7 @@ class Late:
 
 @dataclass(frozen=True)
 class Raw:
-    """A success whose body is not what the model says; the connection ends before so many bytes that are missing."""
+    """A success with another body than the model's; the connection ends this many bytes early."""
 
     body: bytes
     missing: int = 0
@@ -250,7 +250,7 @@ def _message(event: Any) -> bytes:
 
 
 def violations(value: Any, shape: Shape | None) -> list[str]:
-    """Tell what the model has against a value: what botocore checks, and the maxima and patterns that it does not."""
+    """Check a value against the model: botocore's checks, and the maxima and patterns that it ignores."""
     if shape is None:
         return []
     report = ParamValidator().validate(value, shape)
@@ -271,7 +271,7 @@ def _out_of_bounds(value: Any, shape: Shape, path: str) -> Iterator[str]:
 
 
 def _broken(value: Any, shape: Shape) -> Iterator[str]:
-    """Tell which rules of the shape itself the value breaks, in AWS's words."""
+    """Return the rules of the shape that the value breaks, in AWS's words."""
     limits = shape.metadata
     if shape.type_name in ("string", "list", "map"):
         if len(value) > limits.get("max", len(value)):

@@ -21,10 +21,10 @@ ALWAYS: Final = (
 """Every engine on its real store, and a document's way through the whole local stack."""
 
 WHOLE_STACKS: Final = ("tests/clients/", "tests/e2e/", "tests/faults/")
-"""A changed test of these runs; otherwise the test of ALWAYS stands for them."""
+"""A changed test of these runs; otherwise the test of ALWAYS replaces them."""
 
 MAX_SECONDS: Final = 20.0
-"""Of recorded time for the selected files; collecting and the tests of ALWAYS take the rest of half a minute."""
+"""Recorded seconds for the selected files; collecting and the tests of ALWAYS take the rest of half a minute."""
 
 UNKNOWN_SECONDS: Final = 0.5
 RECORDED: Final = "ragstack/seconds"

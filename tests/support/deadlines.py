@@ -16,7 +16,7 @@ POLL_SECONDS: Final = 0.01
 
 @contextmanager
 def deadline_after(ends: int = 0, when: Callable[[], object] = lambda: True) -> Iterator[None]:
-    """Let the deadline of calls in parallel come as soon as so many of them have ended and *when* is true.
+    """Let the deadline of parallel calls pass as soon as this many of them have ended and *when* is true.
 
     The time that is asked for does not count: `test_deadline` shows that it is kept to.
     """

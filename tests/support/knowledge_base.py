@@ -33,7 +33,7 @@ def search_of(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_filtered(parameters: dict[str, Any]) -> bool:
-    """Tell the slice with the metadata filter, which names a topic, from the others."""
+    """Whether this is the slice with the metadata filter, which names a topic."""
     return '"topic"' in json.dumps(search_of(parameters).get("filter", {}))
 
 

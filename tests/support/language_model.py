@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server of the tests' own, which says what it is told to say."""
+"""A small OpenAI-compatible server with programmed answers."""
 
 import json
 import socket

@@ -9,7 +9,7 @@ PORTS = range(20_000, 32_000)
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on, and that nobody is given who connects somewhere before they are used."""
+    """Find ports without a listener, outside the range that the system gives to outgoing connections."""
     found: list[int] = []
     while len(found) < count:
         port = random.choice(PORTS)

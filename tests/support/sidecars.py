@@ -35,7 +35,7 @@ TAKEN = {
     "an empty text": (sidecar({"a": ""}), EVERY),
     "an empty list": (sidecar({"a": []}), EVERY),
     "a byte order mark": (b"\xef\xbb\xbf" + sidecar({"a": "x"}), EVERY),
-    "other members beside the attributes": (b'{"note": 1, "metadataAttributes": {"a": 1}}', EVERY),
+    "other members next to the attributes": (b'{"note": 1, "metadataAttributes": {"a": 1}}', EVERY),
     "text beyond ASCII": (sidecar({"größe": "\U0001f41f" * 20}), EVERY),
     "a name of 100 characters": (sidecar({"k" * 100: "x"}), EVERY),
     "35 keys": (sidecar({f"key{number}": number for number in range(35)}), EVERY),
@@ -87,7 +87,7 @@ REFUSED = {
     "a number beyond all that are held": (b'{"metadataAttributes": {"a": 1e999}}', "'a' is neither"),
     "a whole number beyond all that are held": (sidecar({"a": 10**400}), "'a' is neither"),
     "an object": (sidecar({"a": {"b": 1}}), "'a' must be a value or"),
-    "a stated type that is none": (sidecar({"a": typed("DATE", "dateValue", "2026")}), "'a' has the type 'DATE'"),
+    "an unknown type": (sidecar({"a": typed("DATE", "dateValue", "2026")}), "'a' has the type 'DATE'"),
     "a stated type that is an object": (sidecar({"a": {"value": {"type": {}}}}), "'a' has the type {}"),
     "a stated type without a value": (
         sidecar({"a": {"value": {"type": "STRING"}}}),

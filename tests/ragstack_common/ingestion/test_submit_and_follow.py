@@ -81,7 +81,7 @@ class Path:
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[SimpleNamespace]:
-    """Those that no test changes, made once: their models are large."""
+    """Clients that no test changes, made once because their models are large."""
     with mock_aws():
         session: Any = boto3.Session("test", "test", region_name=REGION)
         made = {name: session.client(name) for name in ("s3", "dynamodb", "events")}

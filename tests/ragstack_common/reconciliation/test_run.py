@@ -50,7 +50,7 @@ def test_pages_smaller_than_the_data_give_the_same_report(stack: Stack, small_pa
 
 
 def _running_out(after: int) -> Iterator[float]:
-    """Time for so many looks at the clock, and no more."""
+    """Time for this many looks at the clock."""
     return itertools.chain(itertools.repeat(900.0, after), itertools.repeat(RESERVE_SECONDS - 1))
 
 

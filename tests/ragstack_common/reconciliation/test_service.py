@@ -25,7 +25,7 @@ from tests.support.events import Context, sqs_event
 
 MAX_MESSAGES = 300
 DELIVERIES = 6
-"""As the stack's own queue has it."""
+"""The value of the deployed queue."""
 
 
 def give(service: ReconcileService, body: Any, receives: int = 1) -> list[str]:

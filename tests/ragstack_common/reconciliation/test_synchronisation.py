@@ -65,7 +65,7 @@ def test_an_upload_during_a_synchronisation_is_not_a_difference(stack: Stack) ->
 
 
 def _first_steps(stack: Stack, number: int) -> Job:
-    """Begin a synchronisation, and take so many steps; the message of the next one is left in the queue."""
+    """Begin a synchronisation and take this many steps; the message of the next one stays in the queue."""
     job = stack.jobs.create("full", "test")
     stack.send_job({"job": job.id})
     for _ in range(number):

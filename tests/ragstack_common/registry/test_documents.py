@@ -235,7 +235,7 @@ def test_errors_other_than_conflicts_are_raised(dynamodb: Any, error: Exception)
 
 
 def partial(answers: int) -> Callable[[Any, dict[str, Any]], Any]:
-    """Let the table answer for one key of each request, so many times."""
+    """Let the table answer for one key of each request, this many times."""
     left = [None] * answers
 
     def step(method: Any, parameters: dict[str, Any]) -> Any:

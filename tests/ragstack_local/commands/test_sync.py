@@ -21,7 +21,7 @@ from tests.ragstack_local.test_watching import objects, write
 
 @pytest.fixture
 def stack(tmp_path: Path, connection: Connection, folder: Path) -> Iterator[Connection]:
-    """A stack that indexes, with the folder handbook uploaded, next to a document of somebody else."""
+    """A stack that indexes, with the folder handbook uploaded, next to a document that another source uploaded."""
     write(folder / "leave.md", "Thirty days.", topic="leave")
     write(folder / "people" / "travel.md", "By train.")
     with running_stack(tmp_path, connection), functions_running(connection):
