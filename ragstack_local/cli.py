@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "down": "ragstack_local.commands.stack:down",
     "env": "ragstack_local.commands.stack:env",
     "bedrock": "local_bedrock.command:bedrock",
+    "model": "ragstack_local.commands.model:model",
     "ingest": "ragstack_local.commands.ingest:ingest",
     "sync": "ragstack_local.commands.sync:sync",
     "status": "ragstack_local.commands.status:status",

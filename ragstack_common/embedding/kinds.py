@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from ragstack_common import model_cache
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -14,7 +15,7 @@ from ragstack_common.embedding.protocol import Embedding, Vectors
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 POOLING_VARIABLE: Final = "POOLING"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
-FORMS: Final = "hashed, fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or bedrock:MODEL"
+FORMS: Final = "hashed, minilm, granite, fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or bedrock:MODEL"
 QUERIES_KEPT: Final = 1_000
 
 
@@ -47,6 +48,8 @@ def flag(name: str) -> str:
     kind, _, model = name.partition(":")
     if kind == "onnx":
         folder, _, rest = model.partition("@")
+        if known := model_cache.name_of_folder(folder):
+            return f"--embedding {known}"
         _, mark, pooling = rest.partition("#")
         return f"--embedding onnx:FOLDER{mark}{pooling} with the unchanged folder {folder}"
     return f"--embedding openai:URL#{model}" if kind == "openai" else f"--embedding {name}"
@@ -85,6 +88,8 @@ class QueryEmbedding:
 
 def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
     kind, _, argument = choice.partition(":")
+    if choice in model_cache.KNOWN:
+        kind, argument = "onnx", str(model_cache.added_folder(choice))
     match kind, argument:
         case "fastembed", _:
             from ragstack_common.embedding import fastembed  # noqa: PLC0415 - an extra, and slow to import
