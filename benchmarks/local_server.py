@@ -43,10 +43,8 @@ TOKENS_IN_CHUNK: Final = 235
 """New tokens in a chunk of 300, which repeats a fifth of the previous one."""
 
 VOCABULARY: Final = 50_000
-WORDS_IN_DOCUMENT: Final = 1_800
 SEED: Final = 7
 INGESTION_LIMIT_SECONDS: Final = 3_600
-PEER: Final = Path(__file__).parent / "parts" / "chroma_peer.py"
 ONE_TOPIC: Final = {"equals": {"key": "topic", "value": "topic-3"}}
 SEARCHES: Final[dict[str, dict[str, Any]]] = {
     "SEMANTIC": {"overrideSearchType": "SEMANTIC"},
@@ -76,7 +74,7 @@ class Corpus:
         self._words = ["".join(self._random.choices(letters, k=self._random.randint(3, 9))) for _ in range(VOCABULARY)]
         self._weights = list(np.cumsum(1 / np.arange(10, VOCABULARY + 10)))
 
-    def text(self, words: int = WORDS_IN_DOCUMENT) -> str:
+    def text(self, words: int = 1_800) -> str:
         """Return sentences of twelve words."""
         drawn = self._random.choices(self._words, cum_weights=self._weights, k=words)
         return " ".join(" ".join(drawn[start : start + 12]) + "." for start in range(0, words, 12))
@@ -226,7 +224,7 @@ def ask_peer(folder: Path, arguments: argparse.Namespace, queries: Sequence[str]
     """Have Chroma index and search the vectors in the local Bedrock's file."""
     task = {"folder": str(folder), "embedding": arguments.embedding, "clients": arguments.clients}
     ended = subprocess.run(
-        [sys.executable, str(PEER)],
+        [sys.executable, str(Path(__file__).parent / "parts" / "chroma_peer.py")],
         input=json.dumps({**task, "queries": queries, "results": RESULTS}),
         capture_output=True,
         text=True,

@@ -25,7 +25,6 @@ from ragstack_common.search import RetrievedChunk
 from tests.support.quotation_cases import FALSE, TRUE, Generated, generated
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "documents"
-LANGUAGES = ("en", "de", "ru", "hi", "zh", "ar")
 SEED = 17
 
 
@@ -39,7 +38,7 @@ def main() -> None:
     sets: dict[str, Iterable[Generated]] = {"written by hand": written()}
     samples = [file.read_text(encoding="utf-8") for file in sorted(SAMPLES.rglob("*.md"))]
     sets["sample documents"] = generated(samples, "en", SEED, chosen.count)
-    for language in LANGUAGES:
+    for language in ("en", "de", "ru", "hi", "zh", "ar"):
         corpus = chosen.folder and chosen.folder / language / "corpus.jsonl"
         if corpus and corpus.is_file():
             paragraphs = [json.loads(line)["text"] for line in corpus.read_text(encoding="utf-8").splitlines()]

@@ -31,7 +31,6 @@ KNOWLEDGE_BASE = "KBOVERHEAD"
 DATA_SOURCE = "DSOVERHEAD"
 QUERY = "How many days of leave do new employees have?"
 FILTER = {"topic": {"$eq": "leave"}}
-TEXT_CHARACTERS = 800
 MAX_HITS = 100
 NUM_RESULTS = 5
 CANDIDATES = NUM_RESULTS * CANDIDATES_PER_DOCUMENT
@@ -131,7 +130,7 @@ def _hit(number: int, filtered: bool) -> dict[str, Any]:
     """Return a hit; the two slices share half of their documents."""
     document = number if filtered or number % 2 else number + MAX_HITS
     return {
-        "content": {"type": "TEXT", "text": f"Passage {document}. ".ljust(TEXT_CHARACTERS, "-")},
+        "content": {"type": "TEXT", "text": f"Passage {document}. ".ljust(800, "-")},
         "location": {"type": "S3", "s3Location": {"uri": f"s3://handbook/policies/document-{document}.pdf"}},
         "metadata": {
             "topic": "leave",

@@ -24,9 +24,6 @@ documents are hidden from the search (removed)."""
 
 Verdict = Literal["correct", "partial", "wrong"]
 
-ARTICLES: Final = frozenset({"a", "an", "the"})
-POINTS: Final[Mapping[Verdict, float]] = {"correct": 1.0, "partial": 0.5, "wrong": 0.0}
-
 
 @dataclass(frozen=True)
 class AnswerCase:
@@ -79,7 +76,7 @@ def words(text: str) -> tuple[str, ...]:
         "" if character in string.punctuation or unicodedata.category(character)[0] == "P" else character
         for character in text.lower()
     )
-    return tuple(word for word in spaced.split() if word not in ARTICLES)
+    return tuple(word for word in spaced.split() if word not in {"a", "an", "the"})
 
 
 def token_f1(text: str, references: Sequence[str]) -> float:
@@ -109,10 +106,6 @@ def _share(condition: bool) -> Part:
     return float(condition), 1.0
 
 
-def _abstained(case: AnswerCase) -> Part:
-    return _share(case.answer is not None and not case.answer.answered)
-
-
 def _compared(figure: Callable[[str, Sequence[str]], float]) -> Callable[[AnswerCase], Part]:
     return lambda case: (figure(case.text, case.query.answers), 1.0) if case.query.answers else NOTHING
 
@@ -123,11 +116,7 @@ def _correct(case: AnswerCase) -> Part:
         return NOTHING
     if case.displayed is None:
         return 0.0, 1.0
-    return NOTHING if case.verdict is None else (POINTS[case.verdict], 1.0)
-
-
-def _cites_relevant(case: AnswerCase) -> Part:
-    return _share(case.displayed is not None and not case.relevant.isdisjoint(case.cited))
+    return NOTHING if case.verdict is None else ({"correct": 1.0, "partial": 0.5, "wrong": 0.0}[case.verdict], 1.0)
 
 
 def _citation_precision(case: AnswerCase) -> Part:
@@ -141,10 +130,6 @@ def _unsupported(case: AnswerCase) -> Part:
         return NOTHING
     sentences = case.displayed.sentences
     return float(sum(sentence.unsupported for sentence in sentences)), float(len(sentences))
-
-
-def _removed_citations(case: AnswerCase) -> Part:
-    return NOTHING if case.displayed is None else (float(case.displayed.removed_citations), 1.0)
 
 
 @dataclass(frozen=True)
@@ -174,12 +159,19 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "token recall": Measure("answerable", _compared(token_recall)),
     JUDGED: Measure("answerable", _correct),
     "relevant received": Measure("answerable", lambda case: _share(not case.relevant.isdisjoint(case.found))),
-    "relevant cited": Measure("answerable", _cites_relevant),
+    "relevant cited": Measure(
+        "answerable", lambda case: _share(case.displayed is not None and not case.relevant.isdisjoint(case.cited))
+    ),
     "citation precision": Measure("answerable", _citation_precision),
     "unsupported": Measure("answerable", _unsupported),
-    "removed citations": Measure(None, _removed_citations),
+    "removed citations": Measure(
+        None, lambda case: (float(case.displayed.removed_citations), 1.0) if case.displayed else NOTHING
+    ),
     FAILED: Measure(None, lambda case: _share(case.answer is None)),
-    **{name: Measure(kind, _abstained) for kind, name in ABSTAINED.items()},
+    **{
+        name: Measure(kind, lambda case: _share(case.answer is not None and not case.answer.answered))
+        for kind, name in ABSTAINED.items()
+    },
 }
 
 

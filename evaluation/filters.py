@@ -13,7 +13,6 @@ from evaluation.table import Cell, Table
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
-NO_FILTER: Final = "no filter"
 INFERRED: Final = "inferred, no filter"
 ALONE: Final = "filter alone"
 KEPT: Final = "kept"
@@ -75,7 +74,7 @@ def _table(data: DataSet, base: Setup, known: Mapping[Setup, Measured]) -> Table
     for kind, places in kinds.items():
         name = kind.replace("_", " ")
         headings += [f"{name} ({len(places)})", f"Δ {name}", *([KEPT] if kind == RIGHT else [])]
-    plain: list[Cell] = [NO_FILTER]
+    plain: list[Cell] = ["no filter"]
     for kind, places in kinds.items():
         plain += [float(without[places].mean()), None, *([None] if kind == RIGHT else [])]
     inferred: list[Cell] = [INFERRED, *cells(_inferred(base), RIGHT)]

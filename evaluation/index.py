@@ -34,15 +34,11 @@ MAX_VALUE: Final = 2048
 PAGE: Final = 1000
 """Source: bedrock-agent, MaxResults."""
 
-CALL_SECONDS: Final = 120.0
 START_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.25
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 NOT_INGESTED: Final = DocumentStatus("FAILED", "it was not ingested")
 KNOWLEDGE_BASE: Final = "evaluation"
-
-NO_SERVICE: Final = "http://127.0.0.1:9"
-"""Nothing listens there."""
 
 _URL: Final = re.compile(r"Local Bedrock on (http://\S+), data in ")
 
@@ -91,7 +87,7 @@ class Index:
 
 def client_of(url: str, service: str) -> Any:
     """Make an unmodified boto3 client of a private local Bedrock."""
-    return local_client(service, url, Config(read_timeout=CALL_SECONDS, retries={"mode": "standard"}))
+    return local_client(service, url, Config(read_timeout=120.0, retries={"mode": "standard"}))
 
 
 @contextmanager
@@ -109,7 +105,8 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
     arguments += [] if indexing.contextual_headers else ["--no-contextual-headers"]
     # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
     uses_aws = indexing.embedding.startswith("bedrock:")
-    environment = dict(os.environ) if uses_aws else local_environment(NO_SERVICE)
+    # Nothing listens at this port.
+    environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
     with running(indexing.folder(cache, data), arguments, environment) as (child, url):
         index = _opened(url)
         _fill(index, data, child, progress)

@@ -41,8 +41,6 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Options that permissions are derived from. The stacks pass the id of their own knowledge base to its engine."""
 
-BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds"})
-
 RERANKERS_IN_THE_LAYER: Final = frozenset(name for name, entry in RERANKERS.items() if entry.in_layer)
 
 EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
@@ -123,7 +121,7 @@ class Engine:
             if missing and not (part is self.config and kind == BEDROCK_ENGINE):
                 return f"{kind} needs {' and '.join(missing)} in its configuration"
             for name, model in _reranker(part):
-                unknown = _options(part["reranker"]).keys() - BEDROCK_RERANKER_OPTIONS
+                unknown = _options(part["reranker"]).keys() - {"type", "model", "timeout_seconds"}
                 if name == BEDROCK_RERANKER and unknown:
                     return f"the reranker {name} has no option {', '.join(sorted(unknown))}"
                 if name == BEDROCK_RERANKER and model and not _FOUNDATION_MODEL.fullmatch(model):

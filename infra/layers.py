@@ -75,8 +75,6 @@ MAX_UNZIPPED_MB: Final = 250
 RECIPE: Final = "2"
 """Goes up when the way of building changes, so that layers are built again."""
 
-_EARLIEST_ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
-
 
 class LayerError(RuntimeError):
     """A layer cannot be built; the message is one line that says why."""
@@ -148,7 +146,7 @@ def _layer(name: str, target: Target, pins: frozenset[str], build: Path) -> Path
         _install(wheels, pins, packages)
         _strip(packages)
         compile_folder(packages, python=wheels.python)
-        unzipped_mb = _megabytes(packages)
+        unzipped_mb = sum(file.stat().st_size for file in _files(packages)) / 1e6
         if unzipped_mb > MAX_UNZIPPED_MB:
             raise LayerError(f"the layer {name} has {unzipped_mb:.0f} MB, Lambda takes {MAX_UNZIPPED_MB}")
         zipped = Path(temporary, "layer.zip")
@@ -216,7 +214,7 @@ def _zip(packages: Path, destination: Path) -> None:
     with zipfile.ZipFile(destination, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in _files(packages):
             name = file.relative_to(packages.parent).as_posix()
-            entry = zipfile.ZipInfo(name, _EARLIEST_ZIP_TIME)
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, file.read_bytes())
@@ -224,10 +222,6 @@ def _zip(packages: Path, destination: Path) -> None:
 
 def _files(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def _megabytes(folder: Path) -> float:
-    return sum(file.stat().st_size for file in _files(folder)) / 1e6
 
 
 def _say(line: str) -> None:

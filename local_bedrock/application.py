@@ -28,9 +28,6 @@ SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
 
-GENERATED_AT_ONCE: Final = 256
-"""Answers whose next piece a thread waits for."""
-
 GENERATING: Final = ("Converse", "ConverseStream", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
 
@@ -52,7 +49,8 @@ class Application:
         self._calls: Counter[str] = Counter()
         self._errors: defaultdict[str, Counter[str]] = defaultdict(Counter)
         # Separate threads, so that a slow model doesn't delay searches.
-        self._generating = CapacityLimiter(GENERATED_AT_ONCE)
+        # Threads that wait for the next piece of an answer.
+        self._generating = CapacityLimiter(256)
         routes = [Route("/health", self._health)]
         if options.admin:
             routes += [

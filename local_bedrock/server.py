@@ -20,7 +20,6 @@ from local_bedrock.options import LOCAL, Options
 from local_bedrock.service import Service
 from ragstack_common.core.errors import RagStackError
 
-START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
 KEEP_ALIVE_SECONDS: Final = 60
 """Long enough for pooled connections of clients: a call fails if its connection is closed at the same moment."""
@@ -71,7 +70,7 @@ def running(data_dir: Path, *, monotonic: Callable[[], float] = time.monotonic, 
             yield f"http://{LOCAL}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(START_LIMIT_SECONDS)
+            thread.join(10.0)
 
 
 class _Server(uvicorn.Server):

@@ -25,9 +25,6 @@ from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import FOUND
 from ragstack_local.target.roots import Roots
 
-INDEXING_SECONDS: Final = 300.0
-PREFIX: Final = "samples"
-
 
 @dataclass(frozen=True)
 class SearchExample:
@@ -157,10 +154,10 @@ def run_demo(connection: Connection, root: Path) -> None:
         ApiError: A query failed.
     """
     roots = Roots.of_stack(connection)
-    handbook = select([root / "samples" / "documents"], prefix=PREFIX, roots=roots)
+    handbook = select([root / "samples" / "documents"], prefix="samples", roots=roots)
     note_skipped(handbook)
     roots.write()
-    statuses = ingest(StackDocuments.of(connection), handbook.files, INDEXING_SECONDS).statuses
+    statuses = ingest(StackDocuments.of(connection), handbook.files, 300.0).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")

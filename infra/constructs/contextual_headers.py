@@ -16,16 +16,6 @@ from ragstack_common.ingestion_config import BATCHES_PASSED_THROUGH, TRANSFORMED
 
 FOLDER: Final = "contextual_headers"
 
-HEADERS_MEMORY_MB: Final = 1024
-"""One batch is in memory at a time, as JSON and as what it says; a file has at most 50 MB."""
-
-HEADERS_TIMEOUT_SECONDS: Final = 300
-
-INTERMEDIATE_DAYS: Final = 1
-"""The least that S3 takes. Bedrock reads what the function wrote as soon as it answers."""
-
-ABANDONED_UPLOAD_DAYS: Final = 1
-
 
 class ContextualHeaders(Construct):
     """Transforms the chunks of a data source after they are cut and before they are embedded.
@@ -43,9 +33,10 @@ class ContextualHeaders(Construct):
             consequence="Bedrock reports the documents of the call as FAILED: `ragstack replay` sends them again.",
             description="Puts a contextual header before the text of every chunk",
             folder=FOLDER,
-            memory_mb=HEADERS_MEMORY_MB,
+            # One batch is in memory at a time, as JSON and as what it says; a file has at most 50 MB.
+            memory_mb=1024,
             options=options,
-            timeout_seconds=HEADERS_TIMEOUT_SECONDS,
+            timeout_seconds=300,
         ).function
         self._let_transform()
         raise_alarm(
@@ -94,8 +85,9 @@ class ContextualHeaders(Construct):
             enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    abort_incomplete_multipart_upload_after=Duration.days(ABANDONED_UPLOAD_DAYS),
-                    expiration=Duration.days(INTERMEDIATE_DAYS),
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    # S3's minimum. Bedrock reads the results as soon as the function answers.
+                    expiration=Duration.days(1),
                 )
             ],
             # CloudFormation cannot delete a bucket that is not empty; this one is empty after a day.

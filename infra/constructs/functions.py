@@ -50,9 +50,6 @@ API_MEMORY_MB: Final = 1024
 COLD_START_SECONDS: Final = 5
 """What a first request may take on top of its search."""
 
-ANSWER_ACTIONS: Final = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
-"""Source: service authorization reference, Converse and ConverseStream."""
-
 WEB_ADAPTER: Final = "arn:aws:lambda:{region}:753240598075:layer:LambdaAdapterLayerArm64:30"
 """Version 1.1.0. Source: Lambda Web Adapter, README, Zip packages."""
 
@@ -63,21 +60,6 @@ WEB_ADAPTER_ENVIRONMENT: Final = {
     "AWS_LWA_READINESS_CHECK_PATH": "/health",
 }
 """Source: Lambda Web Adapter, environment variables."""
-
-DOCUMENTS_TIMEOUT_SECONDS: Final = 29
-"""The timeout of API Gateway."""
-
-INGESTION_MEMORY_MB: Final = 512
-
-MESSAGES_PER_INVOCATION: Final = 100
-"""Ten calls of ten documents. Source: bedrock-agent, KnowledgeBaseDocuments."""
-
-RECONCILE_MEMORY_MB: Final = 1769
-"""One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing power."""
-
-WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, SNAPSHOT)
-"""Jobs with their reports, the gate of a full synchronisation, the rate of calls, corrected counts, and requests for a
-snapshot."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +156,8 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
     path.registry.grant(function, READ)
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
-            grant_model(function, model, ANSWER_ACTIONS)
+            # Source: service authorization reference, Converse and ConverseStream.
+            grant_model(function, model, ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"))
     watch_service(own, service="answers", options=options, searches=True, answers=True)
     if answers.answer_guardrail:
         guardrail = answers.answer_guardrail.rpartition(":")[0]
@@ -229,7 +212,8 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
         memory_mb=API_MEMORY_MB,
         options=options,
         settings=[DocumentApiSettings],
-        timeout_seconds=DOCUMENTS_TIMEOUT_SECONDS,
+        # The timeout of API Gateway.
+        timeout_seconds=29,
     ).function
     # A signed upload has the permissions of the function that signed it.
     object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -254,7 +238,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
             description=description,
             environment=path.environment(IngestionSettings),
             folder=folder,
-            memory_mb=INGESTION_MEMORY_MB,
+            memory_mb=512,
             options=options,
             settings=[IngestionSettings],
             timeout_seconds=INGESTION_TIMEOUT_SECONDS,
@@ -278,7 +262,8 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         queue.feed(
             function,
             at_once=options.invocations_at_once,
-            messages=MESSAGES_PER_INVOCATION,
+            # Ten calls of ten documents. Source: bedrock-agent, KnowledgeBaseDocuments.
+            messages=100,
             window_seconds=options.ingestion_batch_window_seconds,
         )
         path.registry.grant(function, READ)
@@ -301,7 +286,9 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
         description="Compares bucket, registry and knowledge base, and repairs what differs",
         environment=path.environment(ReconcileSettings),
         folder="reconcile",
-        memory_mb=RECONCILE_MEMORY_MB,
+        # One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing
+        # power.
+        memory_mb=1769,
         options=options,
         settings=[ReconcileSettings],
         timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
@@ -311,7 +298,9 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, SCAN)
-    path.registry.grant(function, [PUT, UPDATE, DELETE], WRITTEN_BY_RECONCILE)
+    # Jobs with their reports, the gate of a full synchronisation, the rate of calls, corrected counts, and requests for
+    # a snapshot.
+    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, GATE, f"{RATE}#*", CATALOGUE, SNAPSHOT))
     path.snapshot.grant(function, "s3:GetObject", "s3:PutObject")
     path.knowledge_base.grant(function, RECONCILE)
     for receiver in (path.changes, path.jobs):

@@ -21,16 +21,6 @@ RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 
-NETWORK_INTERFACE_ACTIONS: Final = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
-)
-"""Source: Lambda developer guide, required IAM permissions for functions in a VPC."""
-
 
 class PythonFunction(Construct):
     """A function of ``lambdas/``, with the shared layers, logs, traces and alarms.
@@ -117,7 +107,20 @@ class PythonFunction(Construct):
         resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
             subnet_ids=[*subnet_ids], security_group_ids=[*security_group_ids]
         )
-        self.function.add_to_role_policy(iam.PolicyStatement(actions=[*NETWORK_INTERFACE_ACTIONS], resources=["*"]))
+        # Source: Lambda developer guide, required IAM permissions for functions in a VPC.
+        self.function.add_to_role_policy(
+            iam.PolicyStatement(
+                actions=[
+                    "ec2:AssignPrivateIpAddresses",
+                    "ec2:CreateNetworkInterface",
+                    "ec2:DeleteNetworkInterface",
+                    "ec2:DescribeNetworkInterfaces",
+                    "ec2:DescribeSubnets",
+                    "ec2:UnassignPrivateIpAddresses",
+                ],
+                resources=["*"],
+            )
+        )
 
 
 def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.ILayerVersion]:

@@ -23,24 +23,11 @@ RETENTION_DAYS: Final = 14
 """The longest that SQS offers. A message that the redrive policy moves keeps its age: for it, the days before count.
 The functions themselves send most dead letters, as new messages."""
 
-DEAD_JOBS_DAYS: Final = 1
-"""Longer than all deliveries of a message about a job take."""
-
 MIN_INVOCATIONS_AT_ONCE: Final = 2
 """Source: Lambda API reference, ScalingConfig."""
 
 MAX_BATCH_AT_ONCE: Final = 10
 """A larger batch needs a window of a second or more. Source: Lambda API reference, CreateEventSourceMapping."""
-
-STATUS_DELIVERIES: Final = 100
-"""The function never gives a message up: it follows a document until the time for it is over."""
-
-JOB_DELIVERIES: Final = 6
-"""The function gives a job up earlier by itself."""
-
-JOB_VISIBILITY_PER_TIMEOUT: Final = 2
-"""A job whose function was killed goes on after half an hour, long before it counts as abandoned. One message at a time
-is delivered, to two invocations at most: no message waits in a function that has no time for it."""
 
 SECONDS_PER_HOUR: Final = 3600
 
@@ -210,7 +197,8 @@ def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) 
         scope,
         "StatusQueue",
         dead_letters=dead_letters,
-        deliveries=STATUS_DELIVERIES,
+        # The function never gives up a message: it follows a document until its time is over.
+        deliveries=100,
         hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
         late_after_hours=options.ingestion.give_up_seconds / SECONDS_PER_HOUR + 1,
         what_to_do=(
@@ -229,7 +217,8 @@ def jobs_queue(scope: Construct) -> WorkQueue:
     dead_letters = DeadLetters(
         scope,
         "DeadJobs",
-        retention_days=DEAD_JOBS_DAYS,
+        # All deliveries of a message about a job take less.
+        retention_days=1,
         what_to_do=(
             "A reconciliation, a synchronisation or a snapshot of the catalogue could not be run: the log of the"
             " function reconcile says why. Remove the cause, then `ragstack reconcile` starts another"
@@ -239,8 +228,11 @@ def jobs_queue(scope: Construct) -> WorkQueue:
         scope,
         "JobsQueue",
         dead_letters=dead_letters,
-        deliveries=JOB_DELIVERIES,
-        hidden_seconds=JOB_VISIBILITY_PER_TIMEOUT * RECONCILE_TIMEOUT_SECONDS,
+        # The function gives up a job earlier by itself.
+        deliveries=6,
+        # A job whose function was killed goes on after half an hour, long before it counts as abandoned. One message at
+        # a time is delivered, to two invocations at most: no message waits in a function that has no time for it.
+        hidden_seconds=2 * RECONCILE_TIMEOUT_SECONDS,
         what_to_do=(
             "A reconciliation or synchronisation has not begun for over an hour: the log of the function reconcile"
             " says what it waits for"

@@ -20,13 +20,7 @@ from ragstack_common.api.route_table import ANSWERS, QUERY, ROUTES
 
 STAGE_NAME: Final = "prod"
 
-BURST_SECONDS: Final = 2
-"""How many seconds' worth of requests may come at once."""
-
 WATCH_PERIOD: Final = Duration.minutes(5)
-
-SLOW_PERIODS: Final = 3
-"""A quarter of an hour, so that a few cold starts of a rarely used API do not trigger the alarm."""
 
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
@@ -100,7 +94,8 @@ class RetrievalApi(Construct):
             deploy_options=apigateway.StageOptions(
                 **({} if options.api_logging is ApiLogging.OFF else self._logging()),
                 stage_name=STAGE_NAME,
-                throttling_burst_limit=BURST_SECONDS * requests_per_second,
+                # The requests of two seconds may come at once.
+                throttling_burst_limit=2 * requests_per_second,
                 throttling_rate_limit=requests_per_second,
                 tracing_enabled=True,
             ),
@@ -145,7 +140,8 @@ class RetrievalApi(Construct):
             "LatencyAlarm",
             at_least=options.query.timeout_seconds * 1000,
             metric=query.metric_duration(period=WATCH_PERIOD, statistic="p95"),
-            periods=SLOW_PERIODS,
+            # A quarter of an hour, so that a few cold starts of a rarely used API do not trigger the alarm.
+            periods=3,
             what_to_do=(
                 "One request in twenty takes as long as a search may: the traces say what it waits for. Searches that"
                 " reach their deadline are incomplete (`complete` is false)"

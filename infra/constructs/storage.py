@@ -41,9 +41,6 @@ UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
 """A transaction needs the rights to what it does. Source: DynamoDB developer guide, "Managing transactions"."""
 
-THROTTLED_REQUESTS: Final = 100
-"""In five minutes. Clients retry, so a few throttled requests do not matter."""
-
 JOBS: Final = (JOB, f"{JOB}#*")
 """The partitions of jobs, and of the locks that keep two of one kind apart."""
 
@@ -240,7 +237,8 @@ class DocumentRegistry(Construct):
             raise_alarm(
                 self,
                 construct_id,
-                at_least=THROTTLED_REQUESTS,
+                # Clients retry, so a few throttled requests in five minutes do not matter.
+                at_least=100,
                 metric=metric,
                 what_to_do=(
                     "DynamoDB throttles the document registry: one key takes 1,000 writes or 3,000 reads a second."

@@ -49,15 +49,6 @@ def generation() -> str:
     return hashlib.sha256(repr(create_only).encode()).hexdigest()[:8]
 
 
-VECTOR_ACTIONS: Final = (
-    "s3vectors:DeleteVectors",
-    "s3vectors:GetIndex",
-    "s3vectors:GetVectors",
-    "s3vectors:PutVectors",
-    "s3vectors:QueryVectors",
-)
-
-
 class VectorKnowledgeBase(Construct):
     """A knowledge base whose vectors are in Amazon S3 Vectors, which has no cost while idle.
 
@@ -162,7 +153,16 @@ class VectorKnowledgeBase(Construct):
             iam.PolicyStatement(actions=["bedrock:InvokeModel"], resources=[self._model_arn]),
             iam.PolicyStatement(actions=["s3:GetObject"], conditions=own_account, resources=[objects]),
             iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[documents.bucket_arn]),
-            iam.PolicyStatement(actions=[*VECTOR_ACTIONS], resources=[index.attr_index_arn]),
+            iam.PolicyStatement(
+                actions=[
+                    "s3vectors:DeleteVectors",
+                    "s3vectors:GetIndex",
+                    "s3vectors:GetVectors",
+                    "s3vectors:PutVectors",
+                    "s3vectors:QueryVectors",
+                ],
+                resources=[index.attr_index_arn],
+            ),
         ]
         return iam.PolicyDocument(statements=[*statements, *(headers.statements() if headers else [])])
 

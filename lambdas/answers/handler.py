@@ -4,7 +4,7 @@ from ragstack_common.function import function_spans, logger, metrics, with_impor
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
@@ -13,8 +13,6 @@ from ragstack_common.api.documents import Documents
 if TYPE_CHECKING:
     from ragstack_common.api.mcp import McpEndpoint
     from ragstack_common.tools import Registry
-
-ON_LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 @cache
@@ -44,7 +42,7 @@ def mcp() -> "McpEndpoint":
     from ragstack_common.api.operations import ServiceOperations  # noqa: PLC0415
 
     operations = ServiceOperations(lambda: service().searches, service, documents, tools, metrics)
-    return McpEndpoint(operations, metrics, is_local=not ON_LAMBDA)
+    return McpEndpoint(operations, metrics, is_local="AWS_LAMBDA_FUNCTION_NAME" not in os.environ)
 
 
 application = create_app(service, mcp=mcp, logger=logger, metrics=metrics)

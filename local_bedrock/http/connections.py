@@ -23,8 +23,6 @@ _INTERIM: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 """Clients skip it. A connection that the client has closed is reset by the second at the latest, which ends the work
 on the request."""
 
-PROBE_SECONDS: Final = 0.25
-
 _TRANSPORT: Final = "transport"
 
 
@@ -71,7 +69,7 @@ class Bounds(asyncio.Protocol):
         is_awaited = cycle is not None and not cycle.more_body and not cycle.response_started
         if is_awaited and not self.transport.is_closing():
             self.transport.write(_INTERIM)
-            self.loop.call_later(PROBE_SECONDS, self._probed)
+            self.loop.call_later(0.25, self._probed)
         return is_awaited
 
     def on_response_complete(self) -> None:

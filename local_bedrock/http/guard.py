@@ -31,8 +31,6 @@ MAX_HEADERS: Final = 200
 
 TOO_MANY_HEADERS: Final = (431, "RequestHeaderSectionTooLarge")
 
-_LOOPBACK_SUFFIXES: Final = (".localhost", ".127.0.0.1")
-"""Virtual hosts of S3 and API Gateway. Browsers resolve the first to this machine, and refuse the second."""
 _CORS: Final = b"access-control-"
 
 
@@ -119,7 +117,8 @@ class Guard:
     def _is_allowed_host(self, host: str) -> bool:
         name = host.strip().casefold()
         name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-        if name in self._hosts or name == "localhost" or name.endswith(_LOOPBACK_SUFFIXES):
+        # Virtual hosts of S3 and API Gateway. Browsers resolve the first to this machine, and refuse the second.
+        if name in self._hosts or name == "localhost" or name.endswith((".localhost", ".127.0.0.1")):
             return True
         try:
             address = ipaddress.ip_address(name)

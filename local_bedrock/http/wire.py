@@ -23,7 +23,6 @@ from local_bedrock.http.errors import InvalidBody, ServiceError, Throttled, Unkn
 from local_bedrock.http.event_stream import CONTENT_TYPE, Messages
 
 ERROR_TYPE_HEADER: Final = "x-amzn-ErrorType"
-REQUEST_ID_HEADER: Final = "x-amzn-RequestId"
 
 
 @dataclass(frozen=True)
@@ -298,5 +297,5 @@ def _refuse_unknown(shape: StructureShape, value: Mapping[str, Any]) -> None:
 def _response(
     status: int, headers: Mapping[str, str], content_type: str, body: bytes = b"", stream: Messages | None = None
 ) -> Response:
-    known = {"Content-Type": content_type, REQUEST_ID_HEADER: str(uuid.uuid4())}
+    known = {"Content-Type": content_type, "x-amzn-RequestId": str(uuid.uuid4())}
     return Response(status, {**known, **headers}, body, stream)

@@ -28,7 +28,6 @@ TAKEN_AT_ONCE: Final = 16
 REMOVED_AT_ONCE: Final = 200
 """Documents of a deleted knowledge base or data source that one transaction removes."""
 
-CLOSING_LIMIT_SECONDS: Final = 3.0
 MAX_WAIT_SECONDS: Final = 5.0
 """After this time the clock is read again: it may have been set, or the machine may have slept."""
 
@@ -108,7 +107,7 @@ class Ingestion:
         self._embedding.close()
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(CLOSING_LIMIT_SECONDS)
+                thread.join(3.0)
 
     def _run(self, woken: threading.Event, turn: Callable[[], float | None]) -> None:
         """Take turns; each returns the seconds until the next one, or None to wait for an event."""

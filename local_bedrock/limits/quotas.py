@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-MEBIBYTE: Final = 1024 * 1024
 OFF: Final = "off"
 
 Limit = Annotated[float, Field(gt=0), BeforeValidator(lambda value: math.inf if value == OFF else value)]
@@ -66,7 +65,7 @@ class Quotas:
     concurrent_ingestion_jobs: Limit = 5
     knowledge_bases: Limit = 100
     data_sources_per_knowledge_base: Limit = 5
-    ingest_payload_bytes: Limit = 6 * MEBIBYTE
+    ingest_payload_bytes: Limit = 6 * 1024 * 1024
     query_characters: Limit = 1000
 
     def __str__(self) -> str:

@@ -313,8 +313,6 @@ def reranked(
 PAGE: Final = 100
 """Results on a page. AWS publishes no figure; this is the maximum of Retrieve."""
 
-_MEMBERS: Final = {"TEXT": "textDocument", "JSON": "jsonDocument"}
-
 
 def rerank(context: Context, request: Request) -> Answer:
     """Order documents by their relevance to a query."""
@@ -341,7 +339,7 @@ def rerank(context: Context, request: Request) -> Answer:
 
 def _document(number: int, source: Request) -> Answer:
     document: Answer = source["inlineDocumentSource"]
-    member = _MEMBERS[document["type"]]
+    member = {"TEXT": "textDocument", "JSON": "jsonDocument"}[document["type"]]
     what = f"The source {number} of type {document['type']}"
     return {"type": document["type"], member: required_member(document, what, member)}
 

@@ -24,8 +24,6 @@ WATCH_SECONDS: Final = 0.05
 WATCHED_SHARE: Final = 0.9
 """Share of the memory limit at which a process ends itself; at the limit itself, libraries fail or abort."""
 
-CLOSING_CHECK_SECONDS: Final = 0.2
-
 T = TypeVar("T")
 
 
@@ -81,7 +79,7 @@ class WorkerPool:
         """
         future = self.schedule(function, *args, timeout=timeout)
         # The pool never completes the futures of a stopped process.
-        while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
+        while not wait((future,), timeout=0.2).done:
             if self._closed:
                 raise PoolClosed
         return future.result()

@@ -32,11 +32,9 @@ SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
 DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
 PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
-_ALIASES: Final = {"htm": "html", "markdown": "md"}
 _ZIP: Final = b"PK"
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 _BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
-_BEGINNING_SEARCHED: Final = 1024
 _MIME_TYPES: Final = {
     "text/plain": "txt",
     "text/markdown": "md",
@@ -65,7 +63,7 @@ def of_name(name: str) -> str:
         UnreadableDocument: The format is not supported.
     """
     extension = PurePosixPath(name).suffix.lower().lstrip(".")
-    extension = _ALIASES.get(extension, extension)
+    extension = {"htm": "html", "markdown": "md"}.get(extension, extension)
     if extension not in SUPPORTED:
         shown = f"The file type .{extension}" if extension else "A file without an extension"
         raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(SUPPORTED))}.")
@@ -125,7 +123,7 @@ def check(data: bytes, file_format: str) -> None:
             "The local Bedrock does not support Word 97-2003 files (.doc), unlike Amazon Bedrock: save it as .docx."
         )
     beginnings = _BEGINNINGS.get(file_format)
-    if beginnings and not any(mark in data[:_BEGINNING_SEARCHED] for mark in beginnings):
+    if beginnings and not any(mark in data[:1024] for mark in beginnings):
         if data.startswith(_OLE):
             raise UnreadableDocument(
                 f"The file is encrypted or in an older format, not a readable .{file_format} file:"

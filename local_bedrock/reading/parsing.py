@@ -17,7 +17,6 @@ NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
 
 _DETECTED_ON: Final = 256 * 1024
-_CONTROL_SHARE: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -121,6 +120,6 @@ def _decoded(data: bytes) -> str:
         text = data.decode(best.encoding if best else "cp1252", errors="replace").removeprefix("\ufeff")
     sample = text[:_DETECTED_ON]
     controls = sum(1 for character in sample if character < " " and character not in "\t\n\r\f\v\x1b")
-    if controls > _CONTROL_SHARE * len(sample):
+    if controls > 0.02 * len(sample):
         raise UnreadableDocument("The file's content is not text: check its extension.")
     return text

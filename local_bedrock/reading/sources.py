@@ -14,7 +14,6 @@ from local_bedrock.reading.formats import UnreadableDocument
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_MISSING: Final = ("NoSuchKey", "404", "NotFound")
 _REASONS: Final = {
     "NoSuchBucket": "The bucket of {uri} does not exist.",
     "AccessDenied": "Access to {uri} was denied: give the knowledge base's role s3:GetObject on it.",
@@ -74,7 +73,7 @@ class ObjectStore:
             return Content(answer["Body"].read(limit), answer["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]
-            if code in _MISSING:
+            if code in ("NoSuchKey", "404", "NotFound"):
                 raise UnreadableDocument(f"{uri} does not exist in the bucket.") from None
             raise UnreadableDocument(_REASONS.get(code, f"{{uri}} cannot be read: {error}.").format(uri=uri)) from None
         except BotoCoreError as error:

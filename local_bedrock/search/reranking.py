@@ -75,17 +75,12 @@ def score(query: str, texts: Sequence[str], embedding: Embedding, *, ranked: boo
         matching.by_words()
         + NEAR_WEIGHT * matching.by_nearness()
         + PHRASE_WEIGHT * matching.by_phrases()
-        + weight * _cosines(query, texts, embedding)
+        + weight * np.clip(embedding.embed(texts) @ embedding.embed_query(query), 0.0, 1.0)
     )
     if ranked:
         scores += ORDER_WEIGHT * (RANK_CONSTANT + 1) / (RANK_CONSTANT + 1 + np.arange(len(texts)))
         total += ORDER_WEIGHT
     return [min(1.0, max(0.0, float(value))) for value in scores / total]
-
-
-def _cosines(query: str, texts: Sequence[str], embedding: Embedding) -> npt.NDArray[np.float64]:
-    cosines: npt.NDArray[np.float64] = np.clip(embedding.embed(texts) @ embedding.embed_query(query), 0.0, 1.0)
-    return cosines
 
 
 class _Matching:

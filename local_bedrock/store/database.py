@@ -32,7 +32,6 @@ from ragstack_common.core.errors import RagStackError
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000
 PAGE_BYTES: Final = 4096
-ROWS_LOADED_AT_ONCE: Final = MAX_ROWS
 
 RELEASED_PAGES: Final = 1000
 """Free pages of 4 KiB below which no space is released."""
@@ -260,7 +259,7 @@ class Database:
             "SELECT knowledge_base_id, document_id, chunk_id, value, words FROM vector ORDER BY chunk_id"
         )
         for knowledge_base_id, of_base in groupby(rows, itemgetter(0)):
-            while batch := list(islice(of_base, ROWS_LOADED_AT_ONCE)):
+            while batch := list(islice(of_base, MAX_ROWS)):
                 _, documents, chunks, values, words = zip(*batch, strict=True)
                 found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
                 segments = segments_of(words)

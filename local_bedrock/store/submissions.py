@@ -17,11 +17,9 @@ DELETE: Final = "delete"
 MAX_SHORT_TEXT_BYTES: Final = 16 * 1024
 """Bytes of an inline text that is processed within milliseconds."""
 
-_FIRST: Final = {INGEST: "STARTING", DELETE: "DELETING"}
 _FOLLOWING: Final = {"STARTING": "PENDING", "PENDING": "IN_PROGRESS", "DELETING": "DELETE_IN_PROGRESS"}
 _WORKED_ON: Final = {INGEST: "IN_PROGRESS", DELETE: "DELETE_IN_PROGRESS"}
 UNDER_WAY: Final = (*_FOLLOWING, *_WORKED_ON.values())
-_STATUSES_BEFORE_WORK: Final = {INGEST: 3, DELETE: 2}
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def submit(
         request_id: The call that submitted it directly.
         speed: How quickly it is likely to be processed: 0 may take long; the higher, the sooner others follow.
     """
-    step = seconds / _STATUSES_BEFORE_WORK[action]
+    step = seconds / {INGEST: 3, DELETE: 2}[action]
     # The state before the first of several submissions.
     former_status, former_reason = change.connection.execute(
         "SELECT iif(s.document_id IS NULL, d.status, s.former_status),"
@@ -83,7 +81,7 @@ def submit(
         " VALUES (?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (data_source_id, name) DO UPDATE SET"
         " status = excluded.status, reason = NULL, generation = generation + 1, updated_at = excluded.updated_at,"
         " job_id = excluded.job_id RETURNING id",
-        (*vars(document).values(), _FIRST[action], now, job_id),
+        (*vars(document).values(), {INGEST: "STARTING", DELETE: "DELETING"}[action], now, job_id),
     ).get
     submission = {
         "document_id": document_id,

@@ -34,9 +34,6 @@ UPLOAD_SECONDS: Final = 300.0
 SILENT_SECONDS: Final = 45.0
 """How long a stream of events may be silent; the API sends a heartbeat every 10."""
 
-MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
-"""A limit against servers that are not an API: the event with a whole answer has its sources too."""
-
 THROTTLED_ATTEMPTS: Final = 120
 THROTTLED_PAUSE_SECONDS: Final = 0.5
 """Requests are repeated for a minute that the API rejects because there are too many a second."""
@@ -78,7 +75,8 @@ class HttpOperations:
         async with self._sent(address, "POST", url, _encoded(request), SILENT_SECONDS) as response:
             if response.status_code != HTTPStatus.OK or not await _has_events(response):
                 raise _rejected(url, response.status_code, await response.aread())
-            events = httpx2.EventSource(response, max_event_size=MAX_EVENT_BYTES)
+            # A limit against servers that are not an API: the event with a whole answer has its sources too.
+            events = httpx2.EventSource(response, max_event_size=64 * 1024 * 1024)
             async with aclosing(_answer(url, events)) as answer:
                 async for event in answer:
                     yield event

@@ -28,8 +28,6 @@ PIECES_AT_ONCE: Final = 256
 
 PAGE: Final = 2_000
 
-PROGRESS: Final = ("added", "updated", "unchanged", "failed", "removed")
-
 
 @dataclass
 class Report:
@@ -211,7 +209,7 @@ def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report
         total=total,
         corpora=_counts((corpus, document) for document, corpus, _ in found),
         versions=_counts((version, document) for document, _, version in found),
-        last_run={name: report.files[name] for name in PROGRESS},
+        last_run={name: report.files[name] for name in ("added", "updated", "unchanged", "failed", "removed")},
         failures=tuple(report.failures),
     )
 

@@ -14,9 +14,6 @@ from ragstack_common.text.sections import outline
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
 from ragstack_local.files.uploads import LocalFile
 
-NO_VERSION: Final = "current"
-"""The version of files whose path has none."""
-
 BUILT_AS: Final = "built_as"
 """The plan's corpus, by which a later build finds the chunks of a file, whatever corpus its sidecar sets."""
 
@@ -97,7 +94,7 @@ def pieces_of(file: LocalFile, content: Content, plan: Plan, parser: Parser) -> 
     title = parsed.title or headings.title or PurePosixPath(name).stem
     cut = list(windows(parsed.text, plan.chunk_size, plan.chunk_overlap))
     common = {
-        "version": plan.version or version_of(file.key) or NO_VERSION,
+        "version": plan.version or version_of(file.key) or "current",
         "corpus": plan.corpus,
         **_attributes(file, content),
         BUILT_AS: plan.corpus,

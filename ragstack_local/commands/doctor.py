@@ -34,8 +34,6 @@ FINDABLE_SECONDS: Final = 60.0
 
 POLL_SECONDS: Final = 1.0
 
-ERRORS: Final = (RagStackError, ClientError, BotoCoreError, OSError)
-
 Status = Literal["ok", "warning", "failed", "skipped"]
 STYLES: Final[dict[Status, str]] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
 
@@ -85,7 +83,7 @@ class Checks:
             check.found = work()
         except CheckError as error:
             check.status, check.found, check.advice = error.status, str(error), advice
-        except ERRORS as error:
+        except (RagStackError, ClientError, BotoCoreError, OSError) as error:
             check.status, check.found, check.advice = "failed", " ".join(str(error).split()), advice
         check.seconds = round(time.monotonic() - start, 1)
         self._end(check)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FAILURES: Final = "/api/failures"
 
-PARALLEL_REQUESTS: Final = 8
-
 EXCERPT_CHARACTERS: Final = 200
 """How much of an unreadable message is listed: two lines."""
 
@@ -267,7 +265,7 @@ async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDoc
     from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - help does without
     from ragstack_common.api.operations import DocumentStatusRequest  # noqa: PLC0415
 
-    parallel = asyncio.Semaphore(PARALLEL_REQUESTS)
+    parallel = asyncio.Semaphore(8)
 
     async def status(document: "ReplayedDocument") -> DocumentStatus:
         async with parallel:

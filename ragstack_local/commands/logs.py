@@ -18,9 +18,6 @@ from ragstack_local.target import running
 from ragstack_local.target.connection import Connection
 from ragstack_local.targets import StackTarget, with_target
 
-SERVICE_VARIABLE: Final = "POWERTOOLS_SERVICE_NAME"
-"""Variable of every function that holds its name."""
-
 PROCESSES: Final = ("answers", "bedrock", "ministack")
 """Parts of the local stack that log to a file; a function streams answers on AWS."""
 
@@ -154,7 +151,7 @@ def _sources(connection: Connection, prefix: str) -> list[_Source]:
     pages = connection.client("lambda").get_paginator("list_functions").paginate()
     found: list[_Source] = []
     for function in (each for page in pages for each in page["Functions"]):
-        name = function.get("Environment", {}).get("Variables", {}).get(SERVICE_VARIABLE)
+        name = function.get("Environment", {}).get("Variables", {}).get("POWERTOOLS_SERVICE_NAME")
         if name and function["FunctionName"].startswith(prefix):
             found.append(_LogGroup(name, function["LoggingConfig"]["LogGroup"], logged))
     if connection.data:

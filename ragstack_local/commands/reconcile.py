@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,8 +18,6 @@ from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 if TYPE_CHECKING:
     from ragstack_common.api.jobs import JobAnswer
     from ragstack_local.api.http_operations import HttpOperations
-
-_CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")
 
 
 @with_target
@@ -102,7 +100,7 @@ def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any
 
 def _words(name: str) -> str:
     """Write ``camelCase`` or ``snake_case`` in words."""
-    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", name).replace("_", " ")
+    return re.sub("(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", name).replace("_", " ")
 
 
 def _examples(samples: Sequence[object]) -> str:

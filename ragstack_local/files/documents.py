@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
 Statuses: TypeAlias = dict[str, DocumentStatus]
 Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
 Results: TypeAlias = Generator[tuple[LocalFile, str | None, Result]]
-
-MAX_COMPARED: Final = 20_000
-"""Objects of the bucket that are compared with an upload, in twenty requests."""
-
-MAX_COMPARED_BY_API: Final = 1_000
-"""Documents, in ten requests."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +123,8 @@ class StackDocuments:
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
-        tags = self.bucket.entity_tags("", MAX_COMPARED) if uploaded else {}
+        # Twenty requests.
+        tags = self.bucket.entity_tags("", 20_000) if uploaded else {}
         return _copies({self.bucket.uri_of(key): tag for key, tag in tags.items() if _is_document(key)}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
@@ -184,7 +179,8 @@ class ApiDocuments:
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
-        listed = islice(self.listed(), MAX_COMPARED_BY_API) if uploaded else ()
+        # Ten requests.
+        listed = islice(self.listed(), 1_000) if uploaded else ()
         return _copies({each.uri: each.etag for each in listed}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:

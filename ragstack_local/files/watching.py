@@ -7,7 +7,6 @@ folder, an atomically replaced file and a lost notification are all handled in t
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import watchfiles
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,12 +20,6 @@ from ragstack_local.files.ingestion import ingest
 from ragstack_local.files.uploads import Fault, LocalFile, Selection, select, shown
 from ragstack_local.target.following import Gone
 from ragstack_local.target.roots import Roots
-
-QUIET_MILLISECONDS: Final = 300
-"""Time without a change after which a file is taken to be complete."""
-
-LOOK_MILLISECONDS: Final = 10_000
-"""Interval of looking without a notification, because network drives send none."""
 
 
 @dataclass
@@ -74,8 +67,10 @@ class Watch:
         for _ in watchfiles.watch(
             *watched,
             watch_filter=None,
-            step=QUIET_MILLISECONDS,
-            rust_timeout=LOOK_MILLISECONDS,
+            # Milliseconds without a change after which a file counts as complete.
+            step=300,
+            # Network drives send no notifications.
+            rust_timeout=10_000,
             yield_on_timeout=True,
             ignore_permission_denied=True,
             recursive=bool(self._folders),

@@ -26,8 +26,6 @@ CLOSEST_SHOWN: Final = 3
 UNSUPPORTED_SHOWN: Final = 5
 UNSUPPORTED_CHARACTERS: Final = 120
 
-ADVICE_FILE: Final = "answer-advice-shown"
-
 MODELS: Final = (
     ("Ollama", "ragstack up -- --llm-url http://127.0.0.1:11434/v1 --llm-model MODEL"),
     ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
@@ -149,7 +147,7 @@ def _title(source: Mapping[str, Any]) -> str:
 
 def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
     """Explain how to add a model, once for each data folder, after the first answer without a model."""
-    shown = data / ADVICE_FILE
+    shown = data / "answer-advice-shown"
     if not answer["answerer"]["quotes"] or shown.exists():
         return
     with suppress(OSError):  # without the file, it is explained again
@@ -182,7 +180,8 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
     console.print()
     answerer, timings, usage = answer["answerer"], answer["timings"], answer["usage"]
     if removed := answer["removed_citations"]:
-        console.print(f"{counted(removed, 'citation')} named no source and {_were(removed)} removed.", style="yellow")
+        were = "was" if removed == 1 else "were"
+        console.print(f"{counted(removed, 'citation')} named no source and {were} removed.", style="yellow")
     if answer["cut_off"]:
         limit = "The answer is cut off: it reached the maximum number of tokens (ANSWER_MAX_TOKENS)."
         console.print(limit, style="yellow")
@@ -204,7 +203,3 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
 
 def _time(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004 - ms in s
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -35,13 +35,10 @@ from ragstack_local.target.following import ENDED, FOUND
 
 PROGRAM: Final = "ragstack"
 
-BAR_CELLS: Final = 40
 INDENT: Final = 7
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters (but not tab and line feed), separators of lines, bidirectional overrides, and lone surrogates."""
-
-_UNITS: Final = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))
 
 
 def printable(text: str) -> str:
@@ -125,7 +122,7 @@ def progress(*, as_json: bool = False) -> Iterator[Progress]:
     columns = (
         SpinnerColumn(table_column=whole()),
         _ShortenedColumn("{task.description}", markup=False, table_column=Column()),
-        BarColumn(min(BAR_CELLS, shown_on.width // 4), table_column=whole()),
+        BarColumn(min(40, shown_on.width // 4), table_column=whole()),
         MofNCompleteColumn(table_column=whole()),
         TimeElapsedColumn(table_column=whole()),
         _ShortenedColumn("{task.fields[detail]}", style="dim", markup=False, table_column=Column()),
@@ -147,7 +144,7 @@ def counted(count: int, what: str) -> str:
 
 def duration(seconds: float) -> str:
     """Write a time span for people: 90 s, 3 min, 5 h, 2 days."""
-    for length, unit in _UNITS:
+    for length, unit in ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"

@@ -18,7 +18,6 @@ SHORT_WORD: Final = 3
 """Letters; words of this length or less don't choose the excerpt."""
 
 RESULT_INDENT: Final = 5
-PASSAGE_INDENT: Final = 9
 
 _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
@@ -60,7 +59,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, root
         print_indented(RESULT_INDENT, words)
         for passage in (result.get("passages") or [])[1:passages]:
             words, place = _excerpt_and_place(passage, query)
-            print_indented(PASSAGE_INDENT, (place and f"{place}: ", "italic"), words)
+            print_indented(9, (place and f"{place}: ", "italic"), words)
     _print_search(answer)
 
 

@@ -59,16 +59,9 @@ SOURCES: Final = (
 )
 """Inputs of the app and its functions, below the checkout."""
 
-USER_CONTEXT: Final = Path("~/.cdk.json")
-"""The command line reads context from it too. Source: CDK developer guide, "Context values and the CDK"."""
-
 PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
 
 OUTPUTS: Final = "outputs.json"
-
-_ERROR_MARKS: Final = ("rror", "ailed", "❌")
-_LAYER: Final = "_layer"
-"""End of the names of context values that are layers of the deployer's own."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +135,10 @@ def _digest(project: Project, context: Mapping[str, str]) -> str:
 
 
 def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
-    sources = [USER_CONTEXT.expanduser(), *(project.root / name for name in SOURCES)]
-    sources += [project.root / value for name, value in context.items() if name.endswith(_LAYER)]
+    # The command line reads context from it too. Source: CDK developer guide, "Context values and the CDK".
+    sources = [Path("~/.cdk.json").expanduser(), *(project.root / name for name in SOURCES)]
+    # The deployer's own layers.
+    sources += [project.root / value for name, value in context.items() if name.endswith("_layer")]
     for source in sources:
         if source.is_dir():
             yield from sorted(f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts)
@@ -263,7 +258,7 @@ class _Cdk:
     def finish(self, child: Child) -> None:
         if child.process.wait():
             lines = child.log.read_text(errors="replace").splitlines()
-            relevant = [line for line in lines if any(mark in line for mark in _ERROR_MARKS)]
+            relevant = [line for line in lines if any(mark in line for mark in ("rror", "ailed", "❌"))]
             shown = relevant if relevant and len(lines) > LOG_LINES else lines
             end = "\n".join(shown[-LOG_LINES:])
             raise StackError(f"{child.name} failed:\n{end}\n(full log: {child.log})")

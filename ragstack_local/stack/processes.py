@@ -19,8 +19,6 @@ STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 LOG_LINES: Final = 15
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 @dataclass
 class _Interrupts:
@@ -34,7 +32,7 @@ _INTERRUPTS: Final = _Interrupts()
 @contextmanager
 def raised_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, unless the signal is ignored."""
-    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     # A handler is None if it wasn't set from Python; it couldn't be restored.
     before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
     try:

@@ -29,7 +29,6 @@ from ragstack_local.stack.deployment import BUCKET
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection
 
-DELETION_SECONDS: Final = 60.0
 SYNCHRONISATION_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.1
 
@@ -163,7 +162,7 @@ def _delete(connection: Connection, uris: list[str]) -> None:
     agent = connection.client("bedrock-agent")
     ids = (connection.knowledge_base_id, connection.data_source_id)
     delete_documents_with_retry(*ids, uris, client=agent)
-    deadline = time.monotonic() + DELETION_SECONDS
+    deadline = time.monotonic() + 60.0
     while True:
         statuses = batch_check_document_statuses(*ids, uris, client=agent)
         left = [uri for uri, status in statuses.items() if status != "NOT_FOUND"]

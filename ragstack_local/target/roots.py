@@ -10,7 +10,6 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import typer
 
@@ -18,8 +17,6 @@ from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project
 from ragstack_local.target.environment import DATA_VARIABLE
-
-_FILE: Final = "roots.json"
 
 
 @dataclass
@@ -39,7 +36,7 @@ class Roots:
     def of_stack(cls, connection: Connection) -> "Roots":
         """Read what is remembered for a stack: in its data folder, or in the user's folder if it is elsewhere."""
         if connection.is_local:
-            return cls.read(Path(connection.data or Project.find().data) / _FILE)
+            return cls.read(Path(connection.data or Project.find().data) / "roots.json")
         return cls.of_api(connection.api_url)
 
     @classmethod

@@ -19,7 +19,6 @@ from typing import IO, Any, Final
 
 from ragstack_local.errors import StackError
 
-READING_SECONDS: Final = 0.01
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 
@@ -58,7 +57,7 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
                 )
             # A reader holds the lock too, but only while it reads.
             fcntl.flock(held, fcntl.LOCK_UN)
-            time.sleep(READING_SECONDS)
+            time.sleep(0.01)
 
         os.fchmod(held.fileno(), 0o600)
         held.seek(0)
