@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from ragstack_common.text.characters import is_dense
+from ragstack_common.text.sentences import CLOSING_MARKS
 
 LONGEST_QUOTATION: Final = 1000
 """Characters; an opening mark that is not closed by then is no quotation."""
 
 LONGEST_MARK: Final = 30
 """Characters of a tag such as <q>, or of an entity; a longer one is not read."""
-
-CLOSING_MARKS: Final = "\"'”“’‘»«›‹」』》〉﹂﹄｣〞〟＂＇❞❜"
-"""Marks that may follow the end of a sentence."""
 
 OUTER_MARKS: Final = CLOSING_MARKS + "„‚‟‛「『《〈﹁﹃｢〝❝❛"
 

@@ -10,7 +10,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from ragstack_common.answers.sentences import ABBREVIATION, LONGEST_ABBREVIATION
+from ragstack_common.text.sentences import sentence_spans
 
 LONGEST_LIST: Final = 700
 """Characters of a list that is quoted whole, together with the line that introduces it."""
@@ -29,9 +29,6 @@ _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
-_SENTENCE_END: Final = re.compile(
-    r"""(?<![.!?…])[.!?…؟।॥۔]++["'”’»)\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[。！？]"""  # noqa: RUF001
-)
 
 # Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
 _MARKDOWN: Final = (
@@ -190,7 +187,7 @@ class _Reader:
 
     def _sentences(self, lines: list[_Line]) -> Iterator[Quote]:
         text, offset = "\n".join(line.text for line in lines), lines[0].start
-        for start, end in _sentence_spans(text):
+        for start, end in sentence_spans(text):
             said = " ".join(text[start:end].split())
             if said and not said.endswith(":"):
                 yield Quote(offset + start, offset + end, said, self._context)
@@ -228,15 +225,3 @@ def _groups(lines: list[_Line]) -> list[list[_Line]]:
 def _is_title(lines: list[_Line]) -> bool:
     text = lines[0].text.strip()
     return len(lines) == 1 and len(text) <= LONGEST_TITLE and text[-1].isalnum() and not text[0].islower()
-
-
-def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        if match[1] and match[1].islower():
-            continue
-        if not ABBREVIATION.search(text, max(start, match.end() - LONGEST_ABBREVIATION), match.end()):
-            yield start, match.end()
-            start = match.end()
-    if text[start:].strip():
-        yield start, len(text)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Final
 
-from ragstack_common.answers.questions import NUMBER, Question
+from ragstack_common.answers.kinds import NUMBER
+from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
 from ragstack_common.text.words import detect_language, terms
 
@@ -157,10 +158,11 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         text = candidate.quote.text
         shares = [(weight, weight * rarity[word]) for word, weight in candidate.words.items()]
         own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
-        misfits = question.misfits(text)
+        fits = question.expected and question.expected.found_in(text)
+        misfits = fits is False
         coverage = sum(share for _, share in shares) - MISFIT_COST * misfits
         score = coverage + RANK_WEIGHT / (1 + candidate.passage)
-        score += FIT_WEIGHT * question.fits(text) - QUESTION_COST * text.endswith("?")
+        score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith("?")
         if coverage >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
             found.append(replace(candidate, own_coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ragstack_common.answers.markers import MARKERS
-from ragstack_common.answers.marks import CLOSING_MARKS, OUTER_MARKS, quotations_in
+from ragstack_common.answers.marks import OUTER_MARKS, quotations_in
+from ragstack_common.text.sentences import (
+    CLOSING_MARKS,
+    DENSE_ENDS,
+    LONGEST_ABBREVIATION,
+    LONGEST_MONTH,
+    SPACED_ENDS,
+    is_abbreviation,
+)
 
 LONGEST_SENTENCE: Final = 2000
 """Characters; a longer text without an end is divided at a space."""
@@ -20,25 +28,15 @@ GROWTH: Final = 1 / 16
 USUAL_SENTENCE: Final = 400
 """Characters that are tried first, as few sentences are longer."""
 
-LONGEST_ABBREVIATION: Final = 12
-"""Characters before an end mark that may belong to an abbreviation."""
-
 _CITED: Final = rf"(?:[ \t]*{MARKERS})*+"
 _END: Final = re.compile(
-    rf"[.!?…؟।]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[。！？]++[{CLOSING_MARKS})]*+{_CITED}"  # noqa: RUF001 - full-width
+    rf"[{SPACED_ENDS}]++[{CLOSING_MARKS})*_]*+{_CITED}(?=\s|\Z)|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+{_CITED}"
 )
 _NEXT: Final = re.compile(rf"[\s{OUTER_MARKS}(\[*_]*+(.)")
 _QUOTED: Final = re.compile(rf"\s(?:<q|[{OUTER_MARKS}])", re.IGNORECASE)
 _MARKED: Final = re.compile(rf"{MARKERS}\Z")
 """What lets a sentence begin in lower case, which is otherwise a sign of an abbreviation: a quotation, and a marker
 before the end of the previous sentence."""
-ABBREVIATION: Final = re.compile(
-    r"\b(?:e\.g|i\.e|etc|cf|vs|approx|pp|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Abs|Inc|Ltd|Co|Jr|Sr|bzw|ca|usw|vgl|Mio"
-    r"|Mrd|[A-Za-z])\.$"
-)
-_MONTH: Final = re.compile("Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember")
-LONGEST_MONTH: Final = 9
-
 _BEFORE: Final = re.compile(r"(?:[ \t]*(?:[-*+•]|\d{1,3}[.)])(?=[ \t]))*+[ \t]*")
 """Markers of list items, which are not part of the sentence."""
 
@@ -249,9 +247,4 @@ def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:
     )
     if following[1].islower() and not begins:
         return False
-    last = mark.start() + 1
-    if mark[0] != "." or line[mark.start()] != ".":
-        return True
-    if line[mark.start() - 1 : mark.start()].isdigit() and _MONTH.match(line, following.start(1)):
-        return False
-    return not ABBREVIATION.search(line, max(0, last - LONGEST_ABBREVIATION), last)
+    return mark[0] != "." or not is_abbreviation(line, mark.start(), following.start(1))

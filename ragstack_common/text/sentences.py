@@ -1,0 +1,94 @@
+"""Where sentences end, in texts of any script."""
+
+# ruff: noqa: RUF001 - full-width marks and Cyrillic letters are the subject
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+
+SPACED_ENDS: Final = (
+    ".!?…‼⁇⁈⁉։؝؞؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶។៕᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫"
+)
+"""Marks that end a sentence if white space follows. Source: Unicode, Sentence_Break, and the ellipsis."""
+
+DENSE_ENDS: Final = "。！？｡．︒﹒﹖﹗"
+"""Marks that end a sentence without white space."""
+
+CLOSING_MARKS: Final = "\"'”“’‘»«›‹」』》〉﹂﹄｣〞〟＂＇❞❜"
+"""Quotation marks that may follow the end of a sentence."""
+
+LONGEST_ABBREVIATION: Final = 16
+"""Characters before a full stop that may decide what it means."""
+
+LEAST_UNMARKED: Final = 80
+"""Characters after which a space ends a part of a text in Thai, Lao or Khmer, which have no mark for it."""
+
+_ABBREVIATION: Final = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|incl|excl|est|max|min|avg|pp|vol|ch|ed|eds|dept|Dr|Mr|Mrs|Ms|Prof|Rev|Hon"
+    r"|Gen|Col|Sgt|Capt|Lt|St|Mt|Ft|No|Nos|Nr|Fig|Figs|Sec|Art|Abs|Ziff|Eq|Inc|Ltd|Co|Corp|Jr|Sr|Bros|Ave|Blvd|Rd"
+    r"|bzw|ca|inkl|exkl|zzgl|ggf|evtl|sog|usw|vgl|Mio|Mrd|Tel|Str|Hr|Fr|geb|gest|Jh|Jhd"
+    r"|Mme|Mlle|env|av|apr|p\.ex|Sra|Srta|Dra|Ud|Uds|núm|pág|págs|aprox|Sig|Sigg|pag|ecc|bijv|enz|blz|nl|dhr|mevr"
+    r"|т\.е|т\.д|т\.п|т\.к|др|пр|гг|вв|им|ул|стр|рис|тыс|млн|млрд|руб|коп|см|напр|проф|акад|डॉ|श्री|श्रीमती|प्रो"
+    r"|[^\W\d_])|\b(?:am|der|die|das|den|dem|des|im|vom|zum|bis|ab|seit|und) \d{1,2})\.$"
+)
+"""A word, or a German ordinal, whose full stop ends no sentence."""
+
+_MONTH: Final = re.compile(
+    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
+)
+LONGEST_MONTH: Final = 11
+
+_END: Final = re.compile(
+    rf"(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++[{CLOSING_MARKS})\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
+)
+_UNMARKED: Final = re.compile(r"(?<=[\u0e00-\u0eff\u1780-\u17ff])[ \t]+(?=[\u0e00-\u0eff\u1780-\u17ff\"“‘(])")
+_IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")
+
+
+def is_abbreviation(text: str, stop: int, following: int) -> bool:
+    """Whether a full stop ends no sentence: that of an abbreviation, an initial, or a day before its month.
+
+    Args:
+        text: The text.
+        stop: Offset of the full stop.
+        following: Offset of the next letter or digit.
+    """
+    if text[stop - 1 : stop].isdigit() and _MONTH.match(text, following):
+        return True
+    return _ABBREVIATION.search(text, max(0, stop + 1 - LONGEST_ABBREVIATION), stop + 1) is not None
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences of a paragraph begin and end; white space after a sentence belongs to none.
+
+    A mark ends a sentence only if no small letter follows. Where a script has no marks, a space ends a part that is
+    long enough.
+    """
+    start = 0
+    for found in _ends(text):
+        if text[start:found].strip():
+            yield start + len(text[start:found]) - len(text[start:found].lstrip()), found
+        start = found
+    if rest := text[start:].strip():
+        begin = text.index(rest, start)
+        yield begin, begin + len(rest)
+
+
+def _ends(text: str) -> Iterator[int]:
+    ends = [
+        match.end()
+        for match in _END.finditer(text)
+        if match[1] is None
+        or not (match[1].islower() or (match[0][0] == "." and is_abbreviation(text, match.start(), match.start(1))))
+    ]
+    if _IS_UNMARKED.search(text):
+        marked, ends, start = [*ends, len(text)], [], 0
+        for end in marked:
+            for space in _UNMARKED.finditer(text, start, end):
+                if space.start() - start >= LEAST_UNMARKED:
+                    ends.append(space.start())
+                    start = space.end()
+            ends.append(end)
+            start = end
+    yield from ends
