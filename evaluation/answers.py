@@ -16,13 +16,18 @@ import numpy as np
 from evaluation.dataset import Query
 from evaluation.metrics import Difference, Interval, Values, resampled
 from ragstack_common.answers.answer import Answer
-from ragstack_common.answers.models import CLOSEST_PASSAGES
+from ragstack_common.answers.phrases import has_closest_passages
+from ragstack_common.text.words import words as search_words
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
 """What a question is: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
 documents are hidden from the search (removed)."""
 
 Verdict = Literal["correct", "partial", "wrong"]
+
+LEAST_SENTENCE: Final = 6
+RIGHT_SHARE: Final = 0.6
+"""Share of the words of a reference that make an answer right, where the references are sentences."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,21 @@ class AnswerCase:
     def text(self) -> str:
         """The answer or the closest passages, without citation markers; empty if there are none."""
         sentences = [] if self.displayed is None else [sentence.text for sentence in self.displayed.sentences]
-        return " ".join(text for text in sentences if text != CLOSEST_PASSAGES)
+        return " ".join(text for text in sentences if not has_closest_passages(text))
+
+    @property
+    def text_in_context(self) -> str:
+        """The same, with the sentences before and after each quotation."""
+        if self.displayed is None:
+            return ""
+        parts = [(source.content, part.context) for source in self.displayed.sources for part in source.quoted]
+        around = [content[context.start : context.end] for content, context in parts if context is not None]
+        return "\n".join([self.text, *around])
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence of the answer, if there is one."""
+        return None if self.answer is None else self.answer.confidence
 
 
 @lru_cache(maxsize=10_000)  # each measure compares the same answers and references again
@@ -83,6 +102,16 @@ def token_f1(text: str, references: Sequence[str]) -> float:
     """Return the F1 of the words with the reference that fits best."""
     shares = (_precision_and_recall(text, reference) for reference in references)
     return max((2 * p * r / (p + r) if p + r else 0.0 for p, r in shares), default=0.0)
+
+
+def has_reference(text: str, references: Sequence[str]) -> bool:
+    """Whether the text contains a reference, word for word as searches compare words."""
+    found = _spaced(text)
+    return any(_spaced(reference) in found for reference in references if _spaced(reference).strip())
+
+
+def _spaced(text: str) -> str:
+    return " ".join(["", *search_words(text), ""])
 
 
 def token_recall(text: str, references: Sequence[str]) -> float:
@@ -117,6 +146,31 @@ def _correct(case: AnswerCase) -> Part:
     if case.displayed is None:
         return 0.0, 1.0
     return NOTHING if case.verdict is None else ({"correct": 1.0, "partial": 0.5, "wrong": 0.0}[case.verdict], 1.0)
+
+
+def _in_context(case: AnswerCase) -> Part:
+    if not case.query.answers:
+        return NOTHING
+    return _share(has_reference(case.text_in_context, case.query.answers))
+
+
+def _wrong(case: AnswerCase) -> Part:
+    """Count answers without the reference. Where references are sentences, .6 of their words are enough."""
+    return _share(not is_right(case)) if case.answered and case.query.answers else NOTHING
+
+
+def is_right(case: AnswerCase) -> bool:
+    """Whether a displayed text has the reference, or .6 of its words if they are at least six."""
+    references = case.query.answers
+    if any(len(words(reference)) >= LEAST_SENTENCE for reference in references):
+        return token_recall(case.text, references) >= RIGHT_SHARE
+    return has_reference(case.text, references)
+
+
+def _words(case: AnswerCase) -> Part:
+    """Count the words of a quotation, as a mean over the quotations."""
+    quoted = [] if case.displayed is None else [each for one in case.displayed.sentences for each in one.quotations]
+    return float(sum(len(search_words(each.text)) for each in quoted)), float(len(quoted))
 
 
 def _citation_precision(case: AnswerCase) -> Part:
@@ -157,6 +211,10 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "closest passages": Measure("answerable", lambda case: _share(case.closest_passages)),
     "token F1": Measure("answerable", _compared(token_f1)),
     "token recall": Measure("answerable", _compared(token_recall)),
+    "has the reference": Measure("answerable", _compared(has_reference)),
+    "... with its context": Measure("answerable", _in_context),
+    "wrong answers": Measure("answerable", _wrong),
+    "words": Measure("answerable", _words),
     JUDGED: Measure("answerable", _correct),
     "relevant received": Measure("answerable", lambda case: _share(not case.relevant.isdisjoint(case.found))),
     "relevant cited": Measure(

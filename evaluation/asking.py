@@ -9,13 +9,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.answers import ABSTAINED, FAILED, JUDGED, MEASURES, AnswerCase, Kind, Ratio, token_f1, token_recall
+from evaluation.answers import (
+    ABSTAINED,
+    FAILED,
+    JUDGED,
+    MEASURES,
+    AnswerCase,
+    Kind,
+    Ratio,
+    is_right,
+    token_f1,
+    token_recall,
+)
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.judge import Judge, chosen_model, judge_with
 from evaluation.searching import Engines, filter_of, require_filters
 from evaluation.setups import AnswerSetup
 from evaluation.table import Cell, Table
 from ragstack_common.answers.answer import Answer, Source
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
@@ -193,8 +205,9 @@ def _service(engines: Engines, setup: AnswerSetup) -> Iterator[tuple[AskService,
 
 
 def tables(data: DataSet, found: Sequence[MeasuredAnswers]) -> list[Table]:
-    """Return the measures of all setups, and for each setup what other thresholds of the relevance would do."""
-    return [_figures(data, found), *(table for one in found if (table := thresholds(one)) is not None)]
+    """Return the measures of all setups, and what other thresholds of relevance and confidence would do."""
+    extra = (table for one in found for table in (thresholds(one), confidences(one)) if table is not None)
+    return [_figures(data, found), *extra]
 
 
 def _figures(data: DataSet, found: Sequence[MeasuredAnswers]) -> Table:
@@ -257,6 +270,27 @@ def thresholds(one: MeasuredAnswers) -> Table | None:
     return Table(f"{one.setup.label}: the least relevance at which there is an answer", headings, rows, headings[1:])
 
 
+CONFIDENCES: Final = (0.2, 0.3, 0.4, 0.5, MIN_CONFIDENCE, 0.6, 0.7, 0.8, 0.9)
+
+
+def confidences(one: MeasuredAnswers) -> Table | None:
+    """Return the risk and the coverage by threshold of the confidence; None with a model, or without references."""
+    asked = [each for each in one.cases if each.kind == "answerable" and each.query.answers]
+    if not asked or all(each.confidence is None for each in one.cases):
+        return None
+    others = {kind: [each for each in one.cases if each.kind == kind] for kind in ABSTAINED}
+    rows: list[list[Cell]] = []
+    for threshold in CONFIDENCES:
+        answered = [each for each in asked if each.displayed and (each.confidence or 0) >= threshold]
+        wrong = sum(not is_right(each) for each in answered) / len(answered) if answered else None
+        abstained = [
+            sum((each.confidence or 0) < threshold for each in found) / len(found) for found in others.values() if found
+        ]
+        rows.append([threshold, len(answered) / len(asked), wrong, *abstained])
+    headings = ["min_confidence", "answered", "wrong", *(ABSTAINED[kind] for kind, found in others.items() if found)]
+    return Table(f"{one.setup.label}: the least confidence of an answer", headings, rows, headings[1:])
+
+
 def details(found: Sequence[MeasuredAnswers]) -> list[dict[str, Any]]:
     """Return the options, the judge, and every answer with its figures, as JSON."""
     return [
@@ -284,6 +318,7 @@ def _line(case: AnswerCase) -> dict[str, Any]:
         "found": list(case.found),
         "relevant": sorted(case.relevant),
         "best_relevance": case.best_relevance,
+        "confidence": case.confidence,
         "verdict": case.verdict,
         "total_ms": None if answer is None else answer.timings.total_ms,
     }

@@ -241,6 +241,15 @@ class AskOptions(SearchOptions):
         ),
     ] = None
 
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Without a model: show quotations with less confidence as the closest passages. Default: 0.6.",
+        ),
+    ] = None
+
     def body(self) -> dict[str, Any]:
         """Return the members of a request to answer. Errors are those of a search."""
         members = super().body()
@@ -248,4 +257,6 @@ class AskOptions(SearchOptions):
             members["rerank"] = False if self.rerank == NO_RERANKER else self.rerank
         if self.language is not None:
             members["language"] = self.language
+        if self.min_confidence is not None:
+            members["min_confidence"] = self.min_confidence
         return members

@@ -12,9 +12,9 @@ from local_bedrock.http.errors import DependencyFailed, InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results, vector_search_configuration
-from ragstack_common.answers import models
 from ragstack_common.answers.markers import MARKERS, MarkerReader, numbers_in
 from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelText
+from ragstack_common.answers.phrases import is_no_answer
 
 UNABLE: Final = "Sorry, I am unable to assist you with this request."
 """Amazon Bedrock's answer if the search results contain none."""
@@ -103,7 +103,7 @@ def _answer(context: Context, question: _Question) -> Iterator[str | Part]:
     if question.references:
         pieces = context.answering.pieces(question.request, DependencyFailed)
         texts = (piece.text for piece in pieces if isinstance(piece, ModelText))
-        texts = (UNABLE if text == models.NO_ANSWER else text for text in texts)
+        texts = (UNABLE if is_no_answer(text) else text for text in texts)
     cited = without_markers(texts, len(question.references)) if question.is_numbered else texts
     written = ""
     for piece in with_parts(cited):

@@ -13,11 +13,19 @@ class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CitedText(_FrozenModel):
-    """Characters of a source that the answer quotes."""
+class Characters(_FrozenModel):
+    """Characters of a source."""
 
     start: int = Field(description="Offset of the first character in the source's content, from 0")
     end: int = Field(description="Offset after the last character")
+
+
+class CitedText(Characters):
+    """Characters of a source that the answer quotes."""
+
+    context: Characters | None = Field(
+        default=None, description="These characters with the sentences before and after them; null for rows and code"
+    )
 
 
 class Source(Position):
@@ -99,6 +107,11 @@ class Answer(_FrozenModel):
         default=False,
         description="Whether the text quotes the passages that are closest to the question, which may not answer it:"
         " `answered` is false then",
+    )
+    confidence: float | None = Field(
+        default=None,
+        description="Calibrated probability, 0 to 1, that the quotations answer the question. Null with a model, or"
+        " without passages",
     )
     sentences: list[Sentence]
     sources: list[Source] = Field(description="What the answerer received, in the order of the numbers")

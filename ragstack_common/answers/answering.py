@@ -8,13 +8,16 @@ from typing import Any, Final
 
 from ragstack_common.answers.answer import (
     Answerer,
+    Characters,
     CitationEvent,
+    CitedText,
     Source,
     Timings,
     TokenEvent,
     Usage,
 )
 from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.models import (
     NO_ANSWER_MARK,
     Allowance,
@@ -27,13 +30,17 @@ from ragstack_common.answers.models import (
     Passage,
     estimated_tokens,
 )
+from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
+from ragstack_common.answers.quotable import surroundings
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
 from ragstack_common.search import SearchOutcome
 from ragstack_common.search.models import Note
+from ragstack_common.text.languages import ENGLISH
 from ragstack_common.text.positions import Position, pages_over, section_over
+from ragstack_common.text.words import detect_language
 
 NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answer this question."
 """The answer without any passage."""
@@ -76,6 +83,7 @@ class Question:
         history: The conversation before it, oldest first.
         language: Language of the answer; None means that of the question.
         answerable_relevance: If nothing found has at least this relevance, no model is asked.
+        min_confidence: Below it, quotations are the closest passages, and no answer.
     """
 
     text: str
@@ -83,6 +91,7 @@ class Question:
     history: Sequence[ModelMessage] = ()
     language: str | None = None
     answerable_relevance: float = 0.0
+    min_confidence: float = MIN_CONFIDENCE
 
 
 class Answering:
@@ -115,7 +124,7 @@ class Answering:
             GenerationError: The model failed, or the deadline came first.
         """
         if not self._passages:
-            for event in [*self._verifier.feed(NO_ANSWER_MARK + NOTHING_FOUND), *self._verifier.finish()]:
+            for event in [*self._verifier.feed(NO_ANSWER_MARK + self._nothing_found()), *self._verifier.finish()]:
                 yield event
             return
         async with aclosing(self._limited()) as pieces:
@@ -129,6 +138,10 @@ class Answering:
                     yield event
         for event in self._verifier.finish():
             yield event
+
+    def _nothing_found(self) -> str:
+        language = detect_language(self._question.text)
+        return NOTHING_FOUND if language == ENGLISH else no_answer(language)
 
     async def _limited(self) -> AsyncGenerator[ModelPiece, None]:
         """Pass on at most the maximum of tokens, in short pieces between which other requests are served."""
@@ -159,6 +172,7 @@ class Answering:
             history,
             language=self._question.language,
             max_tokens=self._settings.answer_max_tokens,
+            min_confidence=self._question.min_confidence,
         )
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
@@ -204,6 +218,7 @@ class Answering:
             "answer": verifier.answer,
             "answered": answered and bool(verifier.cited),
             "closest_passages": verifier.closest_passages,
+            "confidence": None if end is None else end.confidence,
             "sentences": verifier.sentences,
             "sources": self.sources,
             "removed_citations": verifier.removed,
@@ -233,6 +248,7 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
     position = Position.of(chunk.metadata)
     page, last_page = pages_over(chunk.metadata, [(part.start, part.end) for part in quoted])
     section = section_over(chunk.content, [part.start for part in quoted], position.section)
+    quoted = [part.model_copy(update={"context": _context(chunk.content, part)}) for part in quoted]
     return Source(
         number=passage.number,
         content=chunk.content,
@@ -246,3 +262,8 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
         cited=passage.number in verifier.cited,
         quoted=quoted,
     )
+
+
+def _context(content: str, quoted: CitedText) -> Characters | None:
+    found = surroundings(content, quoted.start, quoted.end)
+    return None if found is None else Characters(start=found[0], end=found[1])

@@ -9,7 +9,8 @@ from typing import Final
 from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
 from ragstack_common.answers.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
 from ragstack_common.answers.marks import OUTER_MARKS, quotations_in
-from ragstack_common.answers.models import CLOSEST_PASSAGES, NO_ANSWER, Passage
+from ragstack_common.answers.models import Passage
+from ragstack_common.answers.phrases import NO_ANSWER, has_closest_passages, is_no_answer
 from ragstack_common.answers.quotations import PassageIndex, is_checked
 from ragstack_common.answers.sentences import SentenceReader, Span
 
@@ -45,12 +46,12 @@ class Verifier:
     @property
     def no_answer(self) -> bool:
         """Whether the answerer said that the passages contain no answer, or may contain none."""
-        return self._markers.no_answer or self.answer.strip() == NO_ANSWER or self.closest_passages
+        return self._markers.no_answer or is_no_answer(self.answer) or self.closest_passages
 
     @property
     def closest_passages(self) -> bool:
         """Whether the answerer only quotes what is closest to the question."""
-        return self.answer.startswith(CLOSEST_PASSAGES)
+        return has_closest_passages(self.answer)
 
     def feed(self, text: str) -> list[TokenEvent | CitationEvent]:
         """Take the next piece of the answer; return what is verified by now."""

@@ -6,8 +6,6 @@ from typing import Final
 
 from ragstack_common.answers.models import (
     CHARACTERS_IN_TOKEN,
-    CLOSEST_PASSAGES,
-    NO_ANSWER,
     ModelEnd,
     ModelPiece,
     ModelRequest,
@@ -16,9 +14,11 @@ from ragstack_common.answers.models import (
     StopReason,
     estimated_tokens,
 )
+from ragstack_common.answers.phrases import closest_passages, no_answer
 from ragstack_common.answers.quoting import Quotation, best_quotations
 from ragstack_common.config import QUOTING_GENERATOR
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.text.words import detect_language
 
 LONGEST_QUOTATION: Final = 800
 """Characters of a quotation; the rest of a longer one is left out."""
@@ -54,34 +54,41 @@ class ExtractiveProvider:
         question = request.messages[-1].content
         passages = [passage.chunk.content for passage in request.passages]
         contexts = [passage.chunk.context or "" for passage in request.passages]
-        quotations = best_quotations(question, passages, contexts)
+        relevances = [passage.chunk.relevance for passage in request.passages]
+        quotations = best_quotations(question, passages, contexts, relevances)
+        confidence = max((quotation.evidence.confidence for quotation in quotations), default=0.0)
         text = quoted_answer(quotations, [passage.number for passage in request.passages])
+        language = detect_language(question)
+        if not quotations:
+            text = no_answer(language)
+        elif confidence < request.min_confidence:
+            text = f"{closest_passages(language)}\n{text}"
         reason: StopReason = "end_turn"
         if stops := [at for sequence in request.stop_sequences if (at := text.find(sequence)) >= 0]:
             text, reason = text[: min(stops)], "stop_sequence"
         if request.max_tokens is not None and len(text) > request.max_tokens * CHARACTERS_IN_TOKEN:
             text, reason = text[: request.max_tokens * CHARACTERS_IN_TOKEN], "max_tokens"
         read = sum(estimated_tokens(passage.chunk.content) for passage in request.passages) + estimated_tokens(question)
-        return text, ModelEnd(reason, read, estimated_tokens(text), self.model, estimated=True, quotes=True)
+        written = estimated_tokens(text)
+        end = ModelEnd(reason, read, written, self.model, estimated=True, quotes=True, confidence=round(confidence, 4))
+        return text, end
 
 
 def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:
     """Write quotations with quotation marks and citation markers, each in a line.
 
-    If none of them is sure, a line above them says that they may not answer the question.
-
     Args:
         quotations: What to quote.
         numbers: The number of each passage.
     """
-    lines = [] if not quotations or any(quotation.is_sure for quotation in quotations) else [CLOSEST_PASSAGES]
+    lines = []
     for quotation in quotations:
         markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
         if quotation.text.lstrip().startswith(_FENCE):
             lines += [_code_block(quotation.text), markers]
         else:
             lines.append(f"{_in_quotation_marks(_one_line(quotation))} {markers}")
-    return "\n".join(lines) or NO_ANSWER
+    return "\n".join(lines)
 
 
 def _code_block(text: str) -> str:

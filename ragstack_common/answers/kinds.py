@@ -4,10 +4,10 @@ The kinds are tried in the order of the tables, so that "how many days" asks for
 lists, measured with ``ragstack eval answers``; docs/RESULTS.md has the figures of six of the languages.
 """
 
-# ruff: noqa: E501, RUF001 - tables of words, of several scripts
+# ruff: noqa: E501, ISC004, RUF001 - tables of words, of several scripts
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
@@ -19,7 +19,9 @@ Table = Mapping[Kind, tuple[str, str]]
 
 _CODES: Final = r"[$€£¥₹₽₩]|\b(?:eur|usd|gbp|chf|inr|rub|jpy|cny)\b|\d[.,]\d\d\b"
 _YEAR: Final = r"\b(?:1\d|20)\d\d\b|\b\d{1,2}[:.]\d\d\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"
-_NAME: Final = r"(?-i:(?<=[^\W\d_A-ZА-ЯÀ-Þ][ \n\"“«„(])[A-ZА-ЯЁÀ-Þ]\w+|(?<=, )[A-ZА-ЯЁÀ-Þ]\w+|^[A-ZА-ЯЁÀ-Þ]\w+ [A-ZА-ЯЁÀ-Þ]\w+)"
+_NAME: Final = (
+    r"(?-i:(?<=[^\W\d_A-ZА-ЯÀ-Þ][ \n\"“«„(])[A-ZА-ЯЁÀ-Þ]\w+|(?<=, )[A-ZА-ЯЁÀ-Þ]\w+|^[A-ZА-ЯЁÀ-Þ]\w+ [A-ZА-ЯЁÀ-Þ]\w+)"
+)
 """A capital letter after a word, or two capitalized words at the beginning."""
 
 
@@ -43,16 +45,16 @@ _EN_MONTH: Final = (
 )
 _EN: Final[Table] = {
     "duration": (
-        r"\bhow (?:long|often|soon|quickly|fast|late|early|old)\b",
+        r"\bhow (?:long|often|soon|quickly|fast|late|early)\b",
         rf"{_EN_PERIOD}|\b(?:{_EN_UNIT}|daily|weekly|monthly|yearly|annually|hourly|always|never|immediately|at once|until"
-        r"|since|times|every)\b|\b(?:age|aged|ages) (?:of )?\d|\b\d+-year",
+        r"|since|times|every)\b|\b\d+-year",
     ),
     "money": (
         r"\b(?:costs?|prices?|fees?|pay)\b|\bhow much\b.{0,200}\b(?:paid|spend|spent|charge)",
         r"[$€£¥₹]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|cents?|francs?|yen|free|percent|price\w*)\b|\d[.,]\d\d\b",
     ),
     "number": (
-        r"\bhow (?:many|much|far|big|large|high|tall|deep|wide|heavy|hot|cold|thick|expensive)\b"
+        r"\bhow (?:many|much|far|big|large|high|tall|deep|wide|heavy|hot|cold|thick|expensive|old)\b"
         r"|\b(?:what|which) (?:percentage|percent|number|share|proportion)\b",
         _EN_NUMBER,
     ),
@@ -104,7 +106,7 @@ _NL_NUMBER: Final = (
     r"|zeventig|tachtig|negentig|honderd|duizend)\w*|miljoen\w*|miljard\w*|geen|helft|half|halve|dubbel\w*|dozijn\w*|beide)\b)"
 )
 _RU_NUMBER: Final = (
-    r"(?:\d|\b(?:два|две|двух|двое|три|тр[её]х|трое|четыре|четыр[её]х|пять|пяти|шесть|шести|семь|семи|восемь|восьми|девять"
+    r"(?:\d|\b(?:два|две|двух|двум\w?|двое|три|тр[её]х|трем\w?|тремя|трое|четыре|четыр[её]х|четырьмя|четырем|пять\w?|пяти|шесть\w?|шести|семь\w?|семи|восемь\w?|восьми|девять\w?"
     r"|девяти|десять|десяти|\w+надцат[ьи]|двадцат[ьи]|тридцат[ьи]|сорок\w*|пятьдесят|шестьдесят|семьдесят|восемьдесят"
     r"|девяносто|сто|двести|\w+сот|тысяч\w*|миллион\w*|миллиард\w*|млн|млрд|тыс|оба|обе|полов\w+|один|одна|одного|ни одного|вдвое)\b)"
 )
@@ -124,7 +126,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "en": _EN,
     "de": {
         "duration": (
-            r"\bwie (?:lange|oft|alt|schnell|früh|spät|häufig)\b|\bwie ?viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)\b",
+            r"\bwie (?:lange|oft|schnell|früh|spät|häufig)\b|\bwie ?viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)\b",
             _duration(
                 _DE_NUMBER,
                 r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|jahrzehnte?n?|quartale?",
@@ -132,7 +134,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
             ),
         ),
         "money": (r"\b(?:kosten|kostet\w*|preis\w*|gebühr\w*|bezahl\w*|verdien\w*)\b", rf"{_CODES}|\b(?:\w*euro|dollar|pfund|cent|franken|prozent|kostenlos|kostenfrei|gratis|umsonst)\b"),
-        "number": (r"\bwie ?viele?[nr]?\b|\bwie (?:hoch|groß|weit|tief|breit|schwer|teuer|stark|lang)\b|\bwelche[rn]? (?:anzahl|anteil|prozentsatz)\b", _DE_NUMBER),
+        "number": (r"\bwie ?viele?[nr]?\b|\bwie (?:hoch|groß|weit|tief|breit|schwer|teuer|stark|lang|alt)\b|\bwelche[rn]? (?:anzahl|anteil|prozentsatz)\b", _DE_NUMBER),
         "moment": (
             r"\bwann\b|\bwelche[smn]? (?:jahr\w*|datum|tag|monat|uhrzeit|woche)\b|\bwie ?viel uhr\b",
             rf"{_YEAR}|\b(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|montags?|dienstags?"
@@ -143,11 +145,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "fr": {
         "duration": (
-            r"\bcombien de (?:temps|secondes|minutes|heures|jours|semaines|mois|ans|années|fois)\b|\bquelle (?:fréquence|durée)\b|\bquel âge\b|\bdepuis combien\b",
+            r"\bcombien de (?:temps|secondes|minutes|heures|jours|semaines|mois|ans|années|fois)\b|\bquelle (?:fréquence|durée)\b|\bdepuis combien\b",
             _duration(_FR_NUMBER, r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|décennies?|trimestres?", r"\b(?:quotidien\w*|hebdomadaire\w*|mensuel\w*|annuel\w*|toujours|jamais|immédiatement|jusqu\w*|depuis|fois|chaque)\b"),
         ),
         "money": (r"\b(?:coût\w*|prix|tarifs?|frais|payer|paie|gagne)\b", rf"{_CODES}|\b(?:euros?|dollars?|livres?|centimes?|francs?|pour ?cent|gratuit\w*)\b"),
-        "number": (r"\bcombien\b|\bquel(?:le)? (?:est (?:le|la) )?(?:nombre|pourcentage|proportion|taille|hauteur|distance|longueur)\b", _FR_NUMBER),
+        "number": (r"\bcombien\b|\bquel âge\b|\bquel(?:le)? (?:est (?:le|la) )?(?:nombre|pourcentage|proportion|taille|hauteur|distance|longueur)\b", _FR_NUMBER),
         "moment": (
             r"\bquand\b|\bquel(?:le)? (?:année|date|heure|jour|mois|siècle)\b",
             rf"{_YEAR}|\b\d{{1,2}} ?h\b|\b(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|lundis?|mardis?|mercredis?"
@@ -159,11 +161,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "es": {
         "duration": (
-            r"\bcuánto (?:tiempo|dura|tarda)\b|\bqué frecuencia\b|\bqué edad\b|\bcuánt[oa]s (?:segundos|minutos|horas|días|semanas|meses|años|veces)\b",
+            r"\bcuánto (?:tiempo|dura|tarda)\b|\bqué frecuencia\b|\bcuánt[oa]s (?:segundos|minutos|horas|días|semanas|meses|años|veces)\b",
             _duration(_ES_NUMBER, r"segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|décadas?|trimestres?", r"\b(?:diari\w+|semanal\w*|mensual\w*|anual\w*|siempre|nunca|inmediat\w+|hasta|desde|vez|veces|cada)\b"),
         ),
         "money": (r"\b(?:cuesta\w*|costó|precio\w*|coste|costo|tarifas?|pagar|paga)\b", rf"{_CODES}|\b(?:euros?|dólares|libras?|céntimos?|pesos?|por ?ciento|gratis|gratuit\w+)\b"),
-        "number": (r"\bcuánt[oa]s?\b|\b(?:qué|cuál (?:es|era|fue) (?:el|la)) (?:número|porcentaje|cantidad|altura|distancia|longitud|proporción)\b", _ES_NUMBER),
+        "number": (r"\bcuánt[oa]s?\b|\bqué edad\b|\b(?:qué|cuál (?:es|era|fue) (?:el|la)) (?:número|porcentaje|cantidad|altura|distancia|longitud|proporción)\b", _ES_NUMBER),
         "moment": (
             r"\bcuándo\b|\bqué (?:año|fecha|día|mes|siglo|hora|época)\b",
             rf"{_YEAR}|\b(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|lunes|martes|miércoles|jueves|viernes"
@@ -175,11 +177,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "pt": {
         "duration": (
-            r"\bquanto tempo\b|\bque (?:frequência|idade)\b|\bquant[oa]s (?:segundos|minutos|horas|dias|semanas|meses|anos|vezes)\b",
+            r"\bquanto tempo\b|\bque frequência\b|\bquant[oa]s (?:segundos|minutos|horas|dias|semanas|meses|anos|vezes)\b",
             _duration(_PT_NUMBER, r"segundos?|minutos?|horas?|dias?|semanas?|mês|meses|anos?|décadas?|trimestres?", r"\b(?:diári\w+|seman\w+|mens\w+|anual\w*|sempre|nunca|imediat\w+|até|desde|vez|vezes|cada)\b"),
         ),
         "money": (r"\b(?:custa\w*|custou|preços?|custos?|tarifas?|pagar|paga)\b", rf"{_CODES}|r\$|\b(?:euros?|dólares|libras?|cêntimos?|centavos?|reais|por ?cento|grátis|gratuit\w+)\b"),
-        "number": (r"\bquant[oa]s?\b|\b(?:que|qual (?:é|era|foi) [oa]) (?:número|percentagem|porcentagem|quantidade|altura|distância|proporção)\b", _PT_NUMBER),
+        "number": (r"\bquant[oa]s?\b|\bque idade\b|\b(?:que|qual (?:é|era|foi) [oa]) (?:número|percentagem|porcentagem|quantidade|altura|distância|proporção)\b", _PT_NUMBER),
         "moment": (
             r"\bquando\b|\b(?:que|qual) (?:ano|data|dia|mês|século|hora|época)\b",
             rf"{_YEAR}|\b\d{{1,2}} ?h\b|\b(?:janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro|segunda|terça|quarta"
@@ -191,11 +193,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "it": {
         "duration": (
-            r"\bquanto (?:tempo|dura|ci vuole)\b|\bogni quanto\b|\bche età\b|\bquant[ie] (?:secondi|minuti|ore|giorni|settimane|mesi|anni|volte)\b",
+            r"\bquanto (?:tempo|dura|ci vuole)\b|\bogni quanto\b|\bquant[ie] (?:secondi|minuti|ore|giorni|settimane|mesi|anni|volte)\b",
             _duration(_IT_NUMBER, r"second[oi]|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]|decenni\w*|trimestr[ei]", r"\b(?:quotidian\w+|settimanal\w+|mensil\w+|annual\w+|sempre|mai|subito|fino|da|volt[ae]|ogni)\b"),
         ),
         "money": (r"\b(?:cost[aiò]|costano|prezz[oi]|cost[oi]|tariff[ae]|pagare|paga)\b", rf"{_CODES}|\b(?:euro|dollar[oi]|sterlin[ae]|centesim[oi]|franch[oi]|per ?cento|gratis|gratuit\w+)\b"),
-        "number": (r"\bquant[oaie]\b|\b(?:che|quale|qual (?:è|era)) (?:il |la |l.)?(?:percentuale|numero|quantità|altezza|distanza|lunghezza)\b", _IT_NUMBER),
+        "number": (r"\bquant[oaie]\b|\bche età\b|\b(?:che|quale|qual (?:è|era)) (?:il |la |l.)?(?:percentuale|numero|quantità|altezza|distanza|lunghezza)\b", _IT_NUMBER),
         "moment": (
             r"\bquando\b|\b(?:che|quale) (?:anno|data|giorno|mese|secolo|ora|epoca)\b",
             rf"{_YEAR}|\b(?:gennaio|febbraio|marzo|aprile|maggio|giugno|luglio|agosto|settembre|ottobre|novembre|dicembre|lunedì|martedì|mercoledì|giovedì"
@@ -207,11 +209,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "nl": {
         "duration": (
-            r"\bhoe (?:lang|vaak|oud|snel|laat|vroeg)\b|\bhoeveel (?:seconden|minuten|uur|uren|dagen|weken|maanden|jaar|jaren|keer)\b",
+            r"\bhoe (?:lang|vaak|snel|laat|vroeg)\b|\bhoeveel (?:seconden|minuten|uur|uren|dagen|weken|maanden|jaar|jaren|keer)\b",
             _duration(_NL_NUMBER, r"seconden?|minuten?|minuut|uur|uren|dag(?:en)?|we[e]?k(?:en)?|maand(?:en)?|ja(?:ar|ren)|decennia|kwarta\w+", r"\b(?:dagelijks|wekelijks|maandelijks|jaarlijks|altijd|nooit|meteen|direct|tot|sinds|keer|elke?|ieder\w*)\b"),
         ),
         "money": (r"\b(?:kost(?:en|te)?|prij[sz]\w*|tarie\w+|betal\w+|betaalt)\b", rf"{_CODES}|\b(?:euro'?s?|dollars?|pond|cent|procent|gratis)\b"),
-        "number": (r"\bhoeveel\b|\bhoe (?:hoog|groot|ver|diep|breed|zwaar|duur)\b|\bwelk (?:percentage|aantal|deel)\b", _NL_NUMBER),
+        "number": (r"\bhoeveel\b|\bhoe (?:hoog|groot|ver|diep|breed|zwaar|duur|oud)\b|\bwelk (?:percentage|aantal|deel)\b", _NL_NUMBER),
         "moment": (
             r"\bwanneer\b|\bwelke? (?:jaar|datum|dag|maand|eeuw|tijd)\b",
             rf"{_YEAR}|\b(?:januari|februari|maart|april|mei|juni|juli|augustus|september|oktober|november|december|maandag|dinsdag|woensdag|donderdag|vrijdag"
@@ -223,11 +225,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "ru": {
         "duration": (
-            r"\bкак (?:долго|часто|скоро|быстро)\b|\bсколько (?:времени|лет|дней|часов|месяцев|минут|недель|секунд|раз)\b|\bкаком возрасте\b",
+            r"\bкак (?:долго|часто|скоро|быстро)\b|\bсколько (?:времени|дней|часов|месяцев|минут|недель|секунд|раз)\b",
             _duration(_RU_NUMBER, r"секунд\w*|минут\w*|час\w{0,3}|дн\w{1,3}|день|недел\w+|месяц\w*|год\w{0,3}|лет|летн\w+|десятилет\w+|квартал\w*|возраст\w*", r"\b(?:ежедневно|еженедельно|ежемесячно|ежегодно|всегда|никогда|сразу|до|с|раз\w?|каждый|каждые|каждую)\b"),
         ),
         "money": (r"\b(?:стоит|стоят|стоил\w*|стоимость|цен[аыу]|плат\w+)\b", rf"{_CODES}|\b(?:рубл\w+|руб|доллар\w*|евро|фунт\w*|цент\w*|процент\w*|бесплатно)\b"),
-        "number": (r"\bсколько\b|\bкак(?:ое|ова|ой|ая|ов) (?:был[ао]? )?(?:количество|число|процент|высота|длина|доля|расстояние)\b|\bнасколько\b", _RU_NUMBER),
+        "number": (r"\bсколько\b|\bкаком возрасте\b|\bкак(?:ое|ова|ой|ая|ов) (?:был[ао]? )?(?:количество|число|процент|высота|длина|доля|расстояние)\b|\bнасколько\b", _RU_NUMBER),
         "moment": (
             r"\bкогда\b|\bкак(?:ом|ой|ого|ое|ую) (?:году?|веке?|месяце?|день|числа|время|дату|период)\b",
             rf"{_YEAR}|\b(?:январ\w+|феврал\w+|март\w*|апрел\w+|ма[йяе]|июн\w+|июл\w+|август\w*|сентябр\w+|октябр\w+|ноябр\w+|декабр\w+|понедельник\w*|вторник\w*"
@@ -238,30 +240,30 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
         "reason": (r"\b(?:почему|зачем|отчего)\b|\bпричин\w+\b", r"\b(?:потому|так как|из-за|поскольку|чтобы|связи|благодаря|причин\w*|вследствие|поэтому|ради|прив[ео]\w+)\b"),
     },
     "ar": {
-        "duration": (r"كم (?:من الوقت|مدة|المدة|سنة|عام|يوم|ساعة|شهر|أسبوع|دقيقة|ثانية|مرة|عمر|كان عمر|استغرق\w*|يستغرق|تستغرق)|\bما (?:هي )?(?:مدة|المدة)\b", _duration(_AR_NUMBER, r"(?:ال)?(?:ثوان\w*|ثانية|دقائق|دقيقة|ساع\w+|يوم\w*|أيام|أسبوع\w*|أسابيع|شهر\w*|أشهر|شهور|سن\w{1,4}|عام\w*|أعوام|عقد\w*|عقود)", r"\b(?:يومي\w+|أسبوعي\w+|شهري\w+|سنوي\w+|دائم\w+|أبد\w+|فور\w+|حتى|منذ|مر\w+|كل)\b")),
+        "duration": (r"كم (?:من الوقت|مدة|المدة|سنة|عام|يوم|ساعة|شهر|أسبوع|دقيقة|ثانية|مرة|استغرق\w*|يستغرق|تستغرق)|\bما (?:هي )?(?:مدة|المدة)\b", _duration(_AR_NUMBER, r"(?:ال)?(?:ثوان\w*|ثانية|دقائق|دقيقة|ساع\w+|يوم\w*|أيام|أسبوع\w*|أسابيع|شهر\w*|أشهر|شهور|سن\w{1,4}|عام\w*|أعوام|عقد\w*|عقود)", r"\b(?:يومي\w+|أسبوعي\w+|شهري\w+|سنوي\w+|دائم\w+|أبد\w+|فور\w+|حتى|منذ|مر\w+|كل)\b")),
         "money": (r"\b(?:تكلف\w*|يكلف|كلف\w*|سعر|ثمن|رسوم|يدفع)\b", rf"{_CODES}|\b(?:دولار\w*|يورو|جنيه\w*|ريال\w*|درهم|دينار\w*|سنت\w*|بالمئة|بالمائة|مجان\w+)\b|٪"),
         "number": (r"\bكم\b|\bما (?:هو |هي )?(?:عدد|نسبة|النسبة|المسافة|مساحة|ارتفاع|طول)\b", _AR_NUMBER),
         "moment": (r"\bمتى\b|\bأي (?:عام|سنة|يوم|تاريخ|شهر|قرن|وقت|فترة)\b|\bما (?:هو )?(?:العام|التاريخ|تاريخ)\b", rf"{_YEAR}|\b[وبلف]?(?:ال)?(?:يناير|فبراير|مارس|أبريل|ابريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر|أحد|اثنين|ثلاثاء|أربعاء|خميس|جمعة|سبت|قرن\w*|عام\w*|سنة|سنوات|يوم|غد\w*|أمس|ظهر\w*|صباح\w*|مساء|ليل\w*|ربيع|صيف|خريف|شتاء|عندما|بعد|قبل|خلال|أثناء|حتى|منذ|فور\w*|كل)\b"),
         "reason": (r"\bلماذا\b|\bسبب\b|\bأسباب\b", r"\b(?:لأن\w*|بسبب|نتيجة|أجل|لكي|كي|حتى|أد[تىي]\w*|سبب\w*|أسباب|لذلك|نظر\w+)\b"),
     },
     "hi": {
-        "duration": (r"कितने (?:समय|दिन|दिनों|साल|सालों|वर्ष|वर्षों|घंटे|घंटों|महीने|महीनों|मिनट|सप्ताह|सेकंड)|कितनी (?:देर|बार|उम्र|आयु)|कब तक|कितने (?:पुराने|बूढ़े)", _duration(_HI_NUMBER, r"सेकंड|मिनट|घंटे|घंटों|घंटा|दिन|दिनों|सप्ताह|हफ्ते|महीने|महीनों|माह|साल|सालों|वर्ष|वर्षों|वर्षीय|दशक|दशकों|उम्र|आयु", r"रोज़|रोज|प्रति|हमेशा|कभी नहीं|तुरंत|तक|से|बार|हर")),
+        "duration": (r"कितने (?:समय|दिन|दिनों|साल|सालों|वर्ष|वर्षों|घंटे|घंटों|महीने|महीनों|मिनट|सप्ताह|सेकंड)(?! के थे)|कितनी (?:देर|बार)|कब तक", _duration(_HI_NUMBER, r"सेकंड|मिनट|घंटे|घंटों|घंटा|दिन|दिनों|सप्ताह|हफ्ते|महीने|महीनों|माह|साल|सालों|वर्ष|वर्षों|वर्षीय|दशक|दशकों|उम्र|आयु", r"रोज़|रोज|प्रति|हमेशा|कभी नहीं|तुरंत|तक|से|बार|हर")),
         "money": (r"कीमत|लागत|खर्च|शुल्क|दाम|भुगतान", rf"{_CODES}|रुपये|रुपए|रुपयों|डॉलर|यूरो|पाउंड|प्रतिशत|मुफ्त|मुफ़्त"),
         "number": (r"कितन[ेाी]|संख्या क्या|प्रतिशत|कितनों", _HI_NUMBER),
         "moment": (r"(?<!\S)कब(?!\S)|किस (?:वर्ष|साल|दिन|तारीख|महीने|सदी|समय|शताब्दी)|कौन ?-?स[ेा] (?:वर्ष|साल|दिन|महीने|समय)", rf"{_YEAR}|जनवरी|फरवरी|फ़रवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|सितम्बर|अक्टूबर|अक्तूबर|नवंबर|नवम्बर|दिसंबर|दिसम्बर|सोमवार|मंगलवार|बुधवार|गुरुवार|शुक्रवार|शनिवार|रविवार|शताब्दी|सदी|वर्ष|साल|आज|कल|दोपहर|सुबह|शाम|रात|वसंत|गर्मी|सर्दी|जब|बाद|पहले|दौरान|तक|तुरंत|हर"),
         "reason": (r"क्यों|कारण|वजह", r"क्योंकि|कारण|इसलिए|ताकि|वजह|चूंकि|के लिए|परिणाम|नतीजा"),
     },
     "zh": {
-        "duration": (r"多久|多[长長][时時][间間]|多少(?:天|年|小时|小時|[个個]?月|分[钟鐘]|周|次|[岁歲])|[几幾](?:天|年|小时|小時|[个個]月|分[钟鐘]|周|[岁歲]|次)|多大年", rf"{_HAN_NUMBER}\s*[个個多]?\s*(?:秒|分[钟鐘]|小?[时時]|天|日|周|星期|月|年|[岁歲]|世[纪紀])|每|一直|永|立即|[从從]|直到|次"),
+        "duration": (r"多久|多[长長][时時][间間]|多少(?:天|年|小时|小時|[个個]?月|分[钟鐘]|周|次)|[几幾](?:天|年|小时|小時|[个個]月|分[钟鐘]|周|次)", rf"{_HAN_NUMBER}\s*[个個多]?\s*(?:秒|分[钟鐘]|小?[时時]|天|日|周|星期|月|年|[岁歲]|世[纪紀])|每|一直|永|立即|[从從]|直到|次"),
         "money": (r"多少[钱錢]|[费費]用|价格|價格|价钱|成本|工资|多少(?:美元|欧元|元)", rf"{_CODES}|元|[欧歐]|美金|英[镑鎊]|日[元圆圓]|法郎|百分|%|免[费費]"),
-        "number": (r"多少|[几幾][个個名次位座条條家种種支分]|多(?:高|大|[远遠]|深|[宽寬]|重|快)|百分之[几幾]|[几幾]分", _HAN_NUMBER),
+        "number": (r"多少|[几幾][岁歲]|[几幾][个個名次位座条條家种種支分]|多(?:高|大|[远遠]|深|[宽寬]|重|快)|百分之[几幾]|[几幾]分", _HAN_NUMBER),
         "moment": (r"什[么麼][时時][候间間]|何[时時]|哪一?[年天日]|[几幾]月|[几幾][点點]|哪[个個](?:月|世[纪紀]|[时時]|年)|什[么麼]日期|哪[个個]?日期", r"\d+\s*(?:年|月|日|[时時]|[点點])|\b(?:1\d|20)\d\d\b|世[纪紀]|星期|[周週][一二三四五六日]|今天|昨天|明天|早上|上午|下午|晚上|中午|期[间間]|之前|之[后後]|以[后後]|以前|[时時]候?|年代|[当當]|春|夏|秋|冬|[二三四五六七八九十〇零一]+年|每"),
-        "reason": (r"[为為]什[么麼]|[为為]何|原因|怎[么麼][会會]|理由", r"因|由[于於]|[为為]了|所以|[导導]致|以便|原因|故|[结結]果|使得|[让讓]"),
+        "reason": (r"(?<![称名述稱更])[为為]什[么麼](?!\W*$)|[为為]何|原因|怎[么麼][会會]|理由", r"因|由[于於]|[为為]了|所以|[导導]致|以便|原因|故|[结結]果|使得|[让讓]"),
     },
     "ja": {
-        "duration": (r"どのくらい|どれくらい|どれぐらい|何(?:日|時|年|ヶ月|か月|カ月|週|分|秒)間|何歳|何回|何日(?!に)|期間", rf"{_HAN_NUMBER}\s*(?:秒|分|時間?|日|週|[かカヶケ]?月|年|歳|世紀|回)|毎|いつも|常に|すぐ|まで|から"),
+        "duration": (r"どのくらい|どれくらい|どれぐらい|何(?:日|時|年|ヶ月|か月|カ月|週|分|秒)間|何回|何日(?!に)|期間", rf"{_HAN_NUMBER}\s*(?:秒|分|時間?|日|週|[かカヶケ]?月|年|歳|世紀|回)|毎|いつも|常に|すぐ|まで|から"),
         "money": (r"いくら|料金|費用|価格|値段|給料", rf"{_CODES}|円|ユーロ|ドル|ポンド|フラン|パーセント|%|％|無料"),
-        "number": (r"いくつ|何(?:人|個|回|本|台|件|名|枚|%|％|パーセント|メートル|点|ヤード|つ|社|種類|冊|キロ|度|倍)|どれだけ|割合|人数", _HAN_NUMBER),
+        "number": (r"いくつ|何(?:人|個|回|本|台|件|名|枚|%|％|パーセント|メートル|点|ヤード|つ|社|種類|冊|キロ|度|倍|歳)|どれだけ|割合|人数", _HAN_NUMBER),
         "moment": (r"いつ|何年|何月|何日|何時|何曜日|何世紀|どの年|どの時期", r"\d+\s*(?:年|月|日|時)|\b(?:1\d|20)\d\d\b|世紀|曜日|今日|昨日|明日|朝|午前|午後|夜|正午|昼|間|前|後|時|年代|頃|ころ|とき|春|夏|秋|冬|毎"),
         "reason": (r"なぜ|どうして|何故|理由|原因", r"から|ため|ので|理由|原因|よって|ように|結果|せい|おかげ|より"),
     },
@@ -282,10 +284,17 @@ class Expected:
 
     def found_in(self, answer: str) -> bool:
         """Whether an answer has it, outside the words of the question."""
-        return any(not self._asked.issuperset(words(part)) or not words(part) for part in self._matches(answer))
+        found = (words(_whole(answer, *match.span())) for match in self._pattern.finditer(answer))
+        return any(not part or not self._asked.issuperset(part) for part in found)
 
-    def _matches(self, answer: str) -> Iterator[str]:
-        return (match[0] for match in self._pattern.finditer(answer))
+
+def _whole(text: str, start: int, end: int) -> str:
+    """Return a part of a text with the digits on either side of it."""
+    while start > 0 and text[start - 1].isdigit():
+        start -= 1
+    while end < len(text) and text[end].isdigit():
+        end += 1
+    return text[start:end]
 
 
 def expected(question: str, language: str) -> Expected | None:

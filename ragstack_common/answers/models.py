@@ -5,15 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.search import RetrievedChunk
 
 Role = Literal["user", "assistant"]
-
-NO_ANSWER: Final = "No answer was found in the passages that were read."
-"""The whole answer of a provider that finds none in the passages."""
-
-CLOSEST_PASSAGES: Final = "These passages are closest to the question, and may not answer it:"
-"""The first line of a provider that quotes passages without knowing whether they answer."""
 
 CHARACTERS_IN_TOKEN: Final = 4
 """Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a
@@ -67,6 +62,7 @@ class ModelRequest:
         temperature: None leaves the choice to the provider.
         top_p: None leaves the choice to the model.
         stop_sequences: The answer ends before the first of them.
+        min_confidence: A provider that quotes says below it that the passages may not answer the question.
     """
 
     messages: Sequence[ModelMessage]
@@ -76,6 +72,7 @@ class ModelRequest:
     temperature: float | None = None
     top_p: float | None = None
     stop_sequences: Sequence[str] = ()
+    min_confidence: float = MIN_CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,7 @@ class ModelEnd:
         model: The model that answered, which may be the fallback model.
         estimated: Whether the numbers of tokens are estimates, because the model does not count them.
         quotes: Whether the answer consists of quotations, as from a local Bedrock without a model.
+        confidence: The probability, 0 to 1, that the quotations answer the question; None if it is not known.
     """
 
     stop_reason: StopReason
@@ -102,6 +100,7 @@ class ModelEnd:
     model: str
     estimated: bool = False
     quotes: bool = False
+    confidence: float | None = None
 
 
 ModelPiece = ModelText | ModelEnd

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.markers import in_parentheses
 from ragstack_common.answers.models import (
     CHARACTERS_IN_TOKEN,
@@ -174,6 +175,7 @@ def model_request(
     *,
     language: str | None = None,
     max_tokens: int | None = None,
+    min_confidence: float = MIN_CONFIDENCE,
 ) -> ModelRequest:
     """Write the request for a question; *history* is included whole."""
     code = _boundary([question, *(turn.content for turn in history), *map(_text_of, passages)])
@@ -191,7 +193,13 @@ def model_request(
         turns = "\n".join(_rendered_turn(turn, code) for turn in history)
         parts.append(f"<conversation-{code}>\n{turns}\n</conversation-{code}>")
     parts.append("\n".join(_rendered(passage, code) for passage in passages))
-    return ModelRequest([ModelMessage.user(question)], "\n\n".join(parts), max_tokens, tuple(map(_harmless, passages)))
+    return ModelRequest(
+        [ModelMessage.user(question)],
+        "\n\n".join(parts),
+        max_tokens,
+        tuple(map(_harmless, passages)),
+        min_confidence=min_confidence,
+    )
 
 
 def _harmless(passage: Passage) -> Passage:

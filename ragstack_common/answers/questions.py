@@ -27,6 +27,7 @@ _PHRASES: Final = re.compile(
 )
 """Parts of a question that say nothing about its subject."""
 
+
 @dataclass(frozen=True)
 class Question:
     """A parsed question.

@@ -78,6 +78,24 @@ def quotes(passage: str) -> list[Quote]:
     return _csv_rows(lines) or list(_Reader(passage, lines).quotes())
 
 
+def surroundings(passage: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return where the sentence before some characters begins and the sentence after them ends.
+
+    Only sentences of their section count.
+
+    Returns:
+        None if the characters are no sentences, but rows, list items or code.
+    """
+    sentences = [quote for quote in quotes(passage) if not quote.block]
+    own = [quote for quote in sentences if quote.start < end and start < quote.end]
+    if not own:
+        return None
+    near = [quote for quote in sentences if quote.context == own[0].context]
+    begins = [quote.start for quote in near if quote.end <= own[0].start]
+    ends = [quote.end for quote in near if quote.start >= own[-1].end]
+    return min(begins[-1] if begins else start, start), max(ends[0] if ends else end, end)
+
+
 def _lines(passage: str) -> list[_Line]:
     lines, start = [], 0
     for line_break in _LINE_BREAK.finditer(passage):

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Final
 
+from ragstack_common.answers.assistants import addresses_assistant
+from ragstack_common.answers.confidence import Evidence
 from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
 from ragstack_common.text.words import detect_language, terms
 
 MOST_QUOTES: Final = 4
-LEAST_COVERAGE: Final = 0.35
-"""Share of the question's words, weighted by rarity, that a quote and its context must contain."""
+LEAST_COVERAGE: Final = 0.2
+"""Share of the question's words, weighted by rarity, that a quote and its context must contain to be shown."""
 
 ABOVE_WEIGHT: Final = 0.6
 """Weight of a word in the title of the document and the headings above a quote."""
@@ -33,13 +35,6 @@ MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
 """For a quote that is itself a question."""
 
-SURE_COVERAGE: Final = 0.6
-"""Share of the question, weighted by rarity, that a quote and what is above it must contain to count as an answer.
-
-Of right quotes, 70 % reach it on samples/judged and 66 % on XQuAD's English questions; of the others, 39 % and 19 %.
-Source: answers without a model, HYBRID, ``hashed``; a quote is right if it has .6 of the words of the reference answer.
-"""
-
 SECOND_BEST: Final = 0.9
 """Share of the best score that a further quote must reach."""
 
@@ -48,6 +43,9 @@ FURTHER_COVERAGE: Final = 0.4
 
 SAME_SHARE: Final = 0.7
 """Share of the words of the shorter of two quotes above which they count as the same."""
+
+
+NO_EVIDENCE: Final = Evidence(0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,14 @@ class Quotation:
         text: Sentence, list, table row or block of code.
         passages: The positions of all passages that contain it, from 0.
         head: The header of its table, unless the quotation before has the same.
-        is_sure: Whether it has most of the question's words, and the number, date or person that the question asks for.
+        evidence: What is known about whether it answers the question.
     """
 
     space: str
     text: str
     passages: tuple[int, ...]
     head: str = ""
-    is_sure: bool = True
+    evidence: Evidence = NO_EVIDENCE
 
     @property
     def whole(self) -> str:
@@ -80,40 +78,48 @@ class _Candidate:
 
     Attributes:
         words: Weight of each of the question's words in it: 1 if the quote contains the word itself.
-        own_coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
+        coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
         misfits: Whether it lacks what the question asks for, such as a number.
     """
 
     quote: Quote
     passage: int
     words: Mapping[str, float]
-    own_coverage: float = 0.0
+    coverage: float = 0.0
     score: float = 0.0
     misfits: bool = False
 
-    @property
-    def is_sure(self) -> bool:
-        return self.own_coverage >= SURE_COVERAGE and not self.misfits
 
-
-def best_quotations(question: str, passages: Sequence[str], contexts: Sequence[str] = ()) -> list[Quotation]:
+def best_quotations(
+    question: str, passages: Sequence[str], contexts: Sequence[str] = (), relevances: Sequence[float | None] = ()
+) -> list[Quotation]:
     """Choose what answers a question, in the order of the text.
 
     Args:
         question: The question.
         passages: The passages, best first.
         contexts: The title and headings above each passage, if known.
+        relevances: The relevance of each passage, if known.
 
     Returns:
         Nothing if no passage answers the question.
     """
     asked = Question.of(question, detect_language(question, *passages))
+    candidates = _candidates(asked, passages, contexts)
+    scored = _scored(asked, candidates)
     found = []
-    for before, candidate in pairwise([None, *_chosen(asked, _candidates(asked, passages, contexts))]):
+    for before, candidate in pairwise([None, *_chosen(asked, scored)]):
         assert candidate is not None
+        relevance = relevances[candidate.passage] if relevances else None
+        evidence = Evidence(
+            candidate.coverage,
+            _nearby(asked, candidate, candidates),
+            float(candidate.misfits),
+            relevance,
+        )
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
         space, head = _space(before, candidate), _head_after(before, candidate)
-        found.append(Quotation(space, candidate.quote.text, cited, head, candidate.is_sure))
+        found.append(Quotation(space, candidate.quote.text, cited, head, evidence))
     return found
 
 
@@ -124,6 +130,8 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
         title = frozenset(terms(context, question.language)) & asked
         before: frozenset[str] = frozenset()
         for quote in quotes(passage):
+            if addresses_assistant(quote.text):
+                continue
             words = frozenset(terms(quote.whole, question.language))
             begun = {word[:RELATED_CHARACTERS] for word in words if len(word) >= RELATED_CHARACTERS}
             inside = words & asked
@@ -140,12 +148,22 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
     return found
 
 
-def _chosen(question: Question, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    scored = _scored(question, candidates)
+def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Candidate]) -> float:
+    """Return the share of the question that a candidate contains together with its neighbours."""
+    rarity = _rarity(question, candidates)
+    place = next(number for number, other in enumerate(candidates) if other.quote is candidate.quote)
+    weights = dict(candidate.words)
+    for other in candidates[max(0, place - 1) : place + 2]:
+        if other.passage == candidate.passage:
+            weights |= {word: 1.0 for word, weight in other.words.items() if weight == 1}
+    return sum(rarity[word] * weight for word, weight in weights.items())
+
+
+def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate]:
     close = [
         candidate
         for candidate in scored[1:]
-        if candidate.score >= SECOND_BEST * scored[0].score and candidate.own_coverage >= FURTHER_COVERAGE
+        if candidate.score >= SECOND_BEST * scored[0].score and candidate.coverage >= FURTHER_COVERAGE
     ]
     return _ordered(_distinct([*scored[:1], *close], question.language))
 
@@ -160,11 +178,11 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
         fits = question.expected and question.expected.found_in(text)
         misfits = fits is False
-        coverage = sum(share for _, share in shares) - MISFIT_COST * misfits
-        score = coverage + RANK_WEIGHT / (1 + candidate.passage)
+        shown = sum(share for _, share in shares) - MISFIT_COST * misfits
+        score = shown + RANK_WEIGHT / (1 + candidate.passage)
         score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith("?")
-        if coverage >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
-            found.append(replace(candidate, own_coverage=own, score=score, misfits=misfits))
+        if shown >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
+            found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
 
 

@@ -13,6 +13,7 @@ from ragstack_common.text.sentences import (
     LONGEST_ABBREVIATION,
     LONGEST_MONTH,
     SPACED_ENDS,
+    begins_small,
     is_abbreviation,
 )
 
@@ -245,6 +246,6 @@ def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:
     begins = _QUOTED.search(line, mark.end(), following.start(1)) or _MARKED.match(
         line, max(0, mark.start() - 1), mark.start()
     )
-    if following[1].islower() and not begins:
+    if begins_small(following[1]) and not begins:
         return False
     return mark[0] != "." or not is_abbreviation(line, mark.start(), following.start(1))

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from time import monotonic
 
 from ragstack_common.answers.answering import Answering, Question, Stopwatch
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.models import ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
@@ -83,7 +84,14 @@ class AskService:
             outcome = await self.searches.search(RetrieveRequest(query=request.question, **options))
         search = report_of(outcome)
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
-        question = Question(request.question, outcome, history, request.language, settings.answerable_relevance)
+        question = Question(
+            request.question,
+            outcome,
+            history,
+            request.language,
+            settings.answerable_relevance,
+            MIN_CONFIDENCE if request.min_confidence is None else request.min_confidence,
+        )
         texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
         answering = await in_thread_if_long(
             lambda: Answering(question, self._provider, self._settings, watch), sum(texts)

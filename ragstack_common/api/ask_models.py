@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ragstack_common.answers.answer import Answer, CitationEvent, Source, TokenEvent
+from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.models import Role
 from ragstack_common.api.error_models import ErrorDetail
 from ragstack_common.api.search_models import SearchOptions, SearchReport
@@ -37,6 +38,13 @@ class AskRequest(SearchOptions):
         default=None,
         description="Language of the answer: a name in English, such as German, or a BCP 47 tag, such as de or pt-BR."
         " Default: the language of the question",
+    )
+    min_confidence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Without a model: quotations with less confidence are the closest passages, and no answer. Default:"
+        f" {MIN_CONFIDENCE}",
     )
 
 

@@ -121,6 +121,29 @@ STOP_WORDS: Final = {
 }
 """Words that say nothing about a subject, by the tag of their language."""
 
+_UNSPACED_SCRIPTS: Final = (
+    ("\u0e00", "\u0e7f", "th"),
+    ("\u0e80", "\u0eff", "lo"),
+    ("\u1000", "\u109f", "my"),
+    ("\u1780", "\u17ff", "km"),
+    ("\u3040", "\u30ff", "ja"),
+    ("\u3400", "\u9fff", "zh"),
+    ("\uac00", "\ud7a3", "ko"),
+)
+_SPACED_SCRIPTS: Final = (
+    ("\u0370", "\u03ff", "el"),
+    ("\u0400", "\u052f", "ru"),
+    ("\u0600", "\u06ff", "ar"),
+    ("\u0900", "\u097f", "hi"),
+)
+"""The most frequent language of each script. Source: Unicode, blocks."""
+
+UNSPACED: Final = frozenset(tag for _, _, tag in _UNSPACED_SCRIPTS)
+"""Languages in which a word is a character."""
+
+LEAST_KANA: Final = 10
+"""A text with a tenth as many kana as Chinese characters is Japanese."""
+
 _ENGLISH_TOO: Final = frozenset("bare bin care dog end era men min pro ten var".split())
 """Words that are more frequent in English, without being stop words there, than as stop words of another language."""
 
@@ -154,11 +177,25 @@ def language_name(text: str) -> str:
 def detect(words: Sequence[str]) -> str:
     """Return the tag of the language that has the most stop words among normalized words; English by default.
 
-    Of equal languages, the first in the table is returned.
+    Of equal languages, the first in the table is returned. A script without spaces decides if most words are its own.
+    Another script decides if no stop word does.
     """
+    scripts = _scripts(_UNSPACED_SCRIPTS, words)
+    if 2 * scripts.total() > len(words):
+        # Japanese texts have Chinese characters between those of their own.
+        return "ja" if scripts["ja"] * LEAST_KANA > scripts["zh"] else max(scripts, key=lambda tag: scripts[tag])
     votes = dict.fromkeys(STOP_WORDS, 0.0)
     for word, count in Counter(filter(_LANGUAGES.__contains__, words)).items():
         for tag in _LANGUAGES[word]:
             votes[tag] += count / len(_LANGUAGES[word])
-    best = max(votes, key=votes.__getitem__)
-    return best if votes[best] >= LEAST_VOTES else ENGLISH
+    best: str = max(votes, key=votes.__getitem__)
+    if votes[best] >= LEAST_VOTES:
+        return best
+    scripts = _scripts(_SPACED_SCRIPTS, words)
+    return max(scripts, key=lambda tag: scripts[tag]) if 2 * scripts.total() > len(words) else ENGLISH
+
+
+def _scripts(scripts: Sequence[tuple[str, str, str]], words: Sequence[str]) -> Counter[str]:
+    return Counter(
+        tag for word in words if word >= "\u0370" for first, last, tag in scripts if first <= word[0] <= last
+    )

@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-
-SPACED_ENDS: Final = (
-    ".!?…‼⁇⁈⁉։؝؞؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶។៕᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫"
-)
+SPACED_ENDS: Final = ".!?…‼⁇⁈⁉։؝؞؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶។៕᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫"
 """Marks that end a sentence if white space follows. Source: Unicode, Sentence_Break, and the ellipsis."""
 
 DENSE_ENDS: Final = "。！？｡．︒﹒﹖﹗"
@@ -30,7 +27,7 @@ _ABBREVIATION: Final = re.compile(
     r"|bzw|ca|inkl|exkl|zzgl|ggf|evtl|sog|usw|vgl|Mio|Mrd|Tel|Str|Hr|Fr|geb|gest|Jh|Jhd"
     r"|Mme|Mlle|env|av|apr|p\.ex|Sra|Srta|Dra|Ud|Uds|núm|pág|págs|aprox|Sig|Sigg|pag|ecc|bijv|enz|blz|nl|dhr|mevr"
     r"|т\.е|т\.д|т\.п|т\.к|др|пр|гг|вв|им|ул|стр|рис|тыс|млн|млрд|руб|коп|см|напр|проф|акад|डॉ|श्री|श्रीमती|प्रो"
-    r"|[^\W\d_])|\b(?:am|der|die|das|den|dem|des|im|vom|zum|bis|ab|seit|und) \d{1,2})\.$"
+    r"|[^\W\d_])|\b(?:am|[Dd]er|[Dd]ie|[Dd]as|[Dd]en|[Dd]em|[Dd]es|im|vom|zum|bis|ab|seit|und) \d{1,2})\.$"
 )
 """A word, or a German ordinal, whose full stop ends no sentence."""
 
@@ -59,6 +56,11 @@ def is_abbreviation(text: str, stop: int, following: int) -> bool:
     return _ABBREVIATION.search(text, max(0, stop + 1 - LONGEST_ABBREVIATION), stop + 1) is not None
 
 
+def begins_small(character: str) -> bool:
+    """Whether a sentence hardly begins with a letter, because it is small; Georgian has no capitals in sentences."""
+    return character.islower() and not "\u10d0" <= character <= "\u10ff"
+
+
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentences of a paragraph begin and end; white space after a sentence belongs to none.
 
@@ -80,7 +82,7 @@ def _ends(text: str) -> Iterator[int]:
         match.end()
         for match in _END.finditer(text)
         if match[1] is None
-        or not (match[1].islower() or (match[0][0] == "." and is_abbreviation(text, match.start(), match.start(1))))
+        or not (begins_small(match[1]) or (match[0][0] == "." and is_abbreviation(text, match.start(), match.start(1))))
     ]
     if _IS_UNMARKED.search(text):
         marked, ends, start = [*ends, len(text)], [], 0

@@ -16,7 +16,7 @@ from typing import Final
 import Stemmer  # type: ignore[import-not-found]
 
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
-from ragstack_common.text.languages import STOP_WORDS, detect
+from ragstack_common.text.languages import ENGLISH, STOP_WORDS, UNSPACED, detect
 
 SATURATION: Final = 1.2
 """k1 of BM25: how fast repeated words count less. Source: Robertson and Zaragoza 2009, and Lucene."""
@@ -155,7 +155,8 @@ class _Stems(dict[str, str]):
 
 @cache
 def _stems(language: str) -> _Stems:
-    return _Stems(language)
+    """Return the stems of a language; words in Latin letters among Chinese and the like are mostly English."""
+    return _Stems(ENGLISH if language in UNSPACED else language)
 
 
 @cache

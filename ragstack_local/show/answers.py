@@ -1,7 +1,7 @@
 """How answers are shown in a terminal: text as it arrives, then numbered sources, and what to know about them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ MAX_QUOTED_CHARACTERS: Final = 300
 CLOSEST_SHOWN: Final = 3
 """Passages shown where none is quoted."""
 
+HIGH_CONFIDENCE: Final = 0.75
 UNSUPPORTED_SHOWN: Final = 5
 UNSUPPORTED_CHARACTERS: Final = 120
 
@@ -130,12 +131,25 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
         # A location is never wrapped: users copy it.
         console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
         print_local_file(source["source"], roots, NUMBER_INDENT)
-        quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
-        for text in dict.fromkeys(quoted):
-            shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
-            print_indented(NUMBER_INDENT, (f"“{shown}”", "green"))
-        if not quoted:
+        for parts in {tuple(_quotation(content, part)): None for part in source["quoted"]}:
+            print_indented(NUMBER_INDENT, *parts)
+        if not source["quoted"]:
             print_indented(NUMBER_INDENT, (words, "dim"))
+
+
+def _quotation(content: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a quotation, and the sentences before and after it, with their styles."""
+
+    def one_line(start: int, end: int, style: str) -> Iterator[tuple[str, str]]:
+        if text := " ".join(content[start:end].split()):
+            yield text, style
+
+    around = part["context"] or part
+    yield from ((f"{text} ", style) for text, style in one_line(around["start"], part["start"], "dim"))
+    for text, style in one_line(part["start"], part["end"], "green"):
+        shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
+        yield f"“{shown}”", style
+    yield from ((f" {text}", style) for text, style in one_line(part["end"], around["end"], "dim"))
 
 
 def _title(source: Mapping[str, Any]) -> str:
@@ -193,12 +207,22 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
     uncited = sum(not source["cited"] for source in answer["sources"])
     has_text = answer["answered"] or answer["closest_passages"]
     parts = [
-        ("Quoted, without a model" if answerer["quotes"] else answerer["model"]) if has_text else None,
+        (f"Quoted, without a model{_confidence(answer)}" if answerer["quotes"] else answerer["model"])
+        if has_text
+        else None,
         counted(uncited, "more passage") + " read" if uncited else None,
         f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens" if answerer["provider"] == "bedrock" else None,
         f"{_time(timings['total_ms'])} (search {_time(timings['retrieval_ms'])})",
     ]
     console.print("; ".join(part for part in parts if part), style="dim")
+
+
+def _confidence(answer: Mapping[str, Any]) -> str:
+    confidence = answer["confidence"]
+    if confidence is None:
+        return ""
+    level = "high" if confidence >= HIGH_CONFIDENCE else "medium" if answer["answered"] else "low"
+    return f", with {level} confidence"
 
 
 def _time(milliseconds: float) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EventStreamError
 
-from ragstack_common.answers.models import NO_ANSWER
+from ragstack_common.answers.phrases import NO_ANSWER
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
 from tests.support.language_model import LanguageModel
 

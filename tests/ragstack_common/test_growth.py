@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
 from ragstack_common import error_responses
-from ragstack_common.answers import markers, prompt, questions, quotable, quoting
+from ragstack_common.answers import kinds, markers, prompt, questions, quotable, quoting
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.models import ModelMessage, Passage
 from ragstack_common.api import bodies
@@ -29,6 +29,8 @@ from ragstack_common.search.rerank.lexical import LexicalReranker
 from ragstack_common.search.trust import trust_of
 from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
+
+KIND: Final = cast("kinds.Expected", kinds.expected("When does it open?", "en"))
 
 SHORT, FACTOR = 2_000, 4
 MAX_GROWTH: Final = 3 * FACTOR
@@ -98,7 +100,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
     "question": questions.Question.of,
-    "fits": lambda text: questions.Question.of("How long?").fits(text),
+    "kinds": lambda text: KIND.found_in(text),
     "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
     "words": lambda text: (words.terms(text), words.query_terms(text)),
     "chunks": lambda text: chunking.FixedSize().cut(text),

@@ -9,11 +9,8 @@ import pytest
 
 from local_bedrock.server import running
 from ragstack_common.answers.bedrock import BedrockProvider
-from ragstack_common.answers.models import (
-    NO_ANSWER,
-    ModelMessage,
-    Passage,
-)
+from ragstack_common.answers.models import ModelMessage, Passage
+from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.answers.prompt import model_request
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread

@@ -1,10 +1,9 @@
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.answers.quotable import quotes
+from ragstack_common.answers.quotable import quotes, surroundings
 from tests.support.passages import markdown
 
 
@@ -30,19 +29,6 @@ def test_sentences_are_divided_and_abbreviations_are_not() -> None:
         "Ask Dr. Miller, e.g. by e-mail!",
         "Really?",
     ]
-
-
-@pytest.mark.parametrize(
-    "sentences",
-    [
-        ["Команда набрала 308 очков.", "Защита была шестой."],
-        ["टीम ने अंक बनाए।", "रक्षा छठी थी।"],
-        ["كم عدد النقاط؟", "كان الدفاع السادس."],
-        ["東京は首都です。", "人口は多い。"],
-    ],
-)
-def test_sentences_end_in_every_script(sentences: list[str]) -> None:
-    assert texts(" ".join(sentences)) == sentences
 
 
 def test_a_sentence_over_two_lines_is_one() -> None:
@@ -91,3 +77,16 @@ def test_a_block_of_code_stays_whole() -> None:
 
 def test_the_end_of_a_block_of_code_does_not_begin_another() -> None:
     assert texts("make run\n```\n\nThen open the page. Log in.") == ["make run", "Then open the page.", "Log in."]
+
+
+def test_the_surroundings_are_the_sentences_before_and_after_in_the_section() -> None:
+    passage = "# A\n\nOne is here. Two is here. Three is here. Four.\n\n# B\n\nFive is here."
+
+    def around(text: str) -> str | None:
+        found = surroundings(passage, passage.index(text), passage.index(text) + len(text))
+        return found and passage[slice(*found)]
+
+    assert around("Two is here.") == "One is here. Two is here. Three is here."
+    assert around("One is here.") == "One is here. Two is here."
+    assert around("Five is here.") == "Five is here."
+    assert surroundings("| a | b |\n| --- | --- |\n| 1 | 2 |", 22, 31) is None

@@ -14,8 +14,6 @@ from pydantic import BaseModel
 from ragstack_common.answers.answer import CitationEvent, TokenEvent
 from ragstack_common.answers.answering import NOTHING_CITED, NOTHING_FOUND
 from ragstack_common.answers.models import (
-    CLOSEST_PASSAGES,
-    NO_ANSWER,
     ModelEnd,
     ModelMessage,
     ModelPiece,
@@ -24,6 +22,7 @@ from ragstack_common.answers.models import (
     ModelText,
     StopReason,
 )
+from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
 from ragstack_common.api.search import QueryService

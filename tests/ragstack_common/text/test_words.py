@@ -63,7 +63,7 @@ def test_a_query_finds_inflected_words(text: str, query: str) -> None:
         ("bezahlt die Firma", "de"),
         ("10-K of K. Smith", "en"),
         ("invoice 4711", "en"),
-        ("東京都", "en"),
+        ("東京都", "zh"),
     ],
 )
 def test_the_stop_words_tell_the_language(text: str, language: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.answers.answer import Answerer, Sentence, Usage
-from ragstack_common.answers.models import NO_ANSWER
+from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.search.models import Note, SliceReport
 from ragstack_local.show import answers
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response

@@ -1,0 +1,83 @@
+"""Kinds of questions in twelve languages, with a right and a wrong answer for each."""
+
+# ruff: noqa: RUF001 - letters of other scripts
+
+import pytest
+
+from ragstack_common.answers.questions import Question
+from ragstack_common.text.sentences import sentence_spans
+
+SAMPLES = [
+    ("How many days of leave are there?", "There are 27 days.", "There are days of leave."),
+    ("Who approves the budget?", "It is approved by the director.", "The budget was set."),
+    ("Wann öffnet die Kantine?", "Sie öffnet um 11:30.", "Die Kantine ist offen."),
+    ("Wie viele Tage Urlaub gibt es?", "Es gibt siebenundzwanzig Tage.", "Es gibt Urlaub."),
+    ("Warum wurde das Gerät ersetzt?", "Es wurde ersetzt, weil es brannte.", "Das Gerät wurde ersetzt."),
+    ("Quand ouvre la cantine ?", "Elle ouvre en janvier.", "La cantine est ouverte."),
+    ("Combien de jours de congé y a-t-il ?", "Il y a vingt jours.", "Il y a des congés."),
+    ("¿Cuándo abre el comedor?", "Abre el lunes.", "El comedor está abierto."),
+    ("¿Cuántos sensores hay?", "Hay sesenta sensores.", "Hay sensores."),
+    ("Quem aprova o orçamento?", "É aprovado por Maria Silva.", "O orçamento foi aprovado."),
+    ("Quantos dias de férias há?", "Há 27 dias.", "Há férias."),
+    ("Quando apre la mensa?", "Apre a gennaio.", "La mensa è aperta."),
+    ("Quanti sensori ci sono?", "Ci sono sessanta sensori.", "Ci sono sensori."),
+    ("Wanneer gaat de kantine open?", "In maart.", "De kantine is open."),
+    ("Hoeveel dagen verlof zijn er?", "Er zijn twintig dagen.", "Er is verlof."),
+    ("Когда открывается столовая?", "Она открывается в январе.", "Столовая открыта."),
+    ("Сколько дней отпуска?", "Отпуск длится двадцать дней.", "Отпуск есть."),
+    ("Почему устройство заменили?", "Его заменили, потому что оно сломалось.", "Устройство заменили."),
+    ("متى يفتح المطعم؟", "يفتح في يناير.", "المطعم مفتوح."),
+    ("كم عدد أيام الإجازة؟", "عددها 27.", "هناك إجازة."),
+    ("लाइब्रेरी कब खुलती है?", "वह सोमवार को खुलती है।", "लाइब्रेरी खुली है।"),
+    ("कितने दिन की छुट्टी है?", "बीस दिन की छुट्टी है।", "छुट्टी है।"),
+    ("食堂什么时候开门？", "食堂上午十一点开门。", "食堂开门。"),
+    ("员工有多少天年假？", "员工有二十七天年假。", "员工有年假。"),
+    ("食堂はいつ開きますか", "食堂は11時に開きます。", "食堂は開きます。"),
+    ("有給休暇は何日ありますか", "27日あります。", "あります。"),
+]
+
+
+@pytest.mark.parametrize(("question", "right", "wrong"), SAMPLES)
+def test_an_answer_has_what_the_question_asks_for(question: str, right: str, wrong: str) -> None:
+    expected = Question.of(question).expected
+
+    assert expected is not None
+    assert expected.found_in(right)
+    assert not expected.found_in(wrong)
+
+
+def test_a_number_of_the_question_is_no_answer() -> None:
+    expected = Question.of("How many yards did Smith run in Game 50?").expected
+
+    assert expected is not None
+    assert not expected.found_in("Smith ran in Game 50.")
+    assert expected.found_in("Smith ran 120 yards in Game 50.")
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Команда набрала 308 очков.", "Защита была шестой."],
+        ["टीम ने अंक बनाए।", "रक्षा छठी थी।"],
+        ["كم عدد النقاط؟", "كان الدفاع السادس."],
+        ["یہ پہلا جملہ ہے۔", "یہ دوسرا ہے۔"],
+        ["東京は首都です。", "人口は多い。"],
+        ["Ο πρώτος είναι εδώ.", "Ο δεύτερος λείπει."],
+        ["Am 3. Mai 2025 kam Dr. Schmidt.", "Der 2. Weltkrieg war vorbei."],
+        ["Es kostet z. B. max. 180 EUR.", "Mehr nicht."],
+        ["Он родился в 1950 г. в Москве.", "Т. е. давно."],
+        ["ეს პირველია.", "ეს მეორეა."],
+    ],
+)
+def test_sentences_end_in_every_script(sentences: list[str]) -> None:
+    text = " ".join(sentences)
+
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+
+
+def test_long_texts_in_thai_are_divided_at_spaces() -> None:
+    clause = "พนักงานทุกคนมีวันลาพักร้อนประจำปีจำนวนยี่สิบเจ็ดวันทำการต่อปีตามระเบียบของบริษัทที่ประกาศใช้"
+
+    spans = list(sentence_spans(f"{clause} {clause}"))
+
+    assert len(spans) == 2
