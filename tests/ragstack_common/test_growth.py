@@ -100,7 +100,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
     "question": questions.Question.of,
-    "kinds": lambda text: KIND.found_in(text),
+    "kinds": KIND.found_in,
     "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
     "words": lambda text: (words.terms(text), words.query_terms(text)),
     "chunks": lambda text: chunking.FixedSize().cut(text),
