@@ -84,7 +84,6 @@ def test_an_alarm_needs_one_call() -> None:
     assert alarm["Properties"]["AlarmDescription"] == "Tidy up."
 
 
-@pytest.mark.asyncio
 async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     async def count(*_: object) -> Corpora:
         return Corpora(corpora=[], complete=True)
@@ -104,7 +103,6 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
     assert result.content[0].text == "No toys."
 
 
-@pytest.mark.asyncio
 async def test_a_reranker_is_an_entry_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     place = f"{Longest.__module__}:{Longest.__name__}"
     monkeypatch.setitem(config.RERANKERS, "longest", config.RerankerEntry(place, "longest"))  # type: ignore[misc]

@@ -14,7 +14,6 @@ QUESTION = "How many days of leave can I carry over?"
 TOOLS = ["search", "ask", "list_corpora", "list_versions", "get_document_status", "retriever"]
 
 
-@pytest.mark.asyncio
 async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalStack, handbook: Path) -> None:
     env = {**stack.env, "PYTHONPATH": str(ROOT)}
     progress = []
@@ -45,7 +44,6 @@ async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalSt
     assert (failed.is_error, failed.content[0].text.partition(":")[0]) == (True, "InvalidFilter")
 
 
-@pytest.mark.asyncio
 async def test_an_assistant_calls_the_same_tools_over_http(stack: LocalStack, handbook: Path) -> None:
     for url in (stack.connection.api_url, stack.connection.answers_url):
         async with Client(f"{url}/mcp") as client:

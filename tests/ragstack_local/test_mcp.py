@@ -37,7 +37,6 @@ def server_for(api: Api) -> Any:
     return server_of(HttpOperations(lambda: Address(api.url)))
 
 
-@pytest.mark.asyncio
 async def test_without_a_stack_each_call_says_how_to_start_one(tmp_path: Path) -> None:
     errors = tmp_path / "errors"
     with errors.open("w") as stderr:
@@ -54,7 +53,6 @@ async def test_without_a_stack_each_call_says_how_to_start_one(tmp_path: Path) -
     assert errors.read_text().startswith("No local stack is running")
 
 
-@pytest.mark.asyncio
 async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
     new = event("new", {"of": "a later version"})
     api.will_stream(
@@ -68,7 +66,6 @@ async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
     assert api.requests[0]["body"] == {"question": "Why?", "corpus_filter": "people"}
 
 
-@pytest.mark.asyncio
 async def test_tools_in_another_form_are_left_out(api: Api) -> None:
     api.will_answer(200, {"tools": [{"name": "retriever"}]})
 
@@ -80,7 +77,6 @@ async def test_tools_in_another_form_are_left_out(api: Api) -> None:
     assert result.content[0].text.startswith("The API answered in another form than ToolList")
 
 
-@pytest.mark.asyncio
 async def test_an_error_of_a_tool_is_passed_on_word_for_word(api: Api) -> None:
     api.will_answer(400, {"success": False, "error": "texts[1] must be a string"})
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import pytest_asyncio
 
 from ragstack_common import filters as filter_language
 from ragstack_common.embedding import Embedding, HashedEmbedding
@@ -110,7 +109,7 @@ def sentence_model() -> OnnxEmbedding:
     return shared_sentence_model()
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def backend() -> AsyncIterator[VectorStoreBackend]:
     async with VectorStoreBackend("vectors") as backend:
         await backend.index(
@@ -172,13 +171,11 @@ def test_connection_string(request: pytest.FixtureRequest, tmp_path: Path) -> st
 
 
 @pytest.mark.integration
-@pytest.mark.asyncio
 async def test_vector_store_integration(test_connection_string: str, sentence_model: OnnxEmbedding) -> None:
     """The example's own test, with a sentence embedding: ``hashed`` scores .73."""
     await finds_paris(OurVectorStoreBackend(test_connection_string, embedding=sentence_model, timeout_seconds=60))
 
 
-@pytest.mark.asyncio
 async def test_the_example_scores_as_documented_with_hashed(tmp_path: Path) -> None:
     documents = [{"content": "Paris is the capital of France.", "id": "1"}]
     async with OurVectorStoreBackend(f"chroma://{tmp_path}/vectors#cities", embedding="hashed") as backend:
@@ -189,7 +186,6 @@ async def test_the_example_scores_as_documented_with_hashed(tmp_path: Path) -> N
     assert round(found.score, 2) == 0.73
 
 
-@pytest.mark.asyncio
 async def test_vector_store_of_the_example(sentence_model: OnnxEmbedding) -> None:
     await finds_paris(VectorStoreBackend("vectors", sentence_model))
 
@@ -215,7 +211,6 @@ async def finds_paris(backend: VectorStoreBackend | OurVectorStoreBackend) -> No
         await backend.close()
 
 
-@pytest.mark.asyncio
 async def test_the_parameters_of_the_example_do_what_they_say(backend: VectorStoreBackend) -> None:
     best, other = await backend.retrieve("capital of France", top_k=5)
 
@@ -225,7 +220,6 @@ async def test_the_parameters_of_the_example_do_what_they_say(backend: VectorSto
     assert await backend.retrieve("capital of France", filters={"id": "2"}) == [other]
 
 
-@pytest.mark.asyncio
 async def test_what_the_example_does_not_write_comes_with_the_interface(backend: VectorStoreBackend) -> None:
     batch = await backend.retrieve_batch(["Paris", "Berlin"], top_k=1)
 
@@ -239,7 +233,6 @@ class MockBackend(RetrievalBackend):
         return [RetrievedChunk(content="test", score=0.5, source="test.txt")]
 
 
-@pytest.mark.asyncio
 async def test_retrieve() -> None:
     backend = MockBackend()
     results = await backend.retrieve("query")
@@ -247,7 +240,6 @@ async def test_retrieve() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.asyncio
 async def test_our_backend_works_in_the_context_manager_of_the_example(
     test_connection_string: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,7 +253,6 @@ async def test_our_backend_works_in_the_context_manager_of_the_example(
     assert capsys.readouterr().out == "rag: RAG is retrieval-augmented generation.\n"
 
 
-@pytest.mark.asyncio
 async def test_the_context_manager_closes_the_connection() -> None:
     async with VectorStoreBackend("vectors") as backend:
         assert await backend.health_check()

@@ -24,7 +24,6 @@ class CachedRetrievalBackend(RetrievalBackend):
 
 
 @pytest.mark.parametrize("cached", [CachedRetrievalBackend, OurCachedRetrievalBackend])
-@pytest.mark.asyncio
 async def test_redundant_queries_are_answered_by_the_cache(
     cached: type[CachedRetrievalBackend] | type[OurCachedRetrievalBackend],
 ) -> None:

@@ -57,7 +57,6 @@ async def pieces(provider: BedrockProvider, request: ModelRequest = REQUEST) -> 
     return [piece async for piece in provider.stream(request)]
 
 
-@pytest.mark.asyncio
 async def test_an_answer_is_streamed_piece_by_piece(models: AwsService) -> None:
     assert await pieces(provider(models)) == [
         ModelText("At "),
@@ -167,7 +166,6 @@ def test_without_another_model_a_throttled_one_is_called_again(models: AwsServic
     assert provider(models).generate(REQUEST).content == "At noon."
 
 
-@pytest.mark.asyncio
 @pytest.mark.usefixtures("no_delays")
 async def test_a_model_that_stays_busy_is_an_error(models: AwsService) -> None:
     models.program("ConverseStream", THROTTLED)
@@ -178,7 +176,6 @@ async def test_a_model_that_stays_busy_is_an_error(models: AwsService) -> None:
     assert len(models.requests) == ATTEMPTS
 
 
-@pytest.mark.asyncio
 async def test_a_stream_never_mixes_the_texts_of_two_attempts(models: AwsService) -> None:
     models.program("ConverseStream", Stream((START, text("At "), THROTTLED)), ANSWER)
     stream = provider(models, fallback_model=FALLBACK).stream(REQUEST)
@@ -212,7 +209,6 @@ async def test_a_stream_never_mixes_the_texts_of_two_attempts(models: AwsService
         (Stream((START, stop("malformed_model_output"))), errors.GenerationError, "malformed_model_output"),
     ],
 )
-@pytest.mark.asyncio
 async def test_a_failure_says_what_to_do(models: AwsService, fault: Any, error: type[Exception], advice: str) -> None:
     models.program("ConverseStream", fault)
 
@@ -220,7 +216,6 @@ async def test_a_failure_says_what_to_do(models: AwsService, fault: Any, error: 
         await pieces(provider(models))
 
 
-@pytest.mark.asyncio
 async def test_a_service_that_is_not_there_is_an_error(models: AwsService) -> None:
     models.endpoint = "http://127.0.0.1:9"
 
@@ -236,7 +231,6 @@ def test_an_error_of_the_client_is_not_blamed_on_the_network(models: AwsService)
 @pytest.mark.parametrize(
     "hanging", [Late(ANSWER, until=threading.Event()), Stream((START, text("At "), threading.Event(), stop()))]
 )
-@pytest.mark.asyncio
 async def test_a_model_that_hangs_is_late_at_the_deadline(models: AwsService, hanging: Any) -> None:
     models.program("ConverseStream", hanging)
     started = time.monotonic()
@@ -248,7 +242,6 @@ async def test_a_model_that_hangs_is_late_at_the_deadline(models: AwsService, ha
     await in_thread(lambda: eventually(lambda: models.abandoned))
 
 
-@pytest.mark.asyncio
 async def test_an_earlier_deadline_around_a_stream_counts(models: AwsService) -> None:
     models.program("ConverseStream", Late(ANSWER, until=threading.Event()))
 
@@ -256,7 +249,6 @@ async def test_an_earlier_deadline_around_a_stream_counts(models: AwsService) ->
         await pieces(provider(models, timeout_seconds=60))
 
 
-@pytest.mark.asyncio
 async def test_closing_a_stream_ends_the_call_while_the_model_writes(models: AwsService) -> None:
     models.program("ConverseStream", Stream((START, text("At "), threading.Event(), text("noon"))))
 
@@ -267,7 +259,6 @@ async def test_closing_a_stream_ends_the_call_while_the_model_writes(models: Aws
     await in_thread(lambda: eventually(lambda: not model_threads()))
 
 
-@pytest.mark.asyncio
 async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models: AwsService) -> None:
     models.program("ConverseStream", Late(ANSWER, until=threading.Event()))
     reading = asyncio.ensure_future(pieces(provider(models)))
@@ -279,7 +270,6 @@ async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models:
     await in_thread(lambda: eventually(lambda: not model_threads()))
 
 
-@pytest.mark.asyncio
 async def test_a_throttled_call_is_not_retried_for_a_caller_that_has_left(
     models: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,14 +284,12 @@ async def test_a_throttled_call_is_not_retried_for_a_caller_that_has_left(
     assert len(models.requests) == 1
 
 
-@pytest.mark.asyncio
 async def test_a_connection_is_used_again_after_a_whole_answer(models: AwsService) -> None:
     shared = provider(models)
 
     assert await pieces(shared) == await pieces(shared)
 
 
-@pytest.mark.asyncio
 async def test_open_streams_leave_the_threads_of_searches_alone(models: AwsService) -> None:
     released = threading.Event()
     models.program("ConverseStream", Stream((START, text("At "), released, text("noon."), stop(), USAGE)))

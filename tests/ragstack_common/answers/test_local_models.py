@@ -62,7 +62,6 @@ def test_a_language_model_gets_the_whole_prompt(provider: BedrockProvider, model
     assert question["content"] == "How many days of annual leave do I have?"
 
 
-@pytest.mark.asyncio
 async def test_cancelling_a_stream_ends_the_work_before_the_first_word(
     provider: BedrockProvider, model: LanguageModel
 ) -> None:

@@ -179,7 +179,6 @@ def test_an_endless_answer_is_stopped(provider: OpenAIProvider, model: LanguageM
     eventually(model.abandoned.is_set)
 
 
-@pytest.mark.asyncio
 async def test_closing_a_stream_ends_the_call(provider: OpenAIProvider, model: LanguageModel) -> None:
     model.abandoned.clear()
     model.says(pieces=("Word.", " More."), held=threading.Event())
@@ -190,7 +189,6 @@ async def test_closing_a_stream_ends_the_call(provider: OpenAIProvider, model: L
     await in_thread(lambda: eventually(model.abandoned.is_set))
 
 
-@pytest.mark.asyncio
 async def test_cancelling_a_stream_ends_the_call(provider: OpenAIProvider, model: LanguageModel) -> None:
     model.abandoned.clear()
     model.asked.clear()
@@ -203,7 +201,6 @@ async def test_cancelling_a_stream_ends_the_call(provider: OpenAIProvider, model
     await in_thread(lambda: eventually(model.abandoned.is_set))
 
 
-@pytest.mark.asyncio
 async def test_the_deadline_ends_the_call(provider: OpenAIProvider, model: LanguageModel) -> None:
     model.abandoned.clear()
     model.says(thinking=threading.Event())

@@ -129,7 +129,6 @@ def era(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.asyncio
 async def test_the_tools_have_the_schemas_of_the_http_interface(url: str, era: str) -> None:
     async with Client(url, mode=era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -144,7 +143,6 @@ async def test_the_tools_have_the_schemas_of_the_http_interface(url: str, era: s
     assert tools["retriever"].input_schema["required"] == ["texts"]
 
 
-@pytest.mark.asyncio
 async def test_a_search_returns_json_and_a_text_with_numbered_sources(url: str, era: str) -> None:
     async with Client(url, mode=era) as client:
         result = await client.call_tool("search", {"query": QUESTION, "top_k": 2})
@@ -159,7 +157,6 @@ async def test_a_search_returns_json_and_a_text_with_numbered_sources(url: str, 
     )
 
 
-@pytest.mark.asyncio
 async def test_an_answer_comes_with_its_sources(operations: ServiceOperations, writer: Writer) -> None:
     history = [{"role": "user", "content": "Hello"}]
     async with Client(server_of(operations)) as client:
@@ -173,7 +170,6 @@ async def test_an_answer_comes_with_its_sources(operations: ServiceOperations, w
     assert "Hello" in writer.asked[0].system_prompt
 
 
-@pytest.mark.asyncio
 async def test_an_answer_reports_its_progress(operations: ServiceOperations) -> None:
     reported: list[str | None] = []
 
@@ -186,7 +182,6 @@ async def test_an_answer_reports_its_progress(operations: ServiceOperations) -> 
     assert reported == ["Found 2 passages", "Wrote sentence 1"]
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_goes_away_ends_the_answer(url: str, writer: Writer) -> None:
     writer.go.clear()
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
@@ -205,7 +200,6 @@ async def test_a_client_that_goes_away_ends_the_answer(url: str, writer: Writer)
     assert not writer.go.is_set()
 
 
-@pytest.mark.asyncio
 async def test_corpora_and_versions_are_listed(operations: ServiceOperations) -> None:
     async with Client(server_of(operations)) as client:
         corpora = await client.call_tool("list_corpora", {})
@@ -216,7 +210,6 @@ async def test_corpora_and_versions_are_listed(operations: ServiceOperations) ->
     assert versions.content[0].text == "- 2"
 
 
-@pytest.mark.asyncio
 async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operations: ServiceOperations) -> None:
     aws.put("people/leave.md")
     async with Client(server_of(operations)) as client:
@@ -232,7 +225,6 @@ async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operati
     assert elsewhere.content[0].text == f"InvalidRequest: uri: write s3://{BUCKET}/ and the document's key"
 
 
-@pytest.mark.asyncio
 async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperations) -> None:
     async with Client(server_of(operations)) as client:
         found = await client.call_tool("retriever", {"texts": [QUESTION], "top_k": 1})
@@ -246,7 +238,6 @@ async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperat
     assert failed.content[0].text == "query failed: collection not found"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -265,7 +256,6 @@ async def test_an_invalid_argument_is_an_error_with_the_api_s_message(
     assert result.content[0].text.startswith(message)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("tool", "arguments", "counted"),
     [
@@ -293,7 +283,6 @@ async def test_a_failure_that_is_not_the_caller_s_is_counted(
     assert metrics.names == counted
 
 
-@pytest.mark.asyncio
 async def test_an_unexpected_error_is_logged_and_not_shown(
     operations: ServiceOperations, answers: AskService, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -306,7 +295,6 @@ async def test_an_unexpected_error_is_logged_and_not_shown(
     assert "AttributeError" in caplog.text
 
 
-@pytest.mark.asyncio
 async def test_an_unknown_tool_is_named_with_the_known_ones(operations: ServiceOperations) -> None:
     async with Client(server_of(operations)) as client:
         with pytest.raises(MCPError, match=r"There is no tool 'shovel'; the tools are search, ask, .*, retriever"):

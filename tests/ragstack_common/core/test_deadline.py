@@ -43,7 +43,6 @@ async def _failure(error: Exception) -> Any:
     raise error
 
 
-@pytest.mark.asyncio
 async def test_ends_have_the_order_of_the_calls() -> None:
     """Each end has the value or the error of its call."""
     error = ValueError("no")
@@ -62,7 +61,6 @@ async def test_ends_have_the_order_of_the_calls() -> None:
     assert [(end.value, end.error) for end in ends] == [("first", None), ("second", None), (None, error)]
 
 
-@pytest.mark.asyncio
 async def test_a_late_call_is_cancelled_without_waiting() -> None:
     cancelled = asyncio.Event()
 
@@ -82,7 +80,6 @@ async def test_a_late_call_is_cancelled_without_waiting() -> None:
     await asyncio.wait_for(cancelled.wait(), NEVER_MIND_SECONDS)
 
 
-@pytest.mark.asyncio
 async def test_cancelling_the_caller_cancels_what_it_awaits() -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -102,7 +99,6 @@ async def test_cancelling_the_caller_cancels_what_it_awaits() -> None:
         await caller
 
 
-@pytest.mark.asyncio
 @pytest.mark.usefixtures("new_threads")
 async def test_a_call_cancelled_in_the_queue_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "THREADS", 1)

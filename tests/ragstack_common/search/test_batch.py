@@ -36,7 +36,6 @@ class Echo(Shelf):
         return SearchOutcome([chunk(request.query)], (), 1.0)
 
 
-@pytest.mark.asyncio
 async def test_answers_have_the_order_of_the_queries() -> None:
     queries = [f"q{number}" for number in range(30)]
 
@@ -45,7 +44,6 @@ async def test_answers_have_the_order_of_the_queries() -> None:
     assert [names(answer) for answer in answers] == queries
 
 
-@pytest.mark.asyncio
 async def test_the_number_of_parallel_queries_is_limited() -> None:
     echo = Echo()
 
@@ -54,7 +52,6 @@ async def test_the_number_of_parallel_queries_is_limited() -> None:
     assert echo.most == QUERIES_AT_ONCE
 
 
-@pytest.mark.asyncio
 async def test_the_first_error_ends_the_batch() -> None:
     echo = Echo()
 
@@ -77,7 +74,6 @@ async def test_cancelling_a_batch_cancels_its_searches() -> None:
     assert shelf.cancelled == 2
 
 
-@pytest.mark.asyncio
 async def test_a_meter_passes_batches_through() -> None:
     class Together(Shelf):
         async def retrieve_batch(self, queries: Any, *_: Any) -> list[list[RetrievedChunk]]:

@@ -123,7 +123,6 @@ class Writable(Shelf):
         return [str(document["id"]) for document in documents]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("error", [None, IndexingError(["1"], {"2": "no"})])
 async def test_a_cache_forgets_its_answers_when_documents_are_indexed(error: Exception | None) -> None:
     shelf = Writable(chunk("old"))
@@ -142,7 +141,6 @@ async def test_a_cache_forgets_its_answers_when_documents_are_indexed(error: Exc
     assert [c.source for c in await backend.retrieve("x")] == ["old", "1", "2"]
 
 
-@pytest.mark.asyncio
 async def test_a_federation_names_the_backends_to_choose_from() -> None:
     shelves = {"near": Writable(), "far": Writable()}
 
@@ -152,7 +150,6 @@ async def test_a_federation_names_the_backends_to_choose_from() -> None:
     assert [shelf.chunks for shelf in shelves.values()] == [[], []]
 
 
-@pytest.mark.asyncio
 async def test_a_backend_that_only_searches_says_so() -> None:
     with pytest.raises(InvalidRequestError, match="shelf cannot index 2 documents"):
         await Shelf().index(DOCUMENTS)
@@ -307,7 +304,6 @@ def test_unusable_attributes_are_refused_before_submission(
     assert agent.requests == []
 
 
-@pytest.mark.asyncio
 async def test_a_knowledge_base_needs_a_data_source_to_index_into() -> None:
     with pytest.raises(InvalidRequestError, match="give the data_source_id of a CUSTOM one"):
         await BedrockBackend(KNOWLEDGE_BASE).index(DOCUMENTS)

@@ -46,7 +46,6 @@ async def test_failed_and_late_parts_are_reported_and_the_others_answer() -> Non
     assert late.cancelled == 1
 
 
-@pytest.mark.asyncio
 async def test_a_search_of_several_parts_is_reported_part_by_part() -> None:
     slices = (
         SliceReport(slice="unfiltered", status="ok", milliseconds=1.0, hits=1),
@@ -62,7 +61,6 @@ async def test_a_search_of_several_parts_is_reported_part_by_part() -> None:
     ]
 
 
-@pytest.mark.asyncio
 async def test_if_all_fail_the_error_names_every_cause() -> None:
     with pytest.raises(errors.RetrievalError) as raised:
         await together(a=shelf(DOWN), b=shelf(SLOW), c=shelf(OSError("disk")))

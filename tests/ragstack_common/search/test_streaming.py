@@ -37,7 +37,6 @@ async def streamed(backend: RetrievalBackend, **options: Any) -> str:
     return names([found async for found in backend.stream("q", **options)]).replace(" ", "")
 
 
-@pytest.mark.asyncio
 async def test_larger_and_larger_searches_find_everything() -> None:
     backend = Restless(["abcdefghijk"])
 
@@ -45,7 +44,6 @@ async def test_larger_and_larger_searches_find_everything() -> None:
     assert backend.asked == [2, 4, 8, 16]
 
 
-@pytest.mark.asyncio
 async def test_a_stream_ends_with_what_the_engine_can_return() -> None:
     backend = Restless(["abcdefghijk"], max_top_k=5)
 
@@ -53,7 +51,6 @@ async def test_a_stream_ends_with_what_the_engine_can_return() -> None:
     assert backend.asked == [5]
 
 
-@pytest.mark.asyncio
 async def test_chunks_without_ids_are_identified_by_source_and_text() -> None:
     shelf = Shelf(
         chunk("same", source="1", chunk_id=None),
@@ -67,13 +64,11 @@ async def test_chunks_without_ids_are_identified_by_source_and_text() -> None:
 @pytest.mark.parametrize("name", ["limit", "page_size"])
 @pytest.mark.parametrize("value", [0, True, 2.5])
 @pytest.mark.parametrize("backend", [Shelf(), BedrockBackend("KBKBKBKBK1")], ids=["default", "bedrock"])
-@pytest.mark.asyncio
 async def test_a_limit_or_page_size_out_of_range_is_rejected(backend: RetrievalBackend, name: str, value: Any) -> None:
     with pytest.raises(InvalidQueryError, match=f"{name} must be 1 or more"):
         await streamed(backend, **{name: value})
 
 
-@pytest.mark.asyncio
 async def test_an_error_on_a_later_page_comes_after_the_chunks_before_it() -> None:
     shelf = Shelf(*map(chunk, "abcd"))
     stream = shelf.stream("q", page_size=2)
@@ -101,7 +96,6 @@ class Cursor(Shelf):
 
 
 @pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend, MultiSliceBackend])
-@pytest.mark.asyncio
 async def test_wrappers_that_do_not_rank_pass_streams_through(wrap: Any) -> None:
     cursor = Cursor(*map(chunk, "abc"))
 
@@ -112,7 +106,6 @@ async def test_wrappers_that_do_not_rank_pass_streams_through(wrap: Any) -> None
     assert cursor.requests == []
 
 
-@pytest.mark.asyncio
 async def test_closing_the_stream_of_wrappers_closes_that_of_the_engine() -> None:
     cursor = Cursor(*map(chunk, "abc"))
     stream = MeteredBackend(CachedRetrievalBackend(cursor)).stream("q")
@@ -123,7 +116,6 @@ async def test_closing_the_stream_of_wrappers_closes_that_of_the_engine() -> Non
     assert cursor.ended
 
 
-@pytest.mark.asyncio
 async def test_a_reranking_wrapper_streams_its_own_ranking() -> None:
     class Backwards(Wrapper):
         async def _search(self, request: SearchRequest) -> SearchOutcome:

@@ -126,7 +126,6 @@ def test_a_balanced_search_shows_the_specified_attributes(heard: Spans, tmp_path
     assert sorted((shown["corpus_filter"], shown["search_k"]) for shown in corpora) == [("au", 2), ("nz", 2)]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("corpus_filter", "corpora", "size"), [("people", ["people"], 500), ("all", ["law", "people"], 200)]
 )
@@ -238,7 +237,6 @@ def test_the_retriever_shows_the_five_attributes_in_its_callers_span(heard: Span
     assert span.parent.span_id == caller.get_span_context().span_id
 
 
-@pytest.mark.asyncio
 async def test_the_pages_of_a_stream_show_the_five_attributes(heard: Spans, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit(score=0.5)))
     backend = BedrockBackend(KNOWLEDGE_BASE, client=searches.client())

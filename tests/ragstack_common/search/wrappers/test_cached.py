@@ -26,7 +26,6 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.asyncio
 async def test_an_answer_from_memory_is_the_same_and_has_its_age() -> None:
     clock = Clock()
     rich = chunk(
@@ -51,7 +50,6 @@ async def test_an_answer_from_memory_is_the_same_and_has_its_age() -> None:
     assert len(shelf.requests) == 1
 
 
-@pytest.mark.asyncio
 async def test_a_caller_can_change_the_metadata_of_its_chunks() -> None:
     backend = CachedRetrievalBackend(Shelf(chunk("a", metadata={"year": 1})))
 
@@ -61,7 +59,6 @@ async def test_a_caller_can_change_the_metadata_of_its_chunks() -> None:
         answer.pop().metadata.clear()
 
 
-@pytest.mark.asyncio
 async def test_an_answer_expires_at_its_maximum_age() -> None:
     clock, shelf = Clock(), Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
@@ -76,7 +73,6 @@ async def test_an_answer_expires_at_its_maximum_age() -> None:
     assert len(shelf.requests) == 2
 
 
-@pytest.mark.asyncio
 async def test_the_age_counts_from_the_first_cache() -> None:
     clock, shelf = Clock(), Shelf(chunk("a"))
     inner = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
@@ -94,7 +90,6 @@ async def test_the_age_counts_from_the_first_cache() -> None:
     assert len(shelf.requests) == 2
 
 
-@pytest.mark.asyncio
 async def test_the_least_recently_used_answer_makes_room() -> None:
     shelf = Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf, max_entries=2)
@@ -106,7 +101,6 @@ async def test_the_least_recently_used_answer_makes_room() -> None:
     assert len(backend.cache) == 2
 
 
-@pytest.mark.asyncio
 async def test_equal_searches_at_once_are_one_search() -> None:
     shelf = Shelf(chunk("a", metadata={"tags": []}))
     backend = CachedRetrievalBackend(shelf)
@@ -118,7 +112,6 @@ async def test_equal_searches_at_once_are_one_search() -> None:
     assert all(answer[0].metadata == {"tags": []} for answer in answers[1:])
 
 
-@pytest.mark.asyncio
 async def test_an_error_goes_to_all_callers_of_a_search_and_is_not_kept() -> None:
     shelf = Shelf(chunk("a"))
     shelf.error = ServiceUnavailableError("down")
@@ -132,7 +125,6 @@ async def test_an_error_goes_to_all_callers_of_a_search_and_is_not_kept() -> Non
     assert len(shelf.requests) == 2
 
 
-@pytest.mark.asyncio
 async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
     shelf = Shelf(chunk("a"))
     shelf.gate.clear()
@@ -151,7 +143,6 @@ async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
     assert (len(shelf.requests), shelf.cancelled) == (1, 0)
 
 
-@pytest.mark.asyncio
 async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
     shelf = Shelf(chunk("a"))
     shelf.gate.clear()
@@ -169,7 +160,6 @@ async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
     assert len(shelf.requests) == 2
 
 
-@pytest.mark.asyncio
 async def test_a_search_after_a_change_does_not_join_one_before_it() -> None:
     shelf = Shelf(chunk("old"))
     shelf.gate.clear()
@@ -217,7 +207,6 @@ def test_a_search_of_a_closed_event_loop_is_not_joined() -> None:
     ],
     ids=["an error", "a missing part", "a note"],
 )
-@pytest.mark.asyncio
 async def test_an_answer_with_an_error_a_gap_or_a_note_is_not_kept(fault: dict[str, Any]) -> None:
     shelf = Shelf(chunk("a"))
     vars(shelf).update(fault)
@@ -228,7 +217,6 @@ async def test_an_answer_with_an_error_a_gap_or_a_note_is_not_kept(fault: dict[s
     assert len(backend.cache) == 0
 
 
-@pytest.mark.asyncio
 async def test_an_answer_from_before_a_change_is_not_kept() -> None:
     shelf = Shelf(chunk("old"))
     shelf.gate.clear()
@@ -243,7 +231,6 @@ async def test_an_answer_from_before_a_change_is_not_kept() -> None:
     assert len(backend.cache) == 0
 
 
-@pytest.mark.asyncio
 async def test_closing_drops_all_answers_and_closes_the_backend() -> None:
     shelf = Shelf(chunk("a"))
     async with CachedRetrievalBackend(shelf) as backend:

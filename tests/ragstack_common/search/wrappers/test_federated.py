@@ -31,7 +31,6 @@ def failing(error: Exception, text: str = "x") -> Shelf:
     return broken
 
 
-@pytest.mark.asyncio
 async def test_scores_are_weighted_means_of_reciprocal_ranks() -> None:
     backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3})
 
@@ -66,7 +65,6 @@ def test_a_repeated_chunk_counts_once_at_its_better_rank() -> None:
     assert fused[1].chunk_id == "1"
 
 
-@pytest.mark.asyncio
 async def test_a_chunk_under_two_ids_is_that_of_the_first_backend() -> None:
     left = Shelf(chunk("text", 0.4, source="s.md", chunk_id="17", content="The  same\ntext"))
     right = Shelf(chunk("text", 0.9, source="s.md", chunk_id="uuid", content="The same text"))
@@ -80,7 +78,6 @@ async def test_a_chunk_under_two_ids_is_that_of_the_first_backend() -> None:
     assert chunks[0].ranking.base_score == 0.9
 
 
-@pytest.mark.asyncio
 async def test_an_inexpressible_filter_fails_only_that_backend() -> None:
     able = Shelf(chunk("right", metadata={"v": 1}), chunk("wrong", metadata={"v": 2}))
     unable = failing(InvalidFilterError("equals(v) cannot be expressed"), "anything")
@@ -93,7 +90,6 @@ async def test_an_inexpressible_filter_fails_only_that_backend() -> None:
     assert able.requests[0].filters == unable.requests[0].filters == parse({"v": 1})
 
 
-@pytest.mark.asyncio
 async def test_a_minimal_score_is_one_of_the_fusion() -> None:
     backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")})
 
@@ -103,7 +99,6 @@ async def test_a_minimal_score_is_one_of_the_fusion() -> None:
     assert all(part.requests[0].min_score is None for part in backend.backends.values() if isinstance(part, Shelf))
 
 
-@pytest.mark.asyncio
 async def test_an_id_is_looked_up_in_the_order_of_the_backends() -> None:
     left, right = Shelf(chunk("left", chunk_id="1")), Shelf(chunk("right", chunk_id="1"), chunk("b"))
     backend = FederatedBackend([left, right])
@@ -114,7 +109,6 @@ async def test_an_id_is_looked_up_in_the_order_of_the_backends() -> None:
     assert [found and found.content for found in found] == ["left", "b", None]
 
 
-@pytest.mark.asyncio
 async def test_a_lookup_fails_only_if_no_other_backend_has_the_chunk() -> None:
     backend = FederatedBackend({"down": failing(ServiceUnavailableError("no way to it")), "a": shelf("one")})
 
@@ -132,7 +126,6 @@ async def test_it_is_healthy_if_one_backend_would_answer_in_time() -> None:
     assert not await FederatedBackend({"down": down, "late": late}).health_check()
 
 
-@pytest.mark.asyncio
 async def test_closing_closes_all_backends_even_if_one_fails_to_close() -> None:
     broken, fine = failing(OSError("disk")), shelf("x")
 
@@ -160,7 +153,6 @@ def test_an_invalid_configuration_is_rejected_by_name(options: dict[str, Any], m
         create_retrieval_backend(config)
 
 
-@pytest.mark.asyncio
 async def test_the_documented_configuration_makes_a_backend_that_answers() -> None:
     text = (Path(__file__).parents[4] / "docs" / "LIBRARY.md").read_text()
     section = text.split("## Wrappers\n")[1]

@@ -26,7 +26,6 @@ class Ticks:
         return self._now
 
 
-@pytest.mark.asyncio
 async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
     ledger = Ledger()
     shelf = Shelf(chunk("a", 0.95), chunk("b", 0.4), chunk("c", 0.15))
@@ -45,7 +44,6 @@ async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
     ]
 
 
-@pytest.mark.asyncio
 async def test_hits_of_a_cache_within_are_counted() -> None:
     ledger = Ledger()
     backend = MeteredBackend(CachedRetrievalBackend(Shelf(chunk("a"))), ledger)
@@ -56,7 +54,6 @@ async def test_hits_of_a_cache_within_are_counted() -> None:
     assert ledger["cached.CacheHits"] == [0, 1, 1]
 
 
-@pytest.mark.asyncio
 async def test_a_part_that_failed_is_counted_by_its_name() -> None:
     ledger = Ledger()
     down = Shelf(name="down")
@@ -70,7 +67,6 @@ async def test_a_part_that_failed_is_counted_by_its_name() -> None:
     assert ledger["all.Failures"] == []
 
 
-@pytest.mark.asyncio
 async def test_an_error_is_counted_by_its_class_and_goes_on_to_the_caller() -> None:
     ledger, shelf = Ledger(), Shelf(chunk("a"))
     backend = MeteredBackend(shelf, ledger)
@@ -86,7 +82,6 @@ async def test_an_error_is_counted_by_its_class_and_goes_on_to_the_caller() -> N
     assert ledger["shelf.Latency"] == []
 
 
-@pytest.mark.asyncio
 async def test_a_batch_is_measured_as_one() -> None:
     ledger = Ledger()
     backend = MeteredBackend(Shelf(chunk("a"), chunk("b")), ledger, clock=Ticks(0, 2))
@@ -97,7 +92,6 @@ async def test_a_batch_is_measured_as_one() -> None:
     assert ledger.lines == [("shelf.BatchLatency", "Milliseconds", 2000), ("shelf.BatchQueries", "Count", 2)]
 
 
-@pytest.mark.asyncio
 async def test_indexing_is_measured() -> None:
     class Writable(Shelf):
         async def index(self, documents: Any) -> list[str]:
@@ -110,7 +104,6 @@ async def test_indexing_is_measured() -> None:
     assert ledger.lines == [("shelf.IndexLatency", "Milliseconds", 2000), ("shelf.IndexedDocuments", "Count", 2)]
 
 
-@pytest.mark.asyncio
 async def test_a_search_answers_even_if_the_sink_fails(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def add_metric(self, **_: Any) -> None:
@@ -123,7 +116,6 @@ async def test_a_search_answers_even_if_the_sink_fails(caplog: pytest.LogCapture
     assert "secret" not in caplog.text
 
 
-@pytest.mark.asyncio
 async def test_powertools_is_a_sink(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = Metrics(namespace="RAGStack", service="query")
     backend = MeteredBackend(Shelf(chunk("a", 0.5)), metrics, "docs")

@@ -28,7 +28,6 @@ WRAPPERS: list[Callable[[RetrievalBackend], RetrievalBackend]] = [
 ]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("wrap", WRAPPERS)
 async def test_scope_and_filters_restrict_every_wrapped_search(
     wrap: Callable[[RetrievalBackend], RetrievalBackend],
@@ -43,7 +42,6 @@ async def test_scope_and_filters_restrict_every_wrapped_search(
         assert "year" in str(request.filters)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("wrap", [wrap for wrap in WRAPPERS if wrap is not MultiSliceBackend])
 async def test_the_metadata_filter_reaches_the_wrapped_backend(
     wrap: Callable[[RetrievalBackend], RetrievalBackend],
@@ -55,7 +53,6 @@ async def test_the_metadata_filter_reaches_the_wrapped_backend(
     assert {request.metadata_filter for request in shelf.requests} == {parse(TOPIC)}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("wrap", WRAPPERS[:-1])
 async def test_the_corpus_filter_reaches_a_balanced_backend_within(
     wrap: Callable[[RetrievalBackend], RetrievalBackend],
@@ -71,7 +68,6 @@ async def test_the_corpus_filter_reaches_a_balanced_backend_within(
     assert outcome.complete
 
 
-@pytest.mark.asyncio
 async def test_retrieve_of_a_wrapper_takes_all_filters() -> None:
     shelf = Shelf(chunk("a", metadata={"corpus": "legal", "tenant": "t1"}))
     backend = CachedRetrievalBackend(BalancedBackend(shelf, ["legal", "handbook"]))
@@ -83,7 +79,6 @@ async def test_retrieve_of_a_wrapper_takes_all_filters() -> None:
     assert (request.metadata_filter, request.scope_filter) == (parse(TOPIC), parse(SCOPE))
 
 
-@pytest.mark.asyncio
 async def test_a_cached_answer_belongs_to_one_scope_and_corpus() -> None:
     shelf = Shelf(chunk("a", metadata={"corpus": "legal"}))
     backend = CachedRetrievalBackend(BalancedBackend(shelf, ["legal", "handbook"]))
