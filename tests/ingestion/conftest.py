@@ -67,11 +67,14 @@ def aws(clients: Aws, credentials: None) -> Iterator[Aws]:
 
 
 @pytest.fixture
-def world(aws: Aws, source: Source) -> World:
-    return World.of(aws, source, BUCKET)
+def world(aws: Aws, source: Source) -> Iterator[World]:
+    """A world whose parts must agree after the test."""
+    made = World.of(aws, source, BUCKET)
+    yield made
+    made.check()
 
 
 @pytest.fixture
 def make_world(aws: Aws, source: Source) -> Any:
-    """Make worlds that share services and nothing else; settings by name."""
+    """Make worlds that share services and nothing else, and are not checked; settings by name."""
     return lambda **settings: World.of(aws, source, BUCKET, **settings)

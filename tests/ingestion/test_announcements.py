@@ -108,7 +108,6 @@ def test_a_document_waits_until_its_last_final_state_is_announced(world: World) 
     assert world.record("a.txt").status is Status.INDEXED
     assert world.record("b.txt").status is Status.INDEXING
     world.run()
-    world.check()
 
 
 def test_a_final_state_is_not_announced_again_after_half_an_hour(world: World) -> None:

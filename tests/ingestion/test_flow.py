@@ -45,10 +45,9 @@ def test_a_document_with_any_key_is_indexed_and_deleted(world: World, name: str)
     world.delete(name)
     world.run()
 
-    world.check()
 
-
-def test_the_rows_of_a_csv_file_are_indexed_with_their_own_attributes(world: World) -> None:
+def test_the_rows_of_a_csv_file_are_indexed_with_their_own_attributes(make_world: Callable[..., World]) -> None:
+    world = make_world()
     world.put("stones.csv", "text,hardness\ngranite,7\ntalc,1\n")
     world.put_sidecar("stones.csv", record_sidecar(attributes={"corpus": "stones"}))
 
@@ -68,7 +67,6 @@ def test_many_documents_cost_one_call_for_ten(world: World) -> None:
 
     world.run()
 
-    world.check()
     assert (world.count(INGEST), world.count(GET)) == (3, 3)
 
 
@@ -82,7 +80,6 @@ def test_repeated_events_cause_no_call_of_the_knowledge_base(world: World) -> No
         world.announce(event, sidecar)
         world.run()
 
-    world.check()
     assert not [call for call in world.aws.calls if "KnowledgeBase" in call]
     assert types(world, "a.txt") == ["DocumentIndexed"]
 
@@ -98,7 +95,6 @@ def test_overwrites_during_indexing_cause_one_more_submission(world: World) -> N
 
     world.run()
 
-    world.check()
     assert world.count(INGEST) == 2
 
 
@@ -115,7 +111,6 @@ def test_an_event_older_than_the_record_changes_nothing(world: World) -> None:
     world.run()
 
     assert not [call for call in world.aws.calls if "KnowledgeBase" in call or "Object" in call]
-    world.check()
 
 
 def test_the_deletion_of_an_unknown_document_is_carried_out_once(world: World) -> None:
@@ -124,7 +119,6 @@ def test_the_deletion_of_an_unknown_document_is_carried_out_once(world: World) -
 
     world.run()
 
-    world.check()
     assert (world.count(DELETE), len(world.outcomes("a.txt"))) == (1, 1)
 
 
@@ -159,8 +153,6 @@ def test_a_version_between_two_equal_ones_is_not_what_searches_find(world: World
 
     world.run()
 
-    world.check()
-
 
 # Sidecars. ------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +173,6 @@ def test_a_sidecar_is_applied_whenever_it_arrives(world: World, order: str) -> N
 
     world.run()
 
-    world.check()
     assert world.chunks("a.txt")[0]["metadata"].items() >= STONES.items()
     assert facets(world) == {
         ("corpus", "stones"): 1,
@@ -202,8 +193,6 @@ def test_a_sidecar_without_its_document_does_not_bring_it_back(world: World) -> 
 
     world.put_sidecar("a.txt", {"corpus": "woods"})
     world.run()
-
-    world.check()
 
 
 @pytest.mark.parametrize("indexed_before", [False, True], ids=["new", "indexed before"])
@@ -227,7 +216,6 @@ def test_an_invalid_sidecar_removes_its_document_from_the_index(world: World, in
     world.put_sidecar("a.txt", {"corpus": "woods"})
     world.run()
 
-    world.check()
     assert world.record("a.txt").status is Status.INDEXED
 
 
@@ -254,7 +242,6 @@ def test_an_unreadable_document_fails_and_leaves_the_index(world: World, indexed
     world.put("a.txt", "\n")
     world.run()
 
-    world.check()
     record = world.record("a.txt")
     assert "empty" in str(record.reason) or "no text" in str(record.reason).lower()
     [letter] = world.dead()
@@ -280,7 +267,6 @@ def test_replaying_a_dead_letter_indexes_the_document(world: World) -> None:
     world.announce(letter["Body"])
     world.run()
 
-    world.check()
     assert world.record("a.txt").status is Status.INDEXED
 
 
@@ -312,7 +298,6 @@ def test_a_transient_failure_of_any_service_loses_nothing(world: World, operatio
         world.delete("a.txt")
         world.run()
 
-    world.check()
     assert types(world, "a.txt") == ["DocumentIndexed", "DocumentDeleted"]
     assert world.dead() == []
 
@@ -324,7 +309,6 @@ def test_waiting_for_an_ingestion_job_uses_up_no_deliveries(world: World) -> Non
     with world.aws.intercepted(busy):
         world.run(rounds=1000)
 
-    world.check()
     assert world.ingestion_queue.latest < world.settings.max_receives
     assert world.dead() == []
     assert types(world, "a.txt") == ["DocumentIndexed"]
@@ -346,14 +330,16 @@ def test_a_document_failing_at_every_delivery_can_be_replayed(world: World) -> N
 
     world.announce(letter["Body"])
     world.run()
-    world.check()
 
 
 @pytest.mark.parametrize(
     ("code", "at_once"),
     [("ValidationException", True), ("AccessDeniedException", False), ("ResourceNotFoundException", False)],
 )
-def test_only_a_validation_error_fails_a_document_at_once(world: World, code: str, at_once: bool) -> None:
+def test_only_a_validation_error_fails_a_document_at_once(
+    make_world: Callable[..., World], code: str, at_once: bool
+) -> None:
+    world = make_world()
     world.put("a.txt", "granite is hard")
 
     with world.aws.intercepted(fail(INGEST, code, "This is why.", 10**6)):
@@ -384,7 +370,6 @@ def test_a_refused_document_does_not_delay_others(world: World, name: str, reaso
     world.delete(name)
     world.run()
     assert world.record(name).status is Status.DELETED
-    world.check()
 
 
 @pytest.mark.parametrize(
@@ -402,7 +387,6 @@ def test_a_malformed_message_is_dead_lettered_and_delays_no_other(world: World, 
 
     world.run()
 
-    world.check()
     bodies = [letter["Body"] for letter in world.dead()]
     assert len(bodies) == 1
     assert bodies[0] == body or "failed" in json.loads(bodies[0])
@@ -425,7 +409,6 @@ def test_an_error_of_the_bucket_is_never_taken_for_a_deletion(world: World, code
     assert world.dead() == []
     world.request_check("a.txt")
     world.run()
-    world.check()
 
 
 # Two functions and one document. --------------------------------------------------------------------------------------
@@ -450,7 +433,6 @@ def test_a_claimed_document_is_left_to_its_invocation(world: World) -> None:
     world.ingest([first])
     world.run()
 
-    world.check()
     assert "DocumentFailed" not in types(world, "a.txt")
     assert world.aws.clock() < began + 30, "it was left for a moment, not until the other's lease is over"
 
@@ -474,7 +456,6 @@ def test_a_look_resumes_a_document_whose_status_message_was_lost(world: World, q
     world.request_check("a.txt")
     world.run()
 
-    world.check()
     assert world.record("a.txt").status is Status.INDEXED
     assert world.count(INGEST) == 1
 
@@ -496,7 +477,6 @@ def test_an_accepted_document_that_cannot_be_followed_fails(world: World) -> Non
     assert world.dead()
     world.request_check("a.txt")
     world.run()
-    world.check()
     assert world.record("a.txt").status is Status.INDEXED
 
 
@@ -515,6 +495,5 @@ def test_the_lease_of_a_killed_function_is_waited_for(world: World) -> None:
 
     world.run()
 
-    world.check()
     assert world.aws.clock() > died + 60
     assert world.count(INGEST) == 1

@@ -49,8 +49,6 @@ def test_what_an_ingestion_job_indexed_is_removed_by(world: World, story: Callab
 
     world.run()
 
-    world.check()
-
 
 def test_a_sidecar_without_a_document_causes_no_deletion(world: World) -> None:
     world.put_sidecar("a.txt", {"corpus": "stones"})
