@@ -40,7 +40,8 @@ _JOIN: Final = r"(?:[,;&、，\s]|\band\b|\bund\b|\bet\b)++"  # noqa: RUF001 - f
 _NUMBER: Final = rf"(?:{_LABEL}\.?\s*(?:number|no\.|nr\.)?\s*:?\s*)?[#^]?[-−]?\d+"  # noqa: RUF001 - a minus
 _PAGE: Final = r"(?:,?\s*\b(?:pp?\.|pages?\b|seiten?\b|S\.)\s*\d+(?:\s*[-–—]\s*\d+)?)"  # noqa: RUF001 - dashes
 _RANGE: Final = rf"{_NUMBER}(?:\s*[-–—]\s*\d+)?{_PAGE}?"  # noqa: RUF001 - dashes
-_NUMBERS: Final = re.compile(rf"\s*(?>{_RANGE})(?:{_JOIN}(?>{_RANGE}))*+\s*(?:†.*)?", re.IGNORECASE)
+_NUMBERS: Final = re.compile(rf"\s*(?>{_RANGE})(?:{_JOIN}(?>{_RANGE}))*+\s*(?:†.*|:\s.*)?", re.IGNORECASE)
+_TITLE: Final = re.compile(r"(?<=\d)\s*:\s")
 _YEARS: Final = re.compile(r"\s*[12]\d{3}(?:\s*[-–—]\s*\d{2,4})?\s*")  # noqa: RUF001 - dashes
 _PAGES: Final = re.compile(_PAGE, re.IGNORECASE)
 _PART: Final = re.compile(r"([-−]?)(\d+)(?:\s*[-–—]\s*(\d+))?")  # noqa: RUF001 - dashes
@@ -219,7 +220,11 @@ class MarkerReader:
         if not _is_marker(inside):
             return None
         sources: list[int] = []
-        for sign, first, end in _PART.findall(_PAGES.sub("", inside.partition("†")[0])):
+        numbers = _TITLE.split(inside.partition("†")[0])
+        parts = _PART.findall(_PAGES.sub("", numbers[0]))
+        if len(numbers) > 1 and not any(int(first) in self._known for _, first, _ in parts):
+            return None  # [12: a note] may be a part of the text
+        for sign, first, end in parts:
             low, high = int(first), int(end or first)
             named = [number for number in sorted(self._known) if low <= number <= high and not sign]
             sources += named

@@ -1,10 +1,11 @@
 """Searches over HTTP: the service that answers requests."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.api.catalogue import (
     VERSION_KEY,
@@ -34,11 +35,15 @@ from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import redacted
 from ragstack_common.filters import all_of
 from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
-from ragstack_common.search.models import DEFAULT_TOP_K, Note, parsed
+from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 if TYPE_CHECKING:
     from ragstack_common.search.rerank.chunks import ChunkReranker
+
+
+MAX_SHOWN_FILTER: Final = 200
+"""Characters of a filter in a note."""
 
 
 def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettings | None = None) -> RetrievalBackend:
@@ -152,10 +157,11 @@ class QueryService:
         for part in outcome.parts:
             if part.status != "ok":
                 self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
+        notes = [replace(note, text=redacted(note.text)) for note in outcome.notes]
         return replace(
             outcome,
             parts=tuple(replace(part, error=part.error and redacted(part.error)) for part in outcome.parts),
-            notes=tuple(replace(note, text=redacted(note.text)) for note in outcome.notes),
+            notes=(*notes, *_unmatched(request, outcome)),
         )
 
     def corpora(self) -> Corpora:
@@ -269,3 +275,15 @@ class QueryService:
             weights = {"weights": asdict(self.settings.reranking_weights)} if name == DEFAULT_RERANKER else {}
             self._rerankers[name] = load_reranker({"type": name, **weights})
         return self._rerankers[name]
+
+
+def _unmatched(request: RetrieveRequest, outcome: SearchOutcome) -> tuple[Note, ...]:
+    """Say that nothing matches the caller's filter, if that is certain."""
+    is_strict = request.filter_mode == "strict"
+    parts = [part for part in outcome.parts if is_strict or part.slice == FILTERED]
+    if not request.metadata_filter or not parts or any(part.hits or part.status != "ok" for part in parts):
+        return ()
+    written = json.dumps(request.metadata_filter, ensure_ascii=False)
+    written = written if len(written) <= MAX_SHOWN_FILTER else f"{written[:MAX_SHOWN_FILTER]} ..."
+    effect = "so nothing was found" if is_strict else "so these results ignore it"
+    return (Note("filter", f"No document matches the filter {written}, {effect}"),)

@@ -255,10 +255,11 @@ class Note:
     """A remark about a search or an answer."""
 
     kind: Annotated[
-        Literal["shortage", "reranker", "corpora", "citations"],
+        Literal["shortage", "reranker", "corpora", "filter", "citations"],
         Field(
             description="shortage: fewer documents were found than wanted, although the store may hold more; reranker: "
-            "it failed and was skipped; corpora: not all of them were searched; citations: the answer cites no source"
+            "it failed and was skipped; corpora: not all of them were searched; filter: no document matches it; "
+            "citations: the answer cites no source"
         ),
     ]
     text: str

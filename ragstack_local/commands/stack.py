@@ -5,6 +5,7 @@ import re
 import shlex
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,6 +20,7 @@ from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
 from ragstack_local.target.connection import NAMES, Project
 from ragstack_local.target.environment import DATA_VARIABLE
@@ -66,6 +68,15 @@ Context = Annotated[
 ]
 
 
+Llm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|MODEL",
+        help="Let a model of a server that runs on this machine (Ollama, LM Studio, llama.cpp) write the answers.",
+    ),
+]
+
+
 @with_target
 def up(
     settings: SettingsOptions,
@@ -76,6 +87,7 @@ def up(
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
     allow_origin: bedrock.AllowOrigin = None,
+    llm: Llm = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Start the local stack, deploy the CDK app into it, and keep it running until Ctrl-C.
@@ -89,13 +101,20 @@ def up(
     With settings tuned to your questions:  ragstack up --settings settings.json
 
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
+
+    With answers by a model of Ollama:  ragstack up --llm auto
     """
     project = Project.find()
     ports = (port, bedrock_port, answers_port)
+    if llm is not None:
+        url, model = chosen_server(llm, running_servers())
+        bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
         _print_place(stack, options)
         advise_on_embedding(options)
+        if ANSWER_MODEL not in options.context:
+            _advise_on_servers(running_servers())
         program = display.program()
         display.console.print()
         for what, how in (
@@ -217,6 +236,16 @@ def advise_on_embedding(options: StackOptions) -> None:
     display.console.print()
     for line in lines:
         display.console.print(line, soft_wrap=True)  # users copy it
+
+
+def _advise_on_servers(servers: Sequence[ModelServer]) -> None:
+    """Say in a line how to use a model server that runs already."""
+    for server in servers[:1]:
+        display.console.print(
+            f"\n{server.name} runs on this machine. To let its model {server.models[0]} write the answers:"
+            f"  {display.program()} up --llm auto",
+            soft_wrap=True,
+        )
 
 
 def _options(

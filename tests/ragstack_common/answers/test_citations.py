@@ -110,6 +110,7 @@ def test_what_the_caller_receives_cites_known_sources_only(answer: str) -> None:
         ("A 【1】 and 【2†handbook.md】 and [^3].", "A [1] and [2] and [3].", 0),
         ("A [1, p. 3; 2, pages 4-9], [passage number 2], [cite: 3].", "A [1][2], [2], [3].", 0),
         ("A [9, p. 1].", "A.", 1),
+        ("A [1: Leave policy]. B [9: a note].", "A [1]. B [9: a note].", 0),
         ("A [１] and ［2］ and [[3]].", "A [1] and [2] and [3].", 0),
         ("A [1](https://example.com/a) and [7](#seven).", "A [1] and.", 1),
         ("A [4]. B [0]. C [-1]. D [1, 9].", "A. B. C. D [1].", 4),

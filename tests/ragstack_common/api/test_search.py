@@ -198,6 +198,22 @@ def test_a_boosted_score_over_one_is_returned_as_ranked(
     assert [result["source"] for result in best["results"]] == ["s3://b/a"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "effect"), [("prefer", "so these results ignore it"), ("strict", "so nothing was found")]
+)
+def test_a_filter_that_matches_no_document_is_noted(
+    retrieve: Retrieve, searches: AwsService, mode: str, effect: str
+) -> None:
+    searches.program("Retrieve", hits(), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/c", 0.9)), when=is_unfiltered)
+
+    _, body = retrieve({"query": "trains", "metadata_filter": {"year": 2031}, "filter_mode": mode})
+    _, without = retrieve({"query": "trains"})
+
+    assert body["notes"] == [{"kind": "filter", "text": f'No document matches the filter {{"year": 2031}}, {effect}'}]
+    assert without["notes"] == []
+
+
 def test_a_result_without_a_location_has_no_source(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit(None, 0.5, "One."), hit(None, 0.4, "Two.")))
 
