@@ -207,10 +207,10 @@ def test_a_filter_that_matches_no_document_is_noted(
     searches.program("Retrieve", hits(), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/c", 0.9)), when=is_unfiltered)
 
-    _, body = retrieve({"query": "trains", "metadata_filter": {"year": 2031}, "filter_mode": mode})
+    _, body = retrieve({"query": "trains", "metadata_filter": {"topic": "x"}, "filter_mode": mode})
     _, without = retrieve({"query": "trains"})
 
-    assert body["notes"] == [{"kind": "filter", "text": f'No document matches the filter {{"year": 2031}}, {effect}'}]
+    assert body["notes"] == [{"kind": "filter", "text": f'No document matches the filter {{"topic": "x"}}, {effect}'}]
     assert without["notes"] == []
 
 
