@@ -168,12 +168,6 @@ def function_code(folder: str, target: Target) -> Path:
     return compiled_copy(ROOT / "lambdas", python=Wheels.for_target(target).python) / folder
 
 
-def unzipped_megabytes(layer: Path) -> float:
-    """The size of a layer's zip file once it is unpacked."""
-    with zipfile.ZipFile(layer) as archive:
-        return sum(entry.file_size for entry in archive.infolist()) / 1e6
-
-
 def _fingerprint(wheels: Wheels, pins: frozenset[str]) -> str:
     here = "" if wheels.platform else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
     inputs = (RECIPE, sorted(pins), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))

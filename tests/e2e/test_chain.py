@@ -103,19 +103,6 @@ def test_keys_of_any_letters_are_indexed_and_named_as_they_are(stack: LocalStack
     assert result["source"] == uri
 
 
-def test_a_later_sidecar_changes_the_attributes(stack: LocalStack) -> None:
-    uri = stack.put("late/kestrel.md", "The kestrel hovers over the motorway.")
-    stack.settled(uri)
-
-    stack.put("late/kestrel.md.metadata.json", sidecar(topic="raptors", year=2031))
-    eventually(lambda: "topic" in stack.found("kestrel", "hovers")["metadata"])
-    best = stack.search("kestrel", metadata_filter={"year": {"$gte": 2031}})[0]
-
-    assert best["source"] == uri
-    assert best["metadata"]["topic"] == "raptors"
-    assert best["metadata"]["year"] == 2031
-
-
 def test_a_sidecar_that_comes_before_its_document_waits_for_it(stack: LocalStack) -> None:
     stack.put("early/osprey.md.metadata.json", sidecar(topic="fishers"))
 
@@ -124,19 +111,6 @@ def test_a_sidecar_that_comes_before_its_document_waits_for_it(stack: LocalStack
 
     assert result["source"] == uri
     assert result["metadata"]["topic"] == "fishers"
-
-
-def test_a_sidecar_alone_becomes_no_document(stack: LocalStack) -> None:
-    stack.put("alone/nothing.md.metadata.json", sidecar(topic="nothing"))
-
-    marker = stack.put("alone/marker.md", "A marker that comes after it.")
-    stack.settled(marker)
-    described = f"s3://{stack.connection.bucket}/alone/nothing.md"
-
-    assert stack.statuses(described, f"{described}.metadata.json") == {
-        described: "NOT_FOUND",
-        f"{described}.metadata.json": "NOT_FOUND",
-    }
 
 
 def test_a_deleted_object_is_no_longer_found(stack: LocalStack) -> None:
@@ -159,20 +133,6 @@ def test_an_overwritten_object_answers_with_its_new_text_only(stack: LocalStack)
 
     assert [chunk["content"] for chunk in chunks if chunk["source"] == uri] == [
         "The tariff of the ferry is ninety-nine crowns."
-    ]
-
-
-def test_many_changes_of_one_object_end_with_the_last(stack: LocalStack) -> None:
-    for number in range(5):
-        stack.put("changed/counter.md", f"The counter of the lighthouse stands at {number}.")
-        stack.delete("changed/counter.md")
-    uri = stack.put("changed/counter.md", "The counter of the lighthouse stands at last.")
-
-    stack.found("counter of the lighthouse", "stands at last")
-    chunks = stack.search("counter of the lighthouse", deduplicate_by="chunk", top_k=50)
-
-    assert [chunk["content"] for chunk in chunks if chunk["source"] == uri] == [
-        "The counter of the lighthouse stands at last."
     ]
 
 

@@ -72,30 +72,6 @@ def test_the_spans_of_a_deployed_search_reach_a_collector(balanced: LocalStack, 
     assert QUESTION not in str(collecting.requests)
 
 
-def test_a_version_is_a_wall_and_an_explanation_names_its_signals(balanced: LocalStack) -> None:
-    results = balanced.search(QUESTION, version_filter="1", explain=True)
-
-    assert names(results) == ["api-rate-limits-v1.md"]
-    ranking = results[0]["ranking"]
-    assert "product" in ranking["found_by"]
-    assert ranking["contributions"].keys() >= {"phrase", "frequency", "proximity", "metadata", "vector"}
-    assert ranking["score"] == results[0]["score"]
-
-
-def test_one_corpus_answers_alone(balanced: LocalStack) -> None:
-    results = balanced.search("How much leave do I have?", corpus_filter="people", top_k=20)
-
-    assert {result["metadata"]["corpus"] for result in results} == {"people"}
-
-
-def test_a_metadata_filter_prefers_within_the_corpora(balanced: LocalStack) -> None:
-    results = balanced.search(QUESTION, metadata_filter={"version": "1"}, rerank=False, explain=True)
-
-    assert names(results)[0] == "api-rate-limits-v1.md"
-    assert results[0]["ranking"]["ranks"]["filtered"] == 1
-    assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["found_by"])
-
-
 def test_corpora_are_those_configured_and_those_that_documents_have(balanced: LocalStack) -> None:
     status, answer = balanced.request("GET", "/api/corpora")
 
@@ -155,37 +131,10 @@ def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -
     assert answer["stats"]["execution_time"].endswith("s")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "error"),
-    [
-        (
-            "/tools/retriever",
-            {"input": {"texts": ["query"], "top_k": 5}},
-            400,
-            "collection_name field is required and must be a string",
-        ),
-        (
-            "/tools/retriever",
-            {"input": {"collection_name": "nonexistent", "texts": ["query"]}},
-            404,
-            "query failed: collection not found",
-        ),
-        ("/tools/hammer", {"input": {}}, 404, "unknown tool: hammer; registered: retriever"),
-        ("/tools/retriever", b"[]", 400, "The request body must be a JSON object"),
-    ],
-)
-def test_what_a_tool_refuses_keeps_its_form_through_api_gateway(
-    balanced: LocalStack, path: str, body: Any, status: int, error: str
-) -> None:
-    assert balanced.request("POST", path, body) == (status, {"success": False, "error": error})
+def test_an_error_of_a_tool_keeps_its_form_through_api_gateway(balanced: LocalStack) -> None:
+    answer = balanced.request("POST", "/tools/hammer", {"input": {}})
 
-
-def test_without_corpora_corpus_and_version_are_filters(stack: LocalStack, handbook: Path) -> None:
-    people = stack.search("leave", corpus_filter="people", top_k=50)
-    first = stack.search(QUESTION, version_filter="1", top_k=50)
-
-    assert {result["metadata"]["corpus"] for result in people} == {"people"}
-    assert names(first) == ["api-rate-limits-v1.md"]
+    assert answer == (404, {"success": False, "error": "unknown tool: hammer; registered: retriever"})
 
 
 def test_without_corpora_all_is_balanced_over_those_of_the_registry(stack: LocalStack, handbook: Path) -> None:

@@ -1,4 +1,4 @@
-"""Documents and ingestion jobs over HTTP, on the whole chain.
+"""Documents over HTTP, on the whole chain.
 
 The local S3 checks every condition of an upload's policy, and not its signature, which AWS checks as well: that a
 changed policy is refused is therefore not shown here.
@@ -51,13 +51,6 @@ def becomes(stack: LocalStack, identifier: str, status: str) -> Any:
         return found if found and found["status"] == status else None
 
     return eventually(look)
-
-
-def remove(stack: LocalStack, *identifiers: str) -> None:
-    for identifier in identifiers:
-        assert stack.request("DELETE", f"/api/documents/{identifier}")[0] == 202
-    for identifier in identifiers:
-        becomes(stack, identifier, "DELETED")
 
 
 def test_a_document_is_followed_from_its_upload_to_its_deletion(stack: LocalStack) -> None:
@@ -121,59 +114,3 @@ def test_what_the_permission_is_not_for_is_refused_by_the_bucket(
     assert send(permission, content, **changed) == status
     assert listed(stack, key="api/bound.md")["documents"] == []
     assert listed(stack, key="api/another.md")["documents"] == []
-
-
-def test_documents_are_listed_in_pages_by_status_and_corpus(stack: LocalStack) -> None:
-    pages = {f"api/pages/{number}.md": f"Page {number}.".encode() for number in range(5)}
-    permissions = [ask(stack, key, content, attributes={"corpus": "pages"}) for key, content in pages.items()]
-    for permission in permissions:
-        assert send(permission, pages[permission["key"]]) == 204
-    for permission in permissions:
-        becomes(stack, permission["id"], "INDEXED")
-
-    keys: list[str] = []
-    token: dict[str, str] = {}
-    while True:
-        page = listed(stack, status="INDEXED", corpus="pages", limit=2, **token)
-        keys += [each["key"] for each in page["documents"]]
-        if page["next_token"] is None:
-            break
-        token = {"next_token": page["next_token"]}
-
-    assert keys == [f"api/pages/{number}.md" for number in range(5)]
-    assert stack.request("GET", f"/api/documents?limit=2&{urlencode(token)}")[0] == 400
-    remove(stack, *(permission["id"] for permission in permissions))
-
-
-def test_a_requested_reconciliation_ends_with_its_report(stack: LocalStack) -> None:
-    status, job = stack.request("POST", "/api/ingestion-jobs", {"kind": "reconcile"})
-
-    def look() -> Any:
-        found = stack.request("GET", f"/api/ingestion-jobs/{job['id']}")[1]
-        return found if found["status"] not in ("QUEUED", "RUNNING") else None
-
-    assert (status, job["kind"], job["status"]) == (202, "reconcile", "QUEUED")
-    ended = eventually(look)
-    assert ended["status"] == "COMPLETE", ended
-    assert ended["report"]
-    _, jobs = stack.request("GET", "/api/ingestion-jobs?limit=1")
-    assert [each["id"] for each in jobs["jobs"]] == [job["id"]]
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "says"),
-    [
-        ("POST", "/api/documents", {"key": "a.exe", "content_type": "a/b", "size": 1}, "is not supported"),
-        ("POST", "/api/documents", {"key": "a.md", "content_type": TYPE, "size": 50 * 1024**2 + 1}, "52,428,800"),
-        ("GET", "/api/documents?statuss=FAILED", None, "statuss"),
-        ("POST", "/api/ingestion-jobs", {"kind": "everything"}, "kind"),
-    ],
-    ids=["type", "size", "unknown", "kind"],
-)
-def test_a_bad_request_is_refused_through_api_gateway_with_its_reason(
-    stack: LocalStack, method: str, path: str, body: Any, says: str
-) -> None:
-    status, answer = stack.request(method, path, body)
-
-    assert status == 400
-    assert says in answer["error"]["message"]

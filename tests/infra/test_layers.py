@@ -25,7 +25,7 @@ from infra.layers import (
     dependencies_layer,
 )
 from infra.target import Target
-from tests.support.aws_service import aws_service
+from tests.support.aws_service import AwsService, aws_service
 from tests.support.children import child
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 from tests.support.otlp import collector
@@ -51,27 +51,52 @@ def extra(name: str, target: Target = Target.AWS) -> Path:
     return layer
 
 
+def megabytes(layer: Path) -> float:
+    with zipfile.ZipFile(layer) as archive:
+        return sum(entry.file_size for entry in archive.infolist()) / 1e6
+
+
+def unzipped(folder: Path, *built_layers: Path) -> str:
+    """Unpack layers of functions; return the import path that they make with the shared code."""
+    for layer in built_layers:
+        with zipfile.ZipFile(layer) as archive:
+            archive.extractall(folder)
+    return f"{folder / 'python'}:{common_layer(Target.LOCAL) / 'python'}"
+
+
+def environment(service: str, searches: AwsService, **more: str) -> dict[str, str]:
+    return {
+        "AWS_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
+        "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
+        "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+        "POWERTOOLS_SERVICE_NAME": service,
+        "PYTHONDONTWRITEBYTECODE": "1",  # the layer is an asset of the stacks too
+        **more,
+    }
+
+
 @pytest.mark.parametrize("target", Target)
 def test_the_layer_fits_into_lambda(target: Target) -> None:
-    assert layers.unzipped_megabytes(built(target)) < 60 < layers.MAX_UNZIPPED_MB
+    assert megabytes(built(target)) < 60 < layers.MAX_UNZIPPED_MB
 
 
 def test_the_function_with_every_layer_fits_into_lambda() -> None:
     needed = [built(Target.AWS), *(extra(name) for name in layers.EXTRA_REQUIREMENTS)]
 
-    assert sum(layers.unzipped_megabytes(layer) for layer in needed) < 200 < layers.MAX_UNZIPPED_MB
+    assert sum(megabytes(layer) for layer in needed) < 200 < layers.MAX_UNZIPPED_MB
 
 
 @pytest.mark.parametrize(
-    ("name", "packages", "left_out", "megabytes"),
+    ("name", "packages", "left_out", "most"),
     [
         ("milvus", {"grpc", "numpy", "pymilvus"}, {"milvus_lite", "botocore", "urllib3"}, layers.MAX_UNZIPPED_MB),
         (layers.TRACING, {"google", "opentelemetry", "requests"}, set(), 10),
     ],
 )
-def test_an_extra_layer_has_no_shared_packages(
-    name: str, packages: set[str], left_out: set[str], megabytes: int
-) -> None:
+def test_an_extra_layer_has_no_shared_packages(name: str, packages: set[str], left_out: set[str], most: int) -> None:
     shared = {path.split("/")[1] for path in zipfile.ZipFile(built(Target.AWS)).namelist()}
     paths = zipfile.ZipFile(extra(name)).namelist()
 
@@ -79,13 +104,11 @@ def test_an_extra_layer_has_no_shared_packages(
     assert packages <= own
     assert own & (shared | left_out) == set()
     assert not [path for path in paths if "/tests/" in path]
-    assert layers.unzipped_megabytes(extra(name)) < megabytes
+    assert megabytes(extra(name)) < most
 
 
 def test_a_search_exports_spans_with_nothing_but_the_layers(tmp_path: Path) -> None:
-    for layer in (built(Target.LOCAL), extra(layers.TRACING, Target.LOCAL)):
-        with zipfile.ZipFile(layer) as archive:
-            archive.extractall(tmp_path)
+    path = unzipped(tmp_path, built(Target.LOCAL), extra(layers.TRACING, Target.LOCAL))
     event = json.loads((ROOT / "tests" / "events" / "api_gateway_retrieve.json").read_text())
     script = """
 import json, sys
@@ -102,18 +125,7 @@ handler(json.load(sys.stdin), context)
             [sys.executable, "-S", "-c", script, str(ROOT)],
             capture_output=True,
             check=False,
-            env={
-                "PYTHONPATH": f"{tmp_path / 'python'}:{common_layer(Target.LOCAL) / 'python'}",
-                "PYTHONDONTWRITEBYTECODE": "1",  # the layer is an asset of the stacks too
-                "AWS_REGION": "eu-west-1",
-                "AWS_ACCESS_KEY_ID": "test",
-                "AWS_SECRET_ACCESS_KEY": "test",
-                "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
-                "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
-                "OTEL_EXPORTER_OTLP_ENDPOINT": collecting.endpoint,
-                "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
-                "POWERTOOLS_SERVICE_NAME": "query",
-            },
+            env=environment("query", searches, PYTHONPATH=path, OTEL_EXPORTER_OTLP_ENDPOINT=collecting.endpoint),
             input=json.dumps(event),
             text=True,
         )
@@ -123,29 +135,16 @@ handler(json.load(sys.stdin), context)
 
 
 def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path) -> None:
-    for layer in (built(Target.LOCAL), extra("answers", Target.LOCAL)):
-        with zipfile.ZipFile(layer) as archive:
-            archive.extractall(tmp_path)
+    path = unzipped(tmp_path, built(Target.LOCAL), extra("answers", Target.LOCAL))
     assert os.access(ROOT / "lambdas" / "answers" / "run.sh", os.X_OK)  # Lambda executes it
     (port,) = free_ports(1)
-    path = f"{tmp_path / 'python'}:{common_layer(Target.LOCAL) / 'python'}"
     started = (ROOT / "lambdas" / "answers" / "run.sh").read_text()
     # Where the layers are, and without the packages of this environment.
     script = started.replace("/opt/python", path).replace("python -m", f"{sys.executable} -S -m")
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     with aws_service("bedrock-agent-runtime") as searches:
         searches.program("Retrieve", hits(hit(text="Trains are booked four weeks early.")))
-        env = {
-            "AWS_LWA_PORT": str(port),
-            "AWS_REGION": "eu-west-1",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
-            "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
-            "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
-            "POWERTOOLS_SERVICE_NAME": "answers",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        env = environment("answers", searches, AWS_LWA_PORT=str(port))
         with child(["sh", "-c", script], cwd=ROOT / "lambdas" / "answers", env=env) as server:
             try:
                 url = f"http://127.0.0.1:{port}"
@@ -178,8 +177,7 @@ def test_the_layer_for_aws_has_lambdas_interpreter_and_processor() -> None:
 
 
 def test_the_local_layer_makes_a_client_of_every_service_it_keeps(tmp_path: Path) -> None:
-    with zipfile.ZipFile(built(Target.LOCAL)) as archive:
-        archive.extractall(tmp_path)
+    unzipped(tmp_path, built(Target.LOCAL))
     script = f"""
 import boto3, aws_lambda_powertools.event_handler.openapi.models, pydantic
 assert boto3.__file__.startswith({str(tmp_path)!r}), boto3.__file__

@@ -2,7 +2,6 @@
 
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -61,12 +60,6 @@ def fail(connection: Connection, uri: str, reason: str) -> DocumentRecord:
     before = record_of(connection, uri)
     observed = observer(connection).observe(uri)
     return write(connection, before, life.failed(before, reason, time.time(), observed=observed))
-
-
-def fail_all(connection: Connection, uris: Sequence[str]) -> None:
-    """Write many documents at once that failed before they were submitted."""
-    changes = [Change(DocumentRecord(uri), life.failed(DocumentRecord(uri), "x", time.time())) for uri in uris]
-    assert registry(connection).write(changes) == set()
 
 
 def forget(connection: Connection, uri: str) -> DocumentRecord:

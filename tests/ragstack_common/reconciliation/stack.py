@@ -27,8 +27,6 @@ MOST = 10
 PATIENCE_SECONDS = 120.0
 """Until functions that never come to rest are given up; real time, of which those that do need a second."""
 
-SETTLED = ("INDEXED", "FAILED", "NOT_FOUND")
-
 
 @dataclass
 class Clock:

@@ -23,13 +23,12 @@ from ragstack_common.registry.catalogue import (
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import MAX_KEY_BYTES
-from tests.ragstack_common.registry.strategies import ATTRIBUTES, COUNTED_UNDER
+from tests.ragstack_common.registry.strategies import ATTRIBUTES
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import SOAK, examples
 
 NAMES = [f"s3://bucket/{number}" for number in range(5)]
 VALUES = st.sampled_from(["stones", "woods", 1, 1.0, True, 0.5, "", "日本", ["a", "b"], ["a", "a"], []])
-COUNTED = st.builds(DocumentRecord, st.just(NAMES[0]), counted=COUNTED_UNDER)
 SMALL = st.dictionaries(st.sampled_from(["corpus", "version", "topic", "tag", "a\x1fb"]), VALUES, max_size=4)
 
 

@@ -27,7 +27,6 @@ from tests.support.soak import examples
 STORED: Any = json.loads((Path(__file__).parent / "stored_items.json").read_text(encoding="utf-8"))
 """Items as the first release wrote them."""
 
-LONE_SURROGATE = "\ud800"
 ATTRIBUTES = {
     "corpus": "handbook",
     "version": "2",
