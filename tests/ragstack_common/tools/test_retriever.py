@@ -75,10 +75,14 @@ def tool(**options: Any) -> RetrieverTool:
     return RetrieverTool(RetrieverSettings({"lines": SearchedCollection(backend, "corpus")}))
 
 
-def execute(made: RetrieverTool, data: Any) -> Any:
+def registered(made: RetrieverTool) -> Registry:
     registry = Registry()
     registry.register(made)
-    return registry.execute_now(ToolInput("retriever", data))
+    return registry
+
+
+def execute(made: RetrieverTool, data: Any) -> Any:
+    return registered(made).execute_now(ToolInput("retriever", data))
 
 
 def ask(*texts: str, **more: Any) -> dict[str, Any]:
@@ -194,9 +198,7 @@ BAD_INPUTS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("data", "error"), BAD_INPUTS, ids=lambda value: str(value)[:50])
 def test_an_invalid_input_is_an_error_in_python_and_over_http(shelf: list[Shelf], data: Any, error: str) -> None:
-    made = tool()
-    registry = Registry()
-    registry.register(made)
+    registry = registered(tool())
 
     result = registry.execute_now(ToolInput("retriever", data))
 
@@ -215,10 +217,7 @@ def test_an_invalid_input_is_an_error_in_python_and_over_http(shelf: list[Shelf]
     ],
 )
 def test_an_invalid_body_is_an_error(body: Any, error: str) -> None:
-    registry = Registry()
-    registry.register(tool())
-
-    assert run_tool(registry, "retriever", body) == (400, {"success": False, "error": error})
+    assert run_tool(registered(tool()), "retriever", body) == (400, {"success": False, "error": error})
 
 
 def test_an_unknown_tool_is_a_404() -> None:
@@ -238,18 +237,15 @@ def test_an_unknown_tool_is_a_404() -> None:
     ],
 )
 def test_an_error_of_the_search_has_its_usual_status(error: str, status: int, text: str) -> None:
-    registry = Registry()
-    registry.register(tool(error=error))
+    answer = run_tool(registered(tool(error=error)), "retriever", {"input": ask("a")})
 
-    assert run_tool(registry, "retriever", {"input": ask("a")}) == (status, {"success": False, "error": text})
+    assert answer == (status, {"success": False, "error": text})
 
 
 def test_an_invalid_configuration_of_an_engine_is_a_500() -> None:
     settings = RetrieverSettings({"lines": SearchedCollection({"type": "shelf", "shelves": 3})})
-    registry = Registry()
-    registry.register(RetrieverTool(settings))
 
-    status, body = run_tool(registry, "retriever", {"input": ask("a")})
+    status, body = run_tool(registered(RetrieverTool(settings)), "retriever", {"input": ask("a")})
 
     assert status == 500
     assert body["error"].startswith("query failed: The backend shelf cannot be created")
