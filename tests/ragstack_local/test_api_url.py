@@ -14,18 +14,12 @@ from botocore.credentials import Credentials
 from typer.testing import CliRunner
 
 from ragstack_local.cli import app
+from tests.ragstack_local.retrieve_answers import answer
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
 SECRET = "key-or-token-that-nobody-may-see"
-NOTHING: dict[str, Any] = {
-    "results": [],
-    "complete": True,
-    "slices": [],
-    "corpora": [],
-    "notes": [],
-    "milliseconds": 1.0,
-}
+NOTHING = answer(slices=[])
 
 
 def signature_of(request: Mapping[str, Any], host: str, secret: str = "testing") -> str:

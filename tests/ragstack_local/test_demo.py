@@ -16,44 +16,20 @@ from ragstack_local.demo import ANSWERS, SEARCHES, AnswerExample, SearchExample
 from ragstack_local.errors import StackError
 from ragstack_local.files.ingestion import Round
 from ragstack_local.show import display
+from tests.ragstack_local import retrieve_answers
 from tests.ragstack_local.answer_events import SOURCES, events, response
 from tests.ragstack_local.support import Api, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ROOT / "samples" / "documents"
 HANDBOOK = [path for path in DOCUMENTS.rglob("*") if path.is_file() and not path.name.endswith(".metadata.json")]
-PLACE = {"corpus": None, "backend": None, "slice": "unfiltered"}
-PART = {**PLACE, "status": "ok", "milliseconds": 1.0, "hits": 1, "error": None}
-
-RANKING = {
-    "base_score": 0.5,
-    "boost": 1.0,
-    "found_by": ["unfiltered"],
-    "signals": {},
-    "contributions": {},
-    "ranks": {},
-    "score": 0.5,
-    "reason": "Ranked by its score",
-}
-
 questions = pytest.mark.parametrize("question", SEARCHES, ids=lambda question: " ".join(question.arguments[1:]))
 
 
 def answer(*names: str) -> dict[str, Any]:
-    results = [
-        {
-            "score": 0.5,
-            "content": "text",
-            "content_type": "TEXT",
-            "location": {},
-            "source": f"s3://documents/{name}",
-            "metadata": {},
-            "ranking": RANKING,
-        }
-        for name in names
-    ]
-    more = {"corpora": [], "notes": [], "milliseconds": 1.0}
-    return {"results": results, "complete": True, "slices": [PART], **more}
+    return retrieve_answers.answer(
+        *(retrieve_answers.result(source=f"s3://documents/{name}", ranking=retrieve_answers.RANKING) for name in names)
+    )
 
 
 @pytest.fixture

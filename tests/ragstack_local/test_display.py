@@ -9,27 +9,8 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display, explanation, results
 from ragstack_local.target.roots import Roots
+from tests.ragstack_local.retrieve_answers import RANKING, answer, part, result
 from tests.ragstack_local.support import stack_at
-
-
-def result(**more: Any) -> dict[str, Any]:
-    return {
-        "score": 0.5,
-        "content": "Thirty days\nof leave.",
-        "source": "s3://documents/leave.md",
-        "metadata": {"topic": "leave", "year": 2026, "corpus": "people"},
-        **more,
-    }
-
-
-def answer(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
-    part = {"corpus": None, "backend": None, "slice": "unfiltered"} | {
-        "status": "ok",
-        "milliseconds": 12.3,
-        "hits": 1,
-        "error": None,
-    }
-    return {"results": list(found), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> str:
@@ -104,12 +85,7 @@ def test_a_result_says_where_it_is_in_its_document(
 
 
 def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    late = {"corpus": None, "backend": None, "slice": "filtered"} | {
-        "status": "timeout",
-        "milliseconds": 5000.0,
-        "hits": 0,
-        "error": "nothing [in] 5 s",
-    }
+    late = part(slice="filtered", status="timeout", milliseconds=5000.0, hits=0, error="nothing [in] 5 s")
 
     results.print_results(answer(result(), complete=False, slices=[late]), "leave")
 
@@ -201,8 +177,7 @@ def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest
 
 
 def explained(**ranking: Any) -> dict[str, Any]:
-    plain = {"base_score": 0.5, "boost": 1.0, "found_by": ["unfiltered"], "score": 0.5, "reason": "Ranked by its score"}
-    return result(ranking={**plain, **ranking})
+    return result(ranking={**RANKING, **ranking})
 
 
 def test_an_explanation_has_a_sentence_and_bars(

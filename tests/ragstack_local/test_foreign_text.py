@@ -6,7 +6,6 @@ import json
 import re
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +18,7 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_local.commands.reconcile import print_report
 from ragstack_local.show import display, results
 from ragstack_local.show.explanation import print_explanation
+from tests.ragstack_local.retrieve_answers import RANKING, answer, part, result
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
 HARMLESS = {"\n", "\t"}
@@ -80,46 +80,19 @@ def test_a_line_break_in_a_key_feigns_no_other_line(capsys: pytest.CaptureFixtur
 
 
 def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    result = {
-        "score": 0.5,
-        "content": ATTACK,
-        "context": ATTACK,
-        "source": f"s3://b/{ATTACK}",
-        "metadata": {"topic": ATTACK},
-        "ranking": {
-            "base_score": 0.5,
-            "boost": 1.0,
-            "found_by": [ATTACK],
-            "signals": {ATTACK: 1.0},
-            "contributions": {ATTACK: 1.0},
-            "score": 0.5,
-            "reason": ATTACK,
-        },
-    }
-    part = {
-        "corpus": None,
-        "backend": None,
-        "slice": ATTACK,
-        "status": "failed",
-        "milliseconds": 1.0,
-        "hits": 0,
-        "error": ATTACK,
-    }
-    corpus = {"name": ATTACK, "candidates": 1, "results": 1, "configured": True, "searchable": True}
-    answer: dict[str, Any] = {
-        "results": [result],
-        "complete": False,
-        "slices": [part],
-        "milliseconds": 1.0,
-        "corpora": [corpus],
-        "notes": [{"kind": "reranker", "text": ATTACK}],
-        "versions": [ATTACK],
-        "documents": 1,
-        "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}],
-    }
+    signals = {ATTACK: 1.0}
+    ranking = {**RANKING, "found_by": [ATTACK], "signals": signals, "contributions": signals, "reason": ATTACK}
+    source = f"s3://b/{ATTACK}"
+    hostile = answer(
+        result(content=ATTACK, context=ATTACK, source=source, metadata={"topic": ATTACK}, ranking=ranking),
+        complete=False,
+        slices=[part(slice=ATTACK, status="failed", error=ATTACK)],
+        corpora=[{"name": ATTACK, "candidates": 1, "results": 1}],
+        notes=[{"kind": "reranker", "text": ATTACK}],
+    )
 
-    results.print_results(answer, ATTACK)
-    print_explanation(answer["results"])
+    results.print_results(hostile, ATTACK)
+    print_explanation(hostile["results"])
     display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
     display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
     print_report({ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}})

@@ -22,6 +22,7 @@ from ragstack_common.embedding import HashedEmbedding
 from ragstack_local import cli
 from ragstack_local.cli import app
 from ragstack_local.target import running
+from tests.ragstack_local.retrieve_answers import answer
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child
 from tests.support.ports import free_ports
@@ -239,9 +240,7 @@ def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) -> None:
-    api.will_answer(
-        200, {"results": [], "complete": True, "slices": [], "corpora": [], "notes": [], "milliseconds": 1.0}
-    )
+    api.will_answer(200, answer(slices=[]))
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         ragstack(
