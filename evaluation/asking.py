@@ -270,7 +270,7 @@ def thresholds(one: MeasuredAnswers) -> Table | None:
     return Table(f"{one.setup.label}: the least relevance at which there is an answer", headings, rows, headings[1:])
 
 
-CONFIDENCES: Final = (0.2, 0.3, 0.4, 0.5, MIN_CONFIDENCE, 0.6, 0.7, 0.8, 0.9)
+CONFIDENCES: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def confidences(one: MeasuredAnswers) -> Table | None:
@@ -280,7 +280,7 @@ def confidences(one: MeasuredAnswers) -> Table | None:
         return None
     others = {kind: [each for each in one.cases if each.kind == kind] for kind in ABSTAINED}
     rows: list[list[Cell]] = []
-    for threshold in CONFIDENCES:
+    for threshold in sorted({*CONFIDENCES, MIN_CONFIDENCE}):
         answered = [each for each in asked if each.displayed and (each.confidence or 0) >= threshold]
         wrong = sum(not is_right(each) for each in answered) / len(answered) if answered else None
         abstained = [

@@ -24,7 +24,7 @@ BEFORE_WEIGHT: Final = 0.5
 """Weight of a word in the sentence before."""
 
 RELATED_WEIGHT: Final = 0.7
-RELATED_CHARACTERS: Final = 5
+RELATED_CHARACTERS: Final = 4
 """Words that begin alike, such as approve and approval, count as related."""
 
 RANK_WEIGHT: Final = 0.2
