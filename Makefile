@@ -61,6 +61,11 @@ $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
 	@echo "  node_modules: ready"
 	@touch $@
 
+# Once, whether the index can be reached or not: `ragstack model add minilm` adds the model later.
+$(STAMPS)/model: | $(STAMPS)/demo
+	@$(BIN)/ragstack model add minilm --optional
+	@touch $@
+
 $(STAMPS)/local-layer: requirements-layer.txt | $(STAMPS)/environment
 	@$(BIN)/python -m infra.layers --target local
 	@touch $@
@@ -75,7 +80,7 @@ $(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
 
-LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk local-layer)
+LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk model local-layer)
 # Most of the time is downloads, which need not wait for each other.
 PARALLEL = @$(MAKE) --no-print-directory --jobs 4 GOALS="$(MAKECMDGOALS)"
 

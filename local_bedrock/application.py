@@ -67,8 +67,15 @@ class Application:
         await self._router(scope, receive, send)
 
     async def _health(self, _request: Request) -> Response:
-        embedding = self._service.embedding
-        return JSONResponse({"status": "ok", "embedding": embedding.name, "dimension": embedding.dimension})
+        embedding, progress = self._service.embeddings.chosen, self._service.reembedding.progress
+        return JSONResponse(
+            {
+                "status": "ok",
+                "embedding": embedding.name,
+                "dimension": embedding.dimension,
+                "reembedding": None if progress is None else asdict(progress),
+            }
+        )
 
     async def _list_faults(self, _request: Request) -> Response:
         rules = [{**asdict(rule), "happened": happened} for rule, happened in self._faults.rules()]

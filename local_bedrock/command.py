@@ -9,8 +9,15 @@ import typer
 from local_bedrock.http.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
-from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
-from ragstack_common.config import DEFAULT_EMBEDDING
+from local_bedrock.options import (
+    DEFAULT_PORT,
+    EMBEDDING_CHOICE_HELP,
+    EMBEDDING_VARIABLE,
+    LOCAL,
+    Options,
+    Pace,
+)
+from ragstack_common.model_cache import AUTOMATIC
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 
@@ -42,7 +49,7 @@ def bedrock(
     replace_index: Annotated[
         bool, typer.Option("--replace-index", help="Set an index aside that cannot be read, and start an empty one.")
     ] = False,
-    embedding: Annotated[str, typer.Option(help=EMBEDDING_HELP)] = DEFAULT_EMBEDDING,
+    embedding: Annotated[str, typer.Option(envvar=EMBEDDING_VARIABLE, help=EMBEDDING_CHOICE_HELP)] = AUTOMATIC,
     cosine_share: Annotated[
         float | None,
         typer.Option(

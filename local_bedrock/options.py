@@ -11,9 +11,14 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567
 
+EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
 EMBEDDING_HELP: Final = (
-    "The embedding: hashed (no model, no download), fastembed or fastembed:MODEL, onnx:FOLDER, openai:URL#MODEL,"
-    " bedrock:MODEL. Stored with the knowledge base."
+    "The embedding: hashed (no model), minilm or granite (after `ragstack model add`), onnx:FOLDER, fastembed or"
+    " fastembed:MODEL, openai:URL#MODEL, bedrock:MODEL."
+)
+EMBEDDING_CHOICE_HELP: Final = (
+    f"{EMBEDDING_HELP} auto: minilm if it was added, otherwise hashed. Another one than before embeds the stored"
+    " texts again."
 )
 
 
@@ -41,7 +46,7 @@ class Options:
         replace_index: Start an empty index if the present one cannot be used, and keep that one in another folder.
         host: Address to listen on.
         port: 0 chooses a free port.
-        embedding: Recorded with each knowledge base.
+        embedding: Recorded with each knowledge base; those of another one are embedded again.
         cosine_share: Share of the cosine in the score of HYBRID, 0 to 1; None is the embedding's own.
         s3_endpoint: None uses boto3's own settings.
         contextual_headers: Index every chunk together with its document's title and headings.

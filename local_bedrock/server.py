@@ -21,6 +21,7 @@ from local_bedrock.service import Service
 from ragstack_common.core.errors import RagStackError
 
 SHUTDOWN_LIMIT_SECONDS: Final = 5
+PROGRESS_SECONDS: Final = 0.2
 KEEP_ALIVE_SECONDS: Final = 60
 """Long enough for pooled connections of clients: a call fails if its connection is closed at the same moment."""
 
@@ -48,6 +49,7 @@ def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
     with _serving(options) as (server, listener, service), server.capture_signals():
         for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
             announce(line)
+        threading.Thread(target=_show_progress, args=(service,), daemon=True).start()
         server.run(sockets=[listener])
 
 
@@ -124,15 +126,31 @@ def _serving(
 def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
     yield (
         f"Local Bedrock on {url}, data in {options.data_dir},"
-        f" embedding {service.embedding.description} ({service.embedding.dimension} dimensions),"
+        f" embedding {service.embeddings.chosen.description} ({service.embeddings.chosen.dimension} dimensions),"
         f" {service.answering.description}"
     )
+    if service.reembedding.progress is not None:
+        yield "The stored texts are embedded again; until then, searches use the earlier embedding"
     if options.quotas is not None:
         yield f"Quotas are on: {options.quotas}"
     for rule in options.faults:
         yield f"Fault: {rule}"
     if options.admin:
         yield f"Administration below {url}{ADMIN_PREFIX}"
+
+
+def _show_progress(service: Service) -> None:
+    if service.reembedding.progress is None:
+        return
+    from rich.console import Console  # noqa: PLC0415 - hardly any start needs it
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = ("Embedding the stored texts", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        bar = bars.add_task("")
+        while (progress := service.reembedding.progress) is not None:
+            bars.update(bar, completed=progress.done, total=progress.total)
+            time.sleep(PROGRESS_SECONDS)
 
 
 def _listen(host: str, port: int) -> socket.socket:

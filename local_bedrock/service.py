@@ -12,6 +12,7 @@ from botocore.model import OperationModel
 from local_bedrock.answering import Answering
 from local_bedrock.http import validation, wire
 from local_bedrock.http.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
+from local_bedrock.ingestion.reembedding import Reembedding
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
@@ -28,11 +29,13 @@ from local_bedrock.operations.paging import Snapshots
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.processes import embedding_processes
+from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading.sources import ObjectStore
+from local_bedrock.store import resources as stored
 from local_bedrock.store.database import Database, DiskFullError
-from local_bedrock.store.resources import knowledge_bases
-from ragstack_common import embedding
-from ragstack_common.embedding import EmbeddingError
+from ragstack_common import embedding, model_cache
+from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.embedding import Embedding, EmbeddingError
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": resources.create_knowledge_base,
@@ -97,7 +100,8 @@ class Service:
 
     Raises:
         DataFolderError: The folder can't be used, or is in use.
-        EmbeddingError: The embedding is not available, or a knowledge base in the folder was made with another one.
+        EmbeddingError: The embedding is not available, or it was chosen automatically and a knowledge base in the
+            folder was made with another model.
         GenerationError: The URL of the language model is not valid.
     """
 
@@ -108,19 +112,21 @@ class Service:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.embedding = embedding_processes.load(options.embedding, options.data_dir)
+        chosen = embedding_processes.load(model_cache.chosen(options.embedding), options.data_dir)
         self.answering = Answering.from_options(options, clock)
         self._router = wire.router()
         self._database = Database(options.data_dir, replaces_index=options.replace_index)
         try:
-            self._check_embedding()
+            earlier = self._earlier_embeddings(chosen, options)
         except EmbeddingError:
             self._database.close()
-            self.embedding.close()
+            chosen.close()
             raise
+        self.embeddings = Embeddings(chosen, earlier)
+        self.reembedding = Reembedding(self._database, self.embeddings)
         objects = ObjectStore(options.s3_endpoint)
         self._ingestion = Ingestion(
-            self._database, self.embedding, objects, clock=clock, with_headers=options.contextual_headers
+            self._database, self.embeddings, objects, clock=clock, with_headers=options.contextual_headers
         )
         self._synchronisation = Synchronisation(
             self._database, self._ingestion, objects, clock=clock, pace=options.pace
@@ -128,7 +134,7 @@ class Service:
         self._context = Context(
             options,
             self._database,
-            self.embedding,
+            self.embeddings,
             self._ingestion,
             self._synchronisation,
             objects,
@@ -142,14 +148,15 @@ class Service:
         """Start the background threads, with the work that an earlier process left."""
         self._ingestion.start()
         self._synchronisation.resume()
+        self.reembedding.start()
 
     def close(self) -> None:
         """Stop the background work and close the files."""
         self.answering.parser.close()
         self._synchronisation.close()
         self._ingestion.close()
+        self.reembedding.close()
         self._database.close()
-        self.embedding.close()
 
     def route(self, request: wire.Request) -> Call:
         """Find the operation of a request.
@@ -184,15 +191,26 @@ class Service:
             log.exception("%s failed", operation.name)
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)
 
-    def _check_embedding(self) -> None:
+    def _earlier_embeddings(self, chosen: Embedding, options: Options) -> dict[str, Embedding]:
+        """Return those of knowledge bases that are to be embedded again."""
+        found: dict[str, Embedding] = {}
         with self._database.read() as view:
-            for base in knowledge_bases(view.connection):
-                if (base.embedding, base.dimension) != (self.embedding.name, self.embedding.dimension):
-                    raise EmbeddingError(
-                        f"The knowledge base {base.name} ({base.id}) was made with the embedding {base.embedding}"
-                        f" ({base.dimension} dimensions), not with {self.embedding.name} ({self.embedding.dimension}"
-                        f" dimensions): start with {embedding.flag(base.embedding)}, or use another data folder"
-                    )
+            bases = stored.knowledge_bases(view.connection)
+        for base in bases:
+            if (base.embedding, base.dimension) == (chosen.name, chosen.dimension):
+                continue
+            made = f"The knowledge base {base.name} ({base.id}) was made with the embedding {base.embedding}"
+            if base.embedding == chosen.name:
+                raise EmbeddingError(
+                    f"{made} of {base.dimension} dimensions, not {chosen.dimension}: use another data folder"
+                )
+            if options.embedding == model_cache.AUTOMATIC and base.embedding != DEFAULT_EMBEDDING:
+                raise EmbeddingError(
+                    f"{made}: start with {embedding.flag(base.embedding)}; or with another --embedding, which embeds"
+                    " its texts again"
+                )
+            found[base.embedding] = embedding_processes.load_earlier(base.embedding, base.dimension, options.data_dir)
+        return found
 
 
 def _implementation(operation: str) -> Callable[[Context, Request], Answer]:

@@ -15,6 +15,8 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.errors import EmbeddingError
 
 MANIFEST: Final = "manifest.json"
+TAKES_BATCHES: Final = "takes_batches"
+"""Member of the manifest: a text's vector does not depend on the other texts of its batch."""
 
 AUTOMATIC: Final = "auto"
 """The choice of MiniLM if it is in the cache, and of ``hashed`` otherwise."""

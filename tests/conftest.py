@@ -25,6 +25,8 @@ sys.dont_write_bytecode = False
 # readline exports the size of the terminal to the processes of xdist, and rich would keep it for the whole run.
 for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
+# Whatever models are in the cache of this user.
+os.environ["RAGSTACK_EMBEDDING"] = "hashed"
 # Service models and fixtures live for the whole run; fewer collections save a tenth of its time.
 gc.set_threshold(20_000, 20, 20)
 parse_models_once()

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading import chunking, formats, metadata
 from local_bedrock.reading.chunking import Chunk, Pieces
 from local_bedrock.reading.formats import UnreadableDocument
@@ -17,11 +18,10 @@ from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared, indexed_text
 from local_bedrock.store.resources import KnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.documents import MAX_SIDECAR_BYTES
-from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.text import contextual_headers, sections
@@ -45,7 +45,7 @@ class Preparation:
     """Prepares documents, in any thread; ``with_headers`` indexes every chunk with a contextual header."""
 
     database: Database
-    embedding: Embedding
+    embeddings: Embeddings
     objects: ObjectStore
     parser: Parser
     with_headers: bool
@@ -75,14 +75,15 @@ class Preparation:
         chunks: list[IndexedChunk] = []
         parents: list[ParentChunk] = []
         for number, text in enumerate(texts):
-            pieces = strategy.cut(text, partial(self._embedded, kind=np.float32))
+            pieces = strategy.cut(text, partial(self._embedded, embedding=base.embedding, kind=np.float32))
             _check_length(base, pieces.chunks)
             record = None if rows is None else number
             chunks += self._chunks(document.name, places, found, pieces, len(parents), record)
             parents += [ParentChunk(parent.text, *places.of(parent)) for parent in pieces.parents]
         return Prepared(
             chunks,
-            np.empty((0, self.embedding.dimension), np.float16),
+            base.embedding,
+            np.empty((0, base.dimension), np.float16),
             {**found.attributes, metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: source.id},
             content.tag,
             metadata_tag,
@@ -92,16 +93,23 @@ class Preparation:
 
     def finished(self, drafts: Sequence[Prepared]) -> list[Prepared]:
         """Embed the chunks of several documents together."""
-        texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
-        ends = np.cumsum([len(draft.chunks) for draft in drafts])
-        parts = np.split(self._embedded(texts, np.float16), ends[:-1])
-        return [replace(draft, vectors=part) for draft, part in zip(drafts, parts, strict=True)]
+        done: dict[int, Prepared] = {}
+        for name in {draft.embedding for draft in drafts}:
+            alike = {place: draft for place, draft in enumerate(drafts) if draft.embedding == name}
+            texts = [indexed_text(chunk.header, chunk.text) for draft in alike.values() for chunk in draft.chunks]
+            ends = np.cumsum([len(draft.chunks) for draft in alike.values()])
+            parts = np.split(self._embedded(texts, name, np.float16), ends[:-1])
+            done |= {
+                place: replace(draft, vectors=part) for (place, draft), part in zip(alike.items(), parts, strict=True)
+            }
+        return [done[place] for place in range(len(drafts))]
 
-    def _embedded(self, texts: Sequence[str], kind: type[_Number]) -> npt.NDArray[_Number]:
-        vectors = np.empty((len(texts), self.embedding.dimension), dtype=kind)
+    def _embedded(self, texts: Sequence[str], embedding: str, kind: type[_Number]) -> npt.NDArray[_Number]:
+        model = self.embeddings.named(embedding)
+        vectors = np.empty((len(texts), model.dimension), dtype=kind)
         for start in range(0, len(texts), EMBEDDED_AT_ONCE):
             batch = texts[start : start + EMBEDDED_AT_ONCE]
-            vectors[start : start + len(batch)] = self.embedding.embed(batch)
+            vectors[start : start + len(batch)] = model.embed(batch)
         return vectors
 
     def _content(self, submission: Submission, *, light: bool) -> Content:

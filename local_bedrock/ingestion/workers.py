@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from local_bedrock.http.errors import NotFound
 from local_bedrock.ingestion.preparation import MetadataUpdateFailed, Preparation
+from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
@@ -17,7 +18,7 @@ from local_bedrock.store.database import RETRY_SECONDS, Change, Database, DiskFu
 from local_bedrock.store.documents import FAILED, METADATA_UPDATE_FAILED, Prepared
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.submissions import Submission
-from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.embedding import EmbeddingError
 
 WORKERS: Final = 2
 """Threads that take any document. One more thread takes small documents only, so that large ones don't delay them."""
@@ -52,7 +53,7 @@ class Ingestion:
 
     Args:
         database: Holds the submissions and their results.
-        embedding: Embeds the chunks; closed with the threads.
+        embeddings: Embed the chunks; closed with the threads.
         objects: Reads documents from S3.
         clock: Seconds since 1970.
         with_headers: Whether every chunk is indexed with a contextual header.
@@ -61,7 +62,7 @@ class Ingestion:
     def __init__(
         self,
         database: Database,
-        embedding: Embedding,
+        embeddings: Embeddings,
         objects: ObjectStore,
         *,
         clock: Callable[[], float],
@@ -69,9 +70,9 @@ class Ingestion:
     ) -> None:
         self._database = database
         self._clock = clock
-        self._embedding = embedding
+        self._embeddings = embeddings
         self._parser = Parser(processes=WORKERS + 1)
-        self._preparation = Preparation(database, embedding, objects, self._parser, with_headers)
+        self._preparation = Preparation(database, embeddings, objects, self._parser, with_headers)
         self._closing = threading.Event()
         self._workers = [threading.Event() for _ in range(WORKERS + 1)]
         self._life_cycle = threading.Event()
@@ -104,7 +105,7 @@ class Ingestion:
         self._closing.set()
         self.wake()
         self._parser.close()
-        self._embedding.close()
+        self._embeddings.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(3.0)
@@ -227,6 +228,10 @@ class Ingestion:
             status = METADATA_UPDATE_FAILED if isinstance(result, MetadataUpdateFailed) else FAILED
             documents.mark_failed(change, document, status, str(result), now)
         elif isinstance(result, Prepared):
+            base = resources.find_knowledge_base(change.connection, document.knowledge_base_id)
+            if base.embedding != result.embedding:  # replaced during the work
+                submissions.put_back(change, document)
+                return
             documents.index_document(change, document, result, now)
         else:
             documents.remove_documents(change, document)

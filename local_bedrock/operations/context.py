@@ -14,6 +14,7 @@ from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.operations.paging import Snapshots
 from local_bedrock.options import Options
+from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
@@ -41,7 +42,7 @@ class Context:
 
     options: Options
     database: Database
-    embedding: Embedding
+    embeddings: Embeddings
     ingestion: Ingestion
     synchronisation: Synchronisation
     objects: ObjectStore
@@ -51,10 +52,14 @@ class Context:
     make_id: Callable[[], str] = new_id
 
     @property
-    def cosine_share(self) -> float:
-        """Share of the cosine in the score of HYBRID, 0 to 1."""
+    def embedding(self) -> Embedding:
+        """That of new knowledge bases."""
+        return self.embeddings.chosen
+
+    def cosine_share(self, embedding: Embedding) -> float:
+        """Return the share of the cosine in the score of HYBRID, 0 to 1."""
         chosen = self.options.cosine_share
-        return self.embedding.cosine_share if chosen is None else chosen
+        return embedding.cosine_share if chosen is None else chosen
 
 
 def required_member(given: Request, what: str, needed: str, *others: str) -> Any:

@@ -18,6 +18,7 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import Listing
+from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
 from local_bedrock.store.resources import KnowledgeBase
@@ -48,16 +49,17 @@ def retrieve(context: Context, request: Request) -> Answer:
     listing = Listing("Retrieve", request)
     continued = context.snapshots.continued(listing)
     if continued is None:
-        found, ranked, following = _first_page(context, request["knowledgeBaseId"], text, configuration)
+        first = _first_page(context, request["knowledgeBaseId"], text, configuration)
+        found, ranked, following, embedding = first.results, first.ranking, first.following, first.embedding
     else:
         ranked, start = continued
         with context.database.read() as view:
             base = active_knowledge_base(view.connection, _id_of(request["knowledgeBaseId"]))
-            size = read_configuration(base, configuration).number_of_results
+            size, embedding = read_configuration(base, configuration).number_of_results, base.embedding
             found, following = further_page(view.connection, ranked, start, size)
     more = context.snapshots.token(listing, ranked, following) if following is not None else None
     headers = {
-        EMBEDDING_HEADER: header_value(context.embedding.name),
+        EMBEDDING_HEADER: header_value(embedding),
         SIGNALS_HEADER: json.dumps([result.signals for result in found], separators=(",", ":")),
     }
     return HeadedAnswer({"retrievalResults": [result.members for result in found], "nextToken": more}, headers)
@@ -73,27 +75,40 @@ def results(context: Context, knowledge_base: str, text: str, configuration: Map
         NotFound: The knowledge base doesn't exist.
         InvalidRequest: The configuration is not supported.
     """
-    return [result.members for result in _first_page(context, knowledge_base, text, configuration)[0]]
+    return [result.members for result in _first_page(context, knowledge_base, text, configuration).results]
 
 
-def _first_page(
-    context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]
-) -> tuple[list[Result], Ranking, int | None]:
-    """Return the results, their ranking, and the position of the next page."""
+@dataclass(frozen=True)
+class _FirstPage:
+    """The results of a search, their ranking, the position of the next page, and the name of the embedding."""
+
+    results: list[Result]
+    ranking: Ranking
+    following: int | None
+    embedding: str
+
+
+def _first_page(context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]) -> _FirstPage:
     knowledge_base_id = _id_of(knowledge_base)
     with context.database.read() as view:
-        asked = read_configuration(active_knowledge_base(view.connection, knowledge_base_id), configuration)
+        base = active_knowledge_base(view.connection, knowledge_base_id)
+        asked = read_configuration(base, configuration)
+    embedding = context.embeddings.named(base.embedding)
+    by_words = asked.hybrid or isinstance(embedding, UnavailableEmbedding)
     # Outside the transaction: a model may be slow.
-    vector = context.embedding.embed_query(text)
+    search = Search(text, embedding.embed_query(text), by_words, asked.filters)
     with context.database.read(knowledge_base_id) as view:
-        active_knowledge_base(view.connection, knowledge_base_id)
-        search = Search(text, vector, asked.hybrid, asked.filters)
-        ranked = ranking.rank(view, knowledge_base_id, search, context.cosine_share)
-        found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
+        is_current = active_knowledge_base(view.connection, knowledge_base_id).embedding == base.embedding
+        if is_current:
+            ranked = ranking.rank(view, knowledge_base_id, search, context.cosine_share(embedding))
+            found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
+    if not is_current:  # the vectors were replaced meanwhile
+        return _first_page(context, knowledge_base, text, configuration)
     if asked.reranking is not None:
         # Reranked results have one page.
-        return reranked(found, text, asked.reranking, context.embedding), ranked, None
-    return found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None
+        return _FirstPage(reranked(found, text, asked.reranking, embedding), ranked, None, base.embedding)
+    following = asked.number_of_results if len(ranked) > asked.number_of_results else None
+    return _FirstPage(found, ranked, following, base.embedding)
 
 
 def _id_of(knowledge_base: str) -> str:

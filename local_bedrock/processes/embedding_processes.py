@@ -1,16 +1,22 @@
-"""Run an embedding that is pure Python on more than one core."""
+"""The embeddings of the knowledge bases; one that is pure Python runs on more than one core."""
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from pebble import ProcessExpired
 
 from local_bedrock.processes.worker_pool import PoolClosed, WorkerPool
 from ragstack_common import embedding
+from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.embedding import EmbeddingError
 from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
+from ragstack_common.model_cache import KNOWN
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -35,6 +41,54 @@ def load(choice: str, cache_folder: Path) -> Embedding:
     """
     chosen = embedding.load(choice, cache_folder)
     return WorkerProcesses(chosen) if isinstance(chosen, embedding.HashedEmbedding) else chosen
+
+
+class UnavailableEmbedding(Embedding):
+    """Stands for an embedding that is not on this machine: every text is the zero vector, so that words decide."""
+
+    cosine_share = 0.0
+    fusion_weight = 0.0
+
+    def __init__(self, name: str, dimension: int) -> None:
+        self.name = self.description = name
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return zeros."""
+        return np.zeros((len(texts), self.dimension), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """The embedding of new knowledge bases, and those of others until they are embedded again.
+
+    Attributes:
+        chosen: That of new knowledge bases.
+        earlier: The others, by name.
+    """
+
+    chosen: Embedding
+    earlier: Mapping[str, Embedding] = field(default_factory=dict)
+
+    def named(self, name: str) -> Embedding:
+        """Return the embedding of a knowledge base that records this name."""
+        return self.earlier.get(name, self.chosen)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for each in (self.chosen, *self.earlier.values()):
+            each.close()
+
+
+def load_earlier(name: str, dimension: int, cache_folder: Path) -> Embedding:
+    """Return the embedding that a knowledge base was made with, if it is on this machine."""
+    choice = embedding.flag(name).removeprefix("--embedding ")
+    if choice in (DEFAULT_EMBEDDING, *KNOWN):
+        with suppress(EmbeddingError):
+            found = load(choice, cache_folder)
+            if (found.name, found.dimension) == (name, dimension):
+                return found
+    return UnavailableEmbedding(name, dimension)
 
 
 class WorkerProcesses(Embedding):

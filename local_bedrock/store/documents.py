@@ -98,6 +98,11 @@ class IndexedChunk:
     position: Mapping[str, str | int] = field(default_factory=dict)
 
 
+def indexed_text(header: str, text: str) -> str:
+    """Return what of a chunk is embedded and searched by words."""
+    return f"{header}\n{text}" if header else text
+
+
 @dataclass(frozen=True)
 class ParentChunk:
     """A larger chunk that a search returns instead of the chunks in it."""
@@ -112,6 +117,7 @@ class Prepared:
     """A document ready for the index.
 
     Attributes:
+        embedding: Name of the embedding of the vectors.
         vectors: One row for each chunk.
         content_tag: ETag of the content.
         metadata_tag: ETag of the sidecar; None without one.
@@ -119,6 +125,7 @@ class Prepared:
     """
 
     chunks: Sequence[IndexedChunk]
+    embedding: str
     vectors: npt.NDArray[np.float16]
     attributes: Mapping[str, AttributeValue]
     content_tag: str | None = None
@@ -133,7 +140,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     replaced = _remove_content(connection, document)
     chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
-    texts = [f"{chunk.header}\n{chunk.text}" for chunk in prepared.chunks]
+    texts = [indexed_text(chunk.header, chunk.text) for chunk in prepared.chunks]
     language = detect_language(*texts)
     counts = [counted(text, language) for text in texts]
     connection.executemany(
@@ -182,7 +189,7 @@ def remove_documents(change: Change, *gone: Document) -> None:
 def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
     """Add the chunks with their parents and records, and return the ids of chunks and records."""
 
-    def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | None) -> int:
+    def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | str | None) -> int:
         public_id = _public_id(document, ordinal, piece.text)
         row = {"document_id": document.id, "public_id": public_id, "text": piece.text, "page": piece.page}
         return insert(change, table, {**row, "position": piece.position or None, **columns})
@@ -199,6 +206,7 @@ def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple
             "chunk",
             str(number),
             chunk,
+            header=chunk.header,
             parent_id=None if chunk.parent is None else parents[chunk.parent],
             record_id=None if chunk.record is None else records[chunk.record],
         )

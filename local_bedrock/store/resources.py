@@ -80,6 +80,13 @@ def update(change: Change, resource: KnowledgeBase | DataSource) -> None:
     )
 
 
+def replace_embedding(change: Change, knowledge_base_id: str, name: str, dimension: int) -> None:
+    """Record another embedding."""
+    change.connection.execute(
+        "UPDATE knowledge_base SET embedding = ?, dimension = ? WHERE id = ?", (name, dimension, knowledge_base_id)
+    )
+
+
 def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
     """List knowledge bases by id, those after ``after``."""
     return select(connection, KnowledgeBase, "knowledge_base WHERE id > ? ORDER BY id LIMIT ?", after, limit)

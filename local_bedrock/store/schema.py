@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 10
+VERSION: Final = 11
 """Version of the tables and of the words in them (PRAGMA user_version); increase it with every change of either."""
 
 INCOMPLETE: Final = "index-is-incomplete"
@@ -108,6 +108,7 @@ CREATE TABLE chunk (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL,
     public_id TEXT NOT NULL,
+    header TEXT NOT NULL,                -- embedded with the text, not returned
     text TEXT NOT NULL,
     page INTEGER,
     parent_id INTEGER,
@@ -147,6 +148,14 @@ CREATE TABLE vector (
     words BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX vector_by_document ON vector (document_id);
+CREATE INDEX vector_by_knowledge_base ON vector (knowledge_base_id);
+
+-- Vectors of another embedding, which replace those above when every chunk of a knowledge base has one.
+CREATE TABLE replacement (
+    chunk_id INTEGER PRIMARY KEY,
+    embedding TEXT NOT NULL,
+    value BLOB NOT NULL                  -- as in vector
+);
 
 CREATE TABLE attribute (
     document_id INTEGER NOT NULL,

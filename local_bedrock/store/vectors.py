@@ -279,6 +279,27 @@ class VectorIndex:
             start = end
         self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks), (*before.segments, *words))
 
+    def replaced(self, knowledge_base_id: str, chunks: Ids, vectors: Vectors) -> VectorSnapshot:
+        """Return the present state with other vectors, which may have another dimension.
+
+        Args:
+            knowledge_base_id: Its chunks and words stay.
+            chunks: Ascending, every chunk that was not deleted.
+            vectors: One row for each.
+        """
+        before = self.snapshot(knowledge_base_id)
+        blocks = []
+        for block in before.blocks:
+            rows = block.living
+            other = np.zeros((BLOCK_ROWS, vectors.shape[1]), dtype=np.float32)
+            other[rows] = vectors[np.searchsorted(chunks, block.chunks[rows])]
+            blocks.append(replace(block, vectors=other))
+        return replace(before, blocks=tuple(blocks))
+
+    def put(self, knowledge_base_id: str, snapshot: VectorSnapshot) -> None:
+        """Replace the whole state of a knowledge base."""
+        self._snapshots[knowledge_base_id] = snapshot
+
     def remove(self, knowledge_base_id: str, documents: Iterable[int]) -> None:
         """Drop every chunk of these documents."""
         gone = np.fromiter(documents, dtype=np.int64)

@@ -155,6 +155,7 @@ def _make_minilm(work: Path, made: Path, report: Report) -> Mapping[str, object]
     report("Converting", 3, 3)
     return {
         "source": f"the package {_PACKAGE}",
+        model_cache.TAKES_BATCHES: True,
         "weights_sha256": _MINILM_HASHES["model.safetensors"],
         "min_cosine_with_float": round(cosine, 4),
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from ragstack_common.core.errors import EmbeddingError
+from ragstack_common.model_cache import MANIFEST, TAKES_BATCHES
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 
@@ -52,6 +53,7 @@ class ModelFolder:
         pooling: Used if the model does not pool itself.
         query_prefix: Prepended to every query.
         passage_prefix: Prepended to every passage.
+        takes_batches: Whether a text's vector does not depend on the other texts of its batch.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ModelFolder:
     pooling: Pooling
     query_prefix: str
     passage_prefix: str
+    takes_batches: bool
 
 
 def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
@@ -94,6 +97,7 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
         pooling=pooling or _stated_pooling(stated, folder),
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
+        takes_batches=_json(folder / MANIFEST).get(TAKES_BATCHES) is True,
     )
 
 

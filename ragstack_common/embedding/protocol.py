@@ -113,12 +113,12 @@ class ModelEmbedding(Embedding):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, several at once."""
-        size = self.texts_in_call
-        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        batches = self._batches(texts)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         try:
-            for number, found in enumerate(self._threads.map(self._checked, batches)):
-                vectors[number * size : number * size + len(found)] = found
+            calls = self._threads.map(self._checked, [[texts[place] for place in batch] for batch in batches])
+            for batch, found in zip(batches, calls, strict=True):
+                vectors[batch] = found
         except (CancelledError, RuntimeError):
             if self._closed:
                 raise EmbeddingClosed from None
@@ -134,13 +134,18 @@ class ModelEmbedding(Embedding):
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the positions of the texts of each call."""
+        places = list(range(len(texts)))
+        return [places[start : start + self.texts_in_call] for start in range(0, len(texts), self.texts_in_call)]
+
     def _checked(self, texts: Sequence[str], *, is_query: bool = False) -> Vectors:
         found = self._vectors(texts, is_query=is_query)
         return unit(found, rows=len(texts), dimension=self.dimension, source=self.description)
 
     @abstractmethod
     def _vectors(self, texts: Sequence[str], *, is_query: bool) -> npt.ArrayLike:
-        """Return one vector of any length for each text; up to ``texts_in_call`` are given."""
+        """Return one vector of any length for each text of a batch."""
 
 
 def scalar(text: str) -> str:

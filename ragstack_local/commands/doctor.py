@@ -214,7 +214,8 @@ def _knowledge_base(connection: "Connection") -> str:
     found = f"{ids['knowledgeBaseId']} is {status}, its data source {source}, in {agent.meta.region_name}"
     if (status, source) != ("ACTIVE", "AVAILABLE"):
         raise CheckError(found)
-    return found
+    embedding = display.embedding_line(connection.embedding())
+    return f"{found}, embedding {embedding}" if embedding else found
 
 
 def _alarms(connection: "Connection", prefix: str) -> str:

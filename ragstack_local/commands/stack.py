@@ -13,8 +13,8 @@ import typer
 
 from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
-from local_bedrock.options import EMBEDDING_HELP
-from ragstack_common.config import DEFAULT_EMBEDDING
+from local_bedrock.options import EMBEDDING_CHOICE_HELP, EMBEDDING_VARIABLE
+from ragstack_common.model_cache import AUTOMATIC
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
@@ -22,12 +22,14 @@ from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
-from ragstack_local.target.connection import NAMES, Project
+from ragstack_local.target.connection import NAMES, Connection, Project
 from ragstack_local.target.environment import DATA_VARIABLE
 from ragstack_local.targets import StackTarget, local_settings, with_target
 
 STOP_SECONDS: Final = 60.0
 """Three processes end one after the other, each within 8 seconds; a busy machine took 29."""
+
+POLL_SECONDS: Final = 0.2
 
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
@@ -35,23 +37,13 @@ COSINE_SHARE: Final = "cosine_share"
 ANSWER_MODEL: Final = "answer_model"
 """The context value that has answers written by a model."""
 
-MODELS: Final = (
-    ("--embedding fastembed", "downloads a model once (`make setup` installs it)"),
-    ("--embedding onnx:FOLDER", "a folder with model.onnx and tokenizer.json"),
-    ("--embedding 'openai:http://127.0.0.1:11434/v1#MODEL'", "an OpenAI-compatible server, such as Ollama"),
-    ("--embedding bedrock:amazon.titan-embed-text-v2:0", "Amazon Bedrock, with your AWS credentials"),
-)
-"""Embeddings with a model: the option, and what it takes."""
-
-EXAMPLE_FOLDER: Final = ".ragstack/model"
-
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", min=1, max=65535)]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
-Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
+Embedding = Annotated[str, typer.Option(envvar=EMBEDDING_VARIABLE, help=EMBEDDING_CHOICE_HELP)]
 BedrockArguments = Annotated[
     list[str] | None,
     typer.Argument(
@@ -84,7 +76,7 @@ def up(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     data_dir: DataDir = None,
-    embedding: Embedding = DEFAULT_EMBEDDING,
+    embedding: Embedding = AUTOMATIC,
     context: Context = None,
     allow_origin: bedrock.AllowOrigin = None,
     llm: Llm = None,
@@ -112,7 +104,7 @@ def up(
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
         _print_place(stack, options)
-        advise_on_embedding(options)
+        _follow_embedding(stack.connection)
         if ANSWER_MODEL not in options.context:
             _advise_on_servers(running_servers())
         program = display.program()
@@ -134,7 +126,7 @@ def demo(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     data_dir: DataDir = None,
-    embedding: Embedding = DEFAULT_EMBEDDING,
+    embedding: Embedding = AUTOMATIC,
     context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
@@ -150,6 +142,7 @@ def demo(
     ports = (port, bedrock_port, answers_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
+        _follow_embedding(stack.connection)
         run_demo(stack.connection, project.root)
         display.console.print()
         _print_place(stack, options)
@@ -221,21 +214,15 @@ def _print_place(stack: RunningStack, options: StackOptions) -> None:
         )
 
 
-def advise_on_embedding(options: StackOptions) -> None:
-    """Say what the default embedding lacks and how to get a model, at the first start on a data folder."""
-    shown = options.data / "embedding-advice-shown"
-    if options.embedding != DEFAULT_EMBEDDING or shown.exists():
+def _follow_embedding(connection: Connection) -> None:
+    """Show how far the stored texts are embedded again, until the end; searches are answered meanwhile."""
+    if not (connection.embedding() or {}).get("reembedding"):
         return
-    shown.touch()
-    introduction = (
-        f"The embedding {DEFAULT_EMBEDDING!r} needs no model, but knows no synonyms."
-        " To search with a model, start with an empty data folder and one of:"
-    )
-    example = f"Example:  {display.program()} up --data-dir {EXAMPLE_FOLDER} {MODELS[0][0]}"
-    lines = [introduction, *(f"  {option:54} {what}" for option, what in MODELS), example]
-    display.console.print()
-    for line in lines:
-        display.console.print(line, soft_wrap=True)  # users copy it
+    with display.progress() as bars:
+        bar = bars.add_task("Embedding the stored texts", total=None, detail="searches are answered")
+        while (found := connection.embedding()) and (progress := found["reembedding"]):
+            bars.update(bar, completed=progress["done"], total=progress["total"])
+            time.sleep(POLL_SECONDS)
 
 
 def _advise_on_servers(servers: Sequence[ModelServer]) -> None:

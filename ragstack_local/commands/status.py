@@ -107,7 +107,9 @@ def _overview(documents: ApiDocuments, connection: Connection | None) -> dict[st
         "in_motion": [document for each in IN_MOTION for document in some(each)],
         "failed": some(Status.FAILED),
     }
-    return found if connection is None else {**found, "queues": queues(connection)}
+    if connection is None:
+        return found
+    return {**found, "queues": queues(connection), "embedding": connection.embedding()}
 
 
 def _print_overview(found: Mapping[str, Any]) -> None:

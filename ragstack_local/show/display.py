@@ -29,6 +29,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.documents import DocumentStatus
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import ENDED, FOUND
@@ -206,12 +207,25 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
         ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}"),
         ("AWS endpoint", connection.aws_endpoint),
         ("Bedrock endpoint", connection.bedrock_endpoint),
+        ("Embedding", embedding_line(connection.embedding())),
         ("Data", data),
     )
     for name, value in rows:
         if value:
             # Never wrapped: users copy it.
             console.print(Text.assemble((f"{name:16}", "dim"), f" {value}"), soft_wrap=True)
+
+
+def embedding_line(found: Mapping[str, Any] | None) -> str:
+    """Describe the embedding of a local Bedrock."""
+    if found is None:
+        return ""
+    line, progress = f"{found['embedding']}, {found['dimension']} dimensions", found["reembedding"]
+    if found["embedding"] == DEFAULT_EMBEDDING:
+        line += "; a model knows synonyms: `ragstack model add minilm`, then start again"
+    if progress:
+        line += f"; {progress['done']:,} of {progress['total']:,} stored chunks embedded, searches use the earlier one"
+    return line
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

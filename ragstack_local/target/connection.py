@@ -210,6 +210,19 @@ class Connection:
             found |= {**LOCAL_CREDENTIALS, **LOCAL_REGIONS, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
         return found
 
+    def embedding(self) -> dict[str, Any] | None:
+        """Return the local Bedrock's embedding, its dimension and the progress of embedding again; None on AWS."""
+        if self.bedrock_endpoint is None:
+            return None
+        import urllib3  # noqa: PLC0415 - as above
+
+        try:
+            answer = urllib3.request("GET", f"{self.bedrock_endpoint}/health", timeout=5.0, retries=False)
+        except urllib3.exceptions.HTTPError:
+            return None
+        found: dict[str, Any] = answer.json()
+        return {name: found[name] for name in ("embedding", "dimension", "reembedding")}
+
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client of S3, SQS, DynamoDB or bedrock-agent for this stack."""
         import boto3  # noqa: PLC0415 - as above

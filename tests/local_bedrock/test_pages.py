@@ -17,6 +17,7 @@ from local_bedrock.operations.context import Context
 from local_bedrock.operations.paging import Snapshots, read_token, write_token
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
+from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
@@ -39,7 +40,15 @@ class Library:
         self.clock = Clock()
         rest: Any = None
         self.context = Context(
-            Options(folder), self.database, EMBEDDING, rest, rest, rest, rest, self.clock, Snapshots(self.clock)
+            Options(folder),
+            self.database,
+            Embeddings(EMBEDDING),
+            rest,
+            rest,
+            rest,
+            rest,
+            self.clock,
+            Snapshots(self.clock),
         )
         with self.database.write() as change:
             resources.add_knowledge_base(
@@ -50,13 +59,14 @@ class Library:
     def put(self, name: str, *texts: str, parents: int = 0, **attributes: float) -> None:
         """Add or replace a document of these chunks."""
         chunks = [IndexedChunk(text, name, None, at % parents if parents else None) for at, text in enumerate(texts)]
-        vectors = EMBEDDING.embed(texts).astype(np.float16)
         whole = [ParentChunk(f"{name} {at}", None) for at in range(parents)]
+        vectors = EMBEDDING.embed(texts).astype(np.float16)
+        prepared = Prepared(chunks, EMBEDDING.name, vectors, attributes, parents=whole)
         with self.database.write() as change:
             document = replace(RECORD, name=name)
             submissions.submit(change, document, submissions.INGEST, now=0.0, request={})
             taken = submissions.take_up(change, 0.0)[0]
-            documents.index_document(change, taken.document, Prepared(chunks, vectors, attributes, parents=whole), 0.0)
+            documents.index_document(change, taken.document, prepared, 0.0)
 
     def delete(self, name: str) -> None:
         with self.database.write() as change:

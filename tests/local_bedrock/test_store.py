@@ -51,7 +51,10 @@ def add(database: Database, name: str, *texts: str, **attributes: str | float) -
         submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
         submission = submissions.take_up(change, 0.0)[0]
         prepared = Prepared(
-            [IndexedChunk(text, name, None) for text in texts], EMBEDDING.embed(texts).astype(np.float16), attributes
+            [IndexedChunk(text, name, None) for text in texts],
+            EMBEDDING.name,
+            EMBEDDING.embed(texts).astype(np.float16),
+            attributes,
         )
         documents.index_document(change, submission.document, prepared, 0.0)
 

@@ -14,7 +14,7 @@ def test_health_names_the_embedding(bedrock: Bedrock) -> None:
     status, _headers, body = ask(bedrock.url, "GET", "/health")
 
     assert status == 200
-    assert body == {"status": "ok", "embedding": "hashed", "dimension": 1024}
+    assert body == {"status": "ok", "embedding": "hashed", "dimension": 1024, "reembedding": None}
 
 
 GROUPS = '{"andAll": [' * 300 + '{"equals": {"key": "k", "value": 1}}' + "]}" * 300

@@ -4,6 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ragstack_common import embedding, model_cache
@@ -47,6 +48,16 @@ def test_an_added_model_is_loaded_by_its_name(package: Path, models: Path) -> No
     assert manifest["sha256"]["model.onnx"] == hashlib.sha256((added.folder / "model.onnx").read_bytes()).hexdigest()
     assert manifest["min_cosine_with_float"] >= adding.MIN_COSINE
     assert model_cache.chosen(AUTOMATIC) == MINILM
+
+
+def test_batches_of_short_texts_change_no_vector(package: Path) -> None:
+    add(MINILM)
+    model = embedding.load(MINILM)
+    texts = ["w1", "w2 w3 " * 12, "w4 w5", "w1 w6 w7", "w8 " * 20]
+
+    together = model.embed(texts)
+
+    assert np.allclose(together, [model.embed_query(text) for text in texts], atol=1e-5)
 
 
 def test_only_a_missing_or_damaged_model_is_fetched(package: Path) -> None:

@@ -1,33 +1,12 @@
-"""`ragstack up` says once that its default embedding has no model."""
+"""The options of `ragstack up`."""
 
 from pathlib import Path
 
 import pytest
 
-from ragstack_common.embedding.kinds import FORMS
-from ragstack_local.commands.stack import MODELS, _options, _start_again, advise_on_embedding
+from ragstack_local.commands.stack import _options, _start_again
 from ragstack_local.search_options import SettingsOptions
-from ragstack_local.stack.local_stack import StackOptions
 from ragstack_local.target.connection import Project
-
-
-def test_the_advice_on_models_is_shown_once_for_a_data_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    advise_on_embedding(StackOptions(tmp_path))
-    first = capsys.readouterr().out
-    advise_on_embedding(StackOptions(tmp_path))
-    second = capsys.readouterr().out
-
-    assert "knows no synonyms" in first
-    assert [option for option, _ in MODELS if option not in first] == []
-    assert second == ""
-
-
-def test_a_stack_with_a_model_needs_no_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    advise_on_embedding(StackOptions(tmp_path, embedding="fastembed"))
-
-    assert capsys.readouterr().out == ""
 
 
 def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
@@ -37,12 +16,6 @@ def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> 
 
     assert _start_again(project, own).endswith(f"up --bedrock-port 5567 --data-dir '{tmp_path}/my data'")
     assert _start_again(project, default).endswith("ragstack up")
-
-
-def test_every_advised_embedding_is_a_known_kind() -> None:
-    kinds = [option.removeprefix("--embedding ").strip("'").partition(":")[0] for option, _ in MODELS]
-
-    assert [kind for kind in kinds if kind not in FORMS] == []
 
 
 @pytest.mark.parametrize(
