@@ -51,7 +51,7 @@ def test_it_finds_the_document_that_answers(assistant: Client, zoo: Zoo) -> None
     assert found[0]["score"] >= found[1]["score"] >= found[2]["score"]
 
 
-def test_it_searches_the_chosen_data_source_alone(assistant: Client, zoo: Zoo) -> None:
+def test_it_searches_only_the_chosen_data_source(assistant: Client, zoo: Zoo) -> None:
     found = query(assistant, zoo, FASTEST, data_source_ids=[zoo.plants.id])
 
     assert found[0]["content"]["text"] == PLANTS["bamboo"][0]

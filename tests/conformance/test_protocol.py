@@ -45,7 +45,7 @@ def test_a_body_that_cannot_be_read_is_refused(world: World, retrieve: str, body
 
 
 @pytest.mark.parametrize("body", [None, b"", b"{}", b'{"retrievalQuery": null}'])
-def test_a_body_without_members_is_told_which_is_missing(world: World, retrieve: str, body: bytes | None) -> None:
+def test_an_error_names_the_missing_member(world: World, retrieve: str, body: bytes | None) -> None:
     answer = raw.send(world.bedrock.url, "POST", retrieve, body)
 
     assert (answer.status, answer.code) == (400, "ValidationException")

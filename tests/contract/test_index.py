@@ -79,7 +79,8 @@ def test_a_malformed_document_is_named_and_nothing_is_indexed(make: Make) -> Non
     assert "Zanzibar is an island." not in [chunk.content for chunk in found]
 
 
-def test_any_text_can_be_an_id_and_an_empty_list_is_no_attribute(make: Make) -> None:
+def test_any_text_can_be_an_id(make: Make) -> None:
+    """An empty list is left out of the attributes."""
     identifier = 'it\'s "a" / b#c %20 ü 漢'
     document = {"id": identifier, "content": "Herons stand.", "metadata": {"tags": [], "none": 2**63 - 1}}
 
@@ -130,5 +131,5 @@ def test_chunks_come_with_their_embeddings_on_request(writable: Writable, make: 
     assert {chunk.embedding is None for chunk in plain} == {True}
 
 
-def test_no_documents_are_no_error(make: Make) -> None:
+def test_an_empty_list_of_documents_is_accepted(make: Make) -> None:
     assert run(make, lambda b: b.index([])) == [[]]

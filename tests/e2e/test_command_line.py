@@ -43,7 +43,7 @@ def test_logs_show_what_functions_and_processes_wrote(stack: LocalStack, handboo
     assert "choose answers, bedrock, documents, ingestion" in unknown.stderr
 
 
-def test_ingest_reports_the_changed_file_alone(stack: LocalStack, tmp_path: Path) -> None:
+def test_ingest_reports_only_the_changed_file(stack: LocalStack, tmp_path: Path) -> None:
     document = tmp_path / "swift.md"
     document.write_text("The swift sleeps in the air.")
     first = stack.run("ingest", document)
@@ -103,7 +103,7 @@ def letters(stack: LocalStack, uri: str) -> int:
     return sum(len(entry["message_ids"]) for entry in failures["documents"] if entry["uri"] == uri)
 
 
-def test_what_failed_is_listed_replayed_and_listed_again(stack: LocalStack) -> None:
+def test_a_failed_document_is_listed_replayed_and_listed_again(stack: LocalStack) -> None:
     uri = stack.put("failures/empty.md", "")
     stack.settled(uri)
 

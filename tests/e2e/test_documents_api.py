@@ -106,7 +106,7 @@ def facet(stack: LocalStack, key: str) -> dict[Any, int]:
     ],
     ids=["empty", "too short", "too long", "another type", "another key", "another field"],
 )
-def test_what_the_permission_is_not_for_is_refused_by_the_bucket(
+def test_the_bucket_refuses_other_uploads_than_the_permitted_one(
     stack: LocalStack, content: bytes, changed: dict[str, str], status: int
 ) -> None:
     permission = ask(stack, "api/bound.md", b"Text.")

@@ -48,7 +48,7 @@ def test_an_unreadable_message_is_listed_until_it_is_discarded(stack: LocalStack
     assert body not in [each["body"] for each in unreadable(stack)]
 
 
-def test_test_events_of_s3_and_console_folders_are_no_dead_letters(stack: LocalStack) -> None:
+def test_test_events_and_console_folders_are_not_dead_lettered(stack: LocalStack) -> None:
     connection = stack.connection
     sqs = connection.client("sqs")
     event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}

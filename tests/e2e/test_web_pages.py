@@ -102,7 +102,7 @@ def test_a_page_opens_no_web_socket(stack: LocalStack) -> None:
         ("POST", "/_ministack/rds/iam-auth"),
     ],
 )
-def test_nobody_resets_or_reconfigures_the_stack(stack: LocalStack, method: str, path: str) -> None:
+def test_a_request_cannot_reset_or_reconfigure_the_stack(stack: LocalStack, method: str, path: str) -> None:
     answer = send(endpoint(stack), method, path, b"{}")
 
     assert answer.status in (400, 403, 404, 405)
@@ -154,7 +154,7 @@ def test_health_and_everything_that_programs_use_stays_open(stack: LocalStack) -
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at sockets in /proc")
-def test_the_stack_listens_on_its_loopback_ports_alone(stack: LocalStack) -> None:
+def test_the_stack_listens_only_on_its_loopback_ports(stack: LocalStack) -> None:
     sockets = {
         str(found.readlink())
         for process_id in stack.processes()

@@ -139,7 +139,7 @@ def test_further_filters_of_a_query_are_read_by_kind(birds: Path) -> None:
     assert filter_of(data, data.queries[0], "none") is None
 
 
-def test_a_filter_that_is_no_object_of_values_is_rejected(birds: Path) -> None:
+def test_a_filter_must_be_an_object_of_values(birds: Path) -> None:
     (birds / "filters.jsonl").write_text('{"_id": "q1", "near": "boat"}\n')
 
     with pytest.raises(DataSetError, match=r"filters\.jsonl, line 1: near"):

@@ -50,7 +50,7 @@ def test_a_verdict_is_read_only_if_it_is_the_only_one(reply: str, verdict: str |
     assert verdict_in(reply) == verdict
 
 
-def test_what_cannot_be_read_is_counted() -> None:
+def test_unreadable_verdicts_are_counted() -> None:
     judge = Judge("judge", Says(["VERDICT: correct", "Well."]))
 
     verdicts = [judge.verdict("How many?", ["27 days"], "You have 27 days.") for _ in range(3)]

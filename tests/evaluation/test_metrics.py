@@ -27,7 +27,7 @@ def test_measures_are_those_worked_out_by_hand() -> None:
     assert found["RR@10"] == pytest.approx([0.5, 1, 0])
 
 
-def test_what_comes_after_the_tenth_place_does_not_count() -> None:
+def test_results_after_the_tenth_do_not_count() -> None:
     rankings = {"c": [*(f"n{number}" for number in range(10)), "x"]}
 
     found = metrics.by_query({"c": {"x": 1}}, rankings, (*metrics.MEASURES, metrics.DEEP_MEASURE))

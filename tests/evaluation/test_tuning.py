@@ -27,7 +27,7 @@ def test_a_value_that_is_better_for_every_query_is_better() -> None:
     assert verdict.held_out.mean == pytest.approx(0.1)
 
 
-def test_of_equal_values_the_default_is_kept() -> None:
+def test_the_default_wins_among_equal_values() -> None:
     same = drawn(40)
 
     verdict = verdict_on({0.5: same, 1.0: same, 2.0: same})

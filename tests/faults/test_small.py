@@ -43,7 +43,7 @@ SMALL = Size(
 SEED = int(os.environ.get("FAULTS_SEED", "2026"))
 
 
-def test_everything_agrees_at_rest_whatever_failed_on_the_way(stack: FaultyStack) -> None:
+def test_everything_agrees_at_rest_after_faults(stack: FaultyStack) -> None:
     result = run(stack, SMALL, SEED)
 
     assert not result.wrong, "\n".join(result.wrong)

@@ -48,7 +48,7 @@ def functions_of_the_api(assembly: Any) -> dict[str, str]:
     return {name: service for name, service in deployed.items() if name in resources}
 
 
-def test_what_a_200_or_a_429_hides_raises_an_alarm(aws: Any) -> None:
+def test_failures_behind_a_200_or_429_raise_an_alarm(aws: Any) -> None:
     """Each function of the API watches its permissions, and each that searches the searches too."""
     deployed = functions_of_the_api(aws)
     searching = {service for name, service in deployed.items() if "KNOWLEDGE_BASE_ID" in aws.environment(service)}
@@ -111,7 +111,7 @@ def test_incomplete_jobs_and_batches_without_headers_raise_alarms(with_headers: 
         assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
 
 
-def test_a_copy_of_the_stacks_alarms_on_its_own_metrics_alone(synthesize: Any) -> None:
+def test_a_copy_of_the_stacks_alarms_only_on_its_own_metrics(synthesize: Any) -> None:
     copies = [synthesize(prefix=prefix) for prefix in ("RagStack", "Knowledge-Base-Of-Legal")]
 
     own = [

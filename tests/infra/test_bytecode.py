@@ -44,7 +44,7 @@ def test_bytecode_is_that_of_lambdas_python(tmp_path: Path) -> None:
     assert header == MAGIC_OF_3_14 + UNCHECKED_HASH
 
 
-def test_a_copy_has_sources_and_their_bytecode_alone(source: Path) -> None:
+def test_a_copy_has_only_sources_and_their_bytecode(source: Path) -> None:
     copy = compiled_copy(source, python=OWN, inside="python/package", left_out=["left.py"])
 
     tag = sys.implementation.cache_tag

@@ -48,7 +48,7 @@ def test_the_service_role_may_invoke_this_function_and_use_its_bucket(with_heade
     assert all(bucket in rights[action] for action in ("s3:GetObject", "s3:ListBucket", "s3:PutObject"))
 
 
-def test_the_function_writes_under_its_prefix_alone(with_headers: Any, bucket: str) -> None:
+def test_the_function_writes_only_under_its_prefix(with_headers: Any, bucket: str) -> None:
     rights = with_headers.rights("contextual_headers")
 
     assert rights.keys() == {"s3:GetObject", "s3:ListBucket", "s3:PutObject"}

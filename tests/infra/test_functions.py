@@ -119,7 +119,7 @@ def test_a_function_may_do_its_work_and_no_more(with_headers: Any, service: str)
 
 
 @pytest.mark.parametrize("service", sorted(RECEIVERS))
-def test_a_function_may_send_to_its_receivers_alone(with_headers: Any, service: str) -> None:
+def test_a_function_may_send_only_to_its_receivers(with_headers: Any, service: str) -> None:
     receivers = with_headers.rights(service)["sqs:SendMessage"]
 
     assert {queue for queue in ALL_QUEUES if queue in receivers} == RECEIVERS[service]
@@ -134,13 +134,13 @@ def test_a_function_may_send_to_its_receivers_alone(with_headers: Any, service: 
         ("reconcile", "JobsQueue"),
     ],
 )
-def test_a_function_receives_messages_from_its_own_queue_alone(with_headers: Any, service: str, own: str) -> None:
+def test_a_function_receives_only_from_its_own_queue(with_headers: Any, service: str, own: str) -> None:
     for action in READING_A_QUEUE:
         assert {queue for queue in ALL_QUEUES if queue in with_headers.rights(service)[action]} == {own}
 
 
 @pytest.mark.parametrize("service", sorted(WRITTEN))
-def test_what_need_not_write_every_partition_may_not(with_headers: Any, service: str) -> None:
+def test_a_function_may_write_only_its_partitions(with_headers: Any, service: str) -> None:
     rights = with_headers.rights(service)
 
     for action in {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"} & rights.keys():
@@ -170,7 +170,7 @@ def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: 
     assert tuned.environment("ingestion_status")["EVENT_BUS_NAME"] == "documents"
 
 
-def test_an_engine_brings_the_rights_to_what_it_names_alone(synthesize: Any, stand_in_layer: Path) -> None:
+def test_an_engine_brings_only_the_rights_that_it_needs(synthesize: Any, stand_in_layer: Path) -> None:
     engines = {
         "own": {"type": "milvus", "collection_name": "handbook", "embedding": "bedrock:amazon.titan-embed-text-v2:0"},
         "other": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},

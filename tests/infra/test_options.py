@@ -226,7 +226,7 @@ def test_objects_of_cdk_json_and_text_configure_the_same_engine() -> None:
     assert written.engines == [Engine({**config, "type": "cached"})]
 
 
-def test_the_knowledge_base_of_the_stacks_alone_is_no_other_engine() -> None:
+def test_the_stacks_own_knowledge_base_is_not_another_engine() -> None:
     assert Options.from_context({}).engines == []
     assert Options.from_context({"retrieval_engine": "bedrock"}).engines == []
 

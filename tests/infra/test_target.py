@@ -57,7 +57,7 @@ def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
         yield f"{name}/Properties/DeploymentId/Ref"
 
 
-def test_the_local_target_omits_the_knowledge_base_stack_alone(with_headers: Any, local: Any) -> None:
+def test_the_local_target_omits_only_the_knowledge_base_stack(with_headers: Any, local: Any) -> None:
     left_out = with_headers.templates.keys() - local.templates.keys()
 
     kinds = {resource["Type"] for name in left_out for resource in with_headers.templates[name]["Resources"].values()}

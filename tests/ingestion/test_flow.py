@@ -438,7 +438,7 @@ def test_a_claimed_document_is_left_to_its_invocation(world: World) -> None:
 
 
 @pytest.mark.parametrize("queue_fails", [False, True])
-def test_a_look_resumes_a_document_whose_status_message_was_lost(world: World, queue_fails: bool) -> None:
+def test_a_check_resumes_a_document_without_its_status_message(world: World, queue_fails: bool) -> None:
     world.put("a.txt", "granite is hard")
     world.announce()
     world.ingest()

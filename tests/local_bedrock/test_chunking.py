@@ -110,7 +110,7 @@ def test_a_word_without_end_is_cut() -> None:
     assert "".join(chunk.text for chunk in found) == "x" * 100_000
 
 
-def test_both_layers_overlap_by_the_tokens_that_were_asked_for() -> None:
+def test_both_layers_overlap_by_the_requested_tokens() -> None:
     pieces = Hierarchical(200, 50, 20).cut(SENTENCES, embed)
 
     for layer in (pieces.parents, [chunk for chunk in pieces.chunks if chunk.parent == 0]):

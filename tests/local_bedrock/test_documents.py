@@ -297,7 +297,7 @@ def test_a_data_source_rejects_documents_of_the_other_type(bucket: str, s3_sourc
     assert "use the type S3_LOCATION" in refusal(lambda: s3_source.ingest(document))
 
 
-def test_a_document_stands_once_in_a_request(custom: Source) -> None:
+def test_a_document_occurs_once_in_a_request(custom: Source) -> None:
     twice = [text_document("a", "one"), text_document("a", "two")]
 
     assert "more than once" in refusal(lambda: custom.ingest(*twice))

@@ -35,7 +35,7 @@ def test_a_message_is_laid_out_byte_for_byte_as_specified() -> None:
     assert encode({"n": "v"}, b"abc") == head + struct.pack("!I", crc32(head))
 
 
-def test_an_error_before_the_first_event_is_no_event() -> None:
+def test_an_error_before_the_first_event_is_a_response() -> None:
     def events() -> Iterator[dict[str, Any]]:
         raise InvalidRequest("no")
         yield {}

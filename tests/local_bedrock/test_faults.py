@@ -196,7 +196,7 @@ def test_connections_closed_on_purpose_are_not_logged(each_protocol: Faulty, cap
     assert [record.getMessage() for record in caplog.records if "uvicorn" in record.name] == []
 
 
-def test_rules_given_at_the_start_are_in_force(tmp_path: Path) -> None:
+def test_rules_of_the_start_are_in_force(tmp_path: Path) -> None:
     rules = (FaultRule.of_text("operation=ListKnowledgeBases,kind=internal"),)
     with running(tmp_path, faults=rules) as url:
         assert refused(Bedrock.at(url).agent.list_knowledge_bases)[0] == 500

@@ -142,7 +142,7 @@ def test_a_public_server_accepts_any_address_but_no_name(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["", "*", "null", "localhost:5173", "http://", "http://a/b", "file:///x", "ftp://a"])
-def test_what_is_no_origin_cannot_be_allowed(text: str) -> None:
+def test_an_invalid_origin_cannot_be_allowed(text: str) -> None:
     with pytest.raises(ValueError, match="scheme://host"):
         checked_origin(text)
 

@@ -94,7 +94,7 @@ def test_a_job_counts_what_failed_and_says_why(s3: Any, bucket: str, s3_source: 
     assert any(f"[Files: s3://{bucket}/slides.pptx]." in s and "type .pptx is not" in s for s in sentences)
 
 
-def test_files_that_failed_for_one_reason_stand_in_one_failure_reason(s3: Any, bucket: str, s3_source: Source) -> None:
+def test_files_with_the_same_failure_share_one_reason(s3: Any, bucket: str, s3_source: Source) -> None:
     for number in range(60):
         s3.put_object(Bucket=bucket, Key=f"a-folder-with-a-long-name/slides-{number}.pptx", Body=b"PK")
 

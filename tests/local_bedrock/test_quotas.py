@@ -237,7 +237,7 @@ def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
         assert "11 characters" in answer[2]
 
 
-def test_the_quotas_lose_none_of_two_hundred_documents(tmp_path: Path) -> None:
+def test_quotas_lose_none_of_two_hundred_documents(tmp_path: Path) -> None:
     clock = Clock()
     # Submitting is held to the quotas; looking how far it has come is not.
     quotas = Quotas().with_settings(["get_knowledge_base_documents_per_second=off"])

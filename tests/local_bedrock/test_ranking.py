@@ -52,7 +52,7 @@ def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     assert len(set(scores)) == 1
 
 
-def test_searches_at_once_find_to_the_last_bit_what_each_finds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_searches_find_exactly_the_same_as_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BLOCK_ROWS", 300)
     index = VectorIndex()
     everything = unit(1000)

@@ -94,7 +94,7 @@ def test_both_reranking_models_are_taken(runtime: Any, model: str) -> None:
     assert runtime.rerank(**request(*TEXTS, model=arn))["results"][0]["index"] == 1
 
 
-def test_what_cannot_be_reranked_is_refused(runtime: Any) -> None:
+def test_an_unsupported_reranking_is_refused(runtime: Any) -> None:
     blank, fields, empty = request(*TEXTS, query=" "), request(*TEXTS), request(TEXTS[0])
     configuration = fields["rerankingConfiguration"]["bedrockRerankingConfiguration"]["modelConfiguration"]
     configuration["additionalModelRequestFields"] = {"max_tokens_per_doc": 5}

@@ -192,7 +192,7 @@ OTHER_MODEL = {
         ({"storageConfiguration": None}, "The storageConfiguration of a knowledge base cannot be changed"),
     ],
 )
-def test_what_a_knowledge_base_was_built_on_cannot_be_changed(
+def test_the_basis_of_a_knowledge_base_cannot_be_changed(
     bedrock: Bedrock, knowledge_base: str, change: dict[str, Any], words: str
 ) -> None:
     request = {**knowledge_base_request("changed"), **change, "knowledgeBaseId": knowledge_base}

@@ -55,7 +55,7 @@ def test_a_request_without_a_signature_is_answered(url: str) -> None:
     assert "knowledgeBaseSummaries" in answer.json()
 
 
-def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path) -> None:
+def test_a_signal_during_requests_ends_the_server_in_order(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(tmp_path)]
     answered = threading.Semaphore(0)
     broken: list[str] = []

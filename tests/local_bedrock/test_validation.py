@@ -42,7 +42,7 @@ def test_every_fault_of_a_request_is_listed(unchecked: Bedrock) -> None:
     assert "at 'roleArn'" in message
 
 
-def test_a_boolean_is_no_number(unchecked: Bedrock) -> None:
+def test_a_boolean_is_not_a_number(unchecked: Bedrock) -> None:
     message = refusal(vector_search(unchecked.runtime, numberOfResults=True))
 
     assert message.endswith("Member must be of type integer")

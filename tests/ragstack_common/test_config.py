@@ -124,7 +124,7 @@ def test_a_value_that_may_hold_credentials_is_not_repeated(value: str) -> None:
         QuerySettings.from_env({**QUERY, "RETRIEVAL_ENGINE_CONFIG": value})
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as refused:
         IngestionSettings.from_env({**INGESTION, "REGISTRY_TABLE": "", "INGESTION_MAX_RETRIES": "-1"})
 

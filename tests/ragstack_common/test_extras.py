@@ -171,7 +171,7 @@ def test_the_version_is_printed_with_or_without_the_extras(names: set[str]) -> N
     assert (done.returncode, done.stdout) == (0, f"{DISTRIBUTION} {__version__}\n")
 
 
-def test_no_text_tells_to_install_the_distribution_of_someone_else() -> None:
+def test_install_hints_name_our_distribution() -> None:
     foreign = re.compile(r"ragstack\[|\binstall (-\S+ )*['\"]?ragstack(?!-kb|[\w.-])")
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     texts = [ROOT / path for path in files.split("\0") if path.endswith((".py", ".md", ".toml", ".txt", ".in"))]

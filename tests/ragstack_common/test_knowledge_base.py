@@ -47,7 +47,7 @@ def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
 
 
-def test_versions_are_sorted_as_numbers_whatever_their_type(base: KnowledgeBase) -> None:
+def test_versions_of_any_type_are_sorted_as_numbers(base: KnowledgeBase) -> None:
     assert base.get_versions() == ["2", "3", "10"]
 
 

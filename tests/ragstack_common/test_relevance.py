@@ -40,7 +40,7 @@ def test_a_higher_signal_never_lowers_the_relevance(
     assert calibration.relevance(lower) <= calibration.relevance(higher)  # type: ignore[operator]
 
 
-def test_without_one_of_its_signals_there_is_no_relevance() -> None:
+def test_relevance_needs_all_its_signals() -> None:
     calibration = Calibration.model_validate({**VALID, "weights": {"vector": 3, "lexical": 2}})
 
     assert calibration.relevance({"vector": 0.9, "score": 0.9}) is None
@@ -87,6 +87,6 @@ def test_nonsense_is_rejected_with_the_name_of_the_member(changes: dict[str, Any
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "{}", '{"calibrations": []}', "null"])
-def test_what_is_no_calibration_at_all_is_rejected(text: str) -> None:
+def test_an_invalid_calibration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a calibration of relevance"):
         Calibrations.read(text)

@@ -49,7 +49,7 @@ def entries(body: bytes | None) -> Any:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_value_is_what_its_json_says_and_else_a_text(text: str, value: object) -> None:
+def test_a_value_is_json_or_a_text(text: str, value: object) -> None:
     if len(text) > 10_000:
         with pytest.raises(InvalidDocumentError, match="at most 10,240 bytes are allowed"):
             read_options(None, None, [f"name={text}"])
@@ -61,7 +61,7 @@ def test_a_value_is_what_its_json_says_and_else_a_text(text: str, value: object)
     assert type(found["name"]) is type(value)
 
 
-def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
+def test_corpus_and_version_are_always_texts() -> None:
     assert read_options("people", "2", ["year=2026"]) == {"corpus": "people", "version": "2", "year": 2026}
     assert read_options(None, None, []) == {}
 
@@ -92,7 +92,7 @@ def test_an_invalid_attribute_is_rejected(
         read_options(corpus, version, metadata)
 
 
-def test_a_document_without_a_sidecar_has_what_was_given(folder: Path) -> None:
+def test_a_document_without_a_sidecar_has_the_options(folder: Path) -> None:
     assert entries(sidecar_for(file_with(folder), {"topic": "leave", "year": 2026}, "OTHER")) == {
         "topic": "leave",
         "year": 2026,
@@ -151,7 +151,7 @@ def test_attributes_over_a_limit_are_refused_with_the_file_name(
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_a_reason_can_be_printed_whatever_the_folder_is_called(folder: Path) -> None:
+def test_a_reason_with_any_folder_name_can_be_printed(folder: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
     odd.mkdir()
 

@@ -79,7 +79,7 @@ def test_documents_with_unusual_names_are_uploaded(connection: Connection, folde
     assert all(isinstance(result, Uploaded) and result.version_id for result in results.values())
 
 
-def test_what_the_bucket_says_of_an_upload_is_what_ingestion_will_see(connection: Connection, folder: Path) -> None:
+def test_the_bucket_describes_uploads_as_ingestion_reads_them(connection: Connection, folder: Path) -> None:
     file = note(folder, sidecar={"topic": "leave"})
 
     uploaded = indexed(connection, file, corpus="people")
@@ -90,7 +90,7 @@ def test_what_the_bucket_says_of_an_upload_is_what_ingestion_will_see(connection
     assert record.observed.attributes == {"corpus": "people", "topic": "leave"}
 
 
-def test_a_file_that_is_indexed_as_it_is_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
+def test_an_indexed_file_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
     file = note(folder, sidecar={"topic": "leave"})
     indexed(connection, file, year=2026)
 
@@ -187,7 +187,7 @@ def test_omitted_attributes_are_removed_without_a_second_upload(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_changed_document_loses_attributes_of_the_bucket_alone(
+def test_a_changed_document_loses_attributes_that_only_the_bucket_has(
     connection: Connection, folder: Path, known: bool
 ) -> None:
     indexed(connection, note(folder, sidecar={"topic": "leave"}))
@@ -245,7 +245,7 @@ def test_a_file_that_changes_during_upload_ends_with_its_last_text(connection: C
     assert text_of(connection, file.key) == file.path.read_text() == "Twenty-nine days."
 
 
-def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Connection, folder: Path) -> None:
+def test_a_file_that_never_stops_changing_is_reported(connection: Connection, folder: Path) -> None:
     file = note(folder)
 
     def grow(_: str) -> None:

@@ -28,7 +28,7 @@ def cloudformation(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
         client.delete_stack(StackName=stack["StackName"])
 
 
-def test_what_was_deployed_is_read_from_the_outputs() -> None:
+def test_a_deployment_is_read_from_the_outputs() -> None:
     connection = Connection.from_outputs(OUTPUTS, "RagStack")
 
     assert connection == Connection(
@@ -202,7 +202,7 @@ def test_a_linked_folder_of_temporary_files_is_not_followed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["[]", '"text"', "{}", '{"process_id": "1", "data": 7}', '{"data": "."}', "\x00"])
-def test_a_record_of_another_form_is_no_stack(tmp_path: Path, content: str) -> None:
+def test_a_record_of_another_form_is_ignored(tmp_path: Path, content: str) -> None:
     file = tmp_path / "running.json"
     file.write_text(content)
 

@@ -105,7 +105,7 @@ def test_an_expected_document_exists_and_fits_the_filter(question: SearchExample
     assert len(question.expected) <= question.within
 
 
-def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
+def test_only_the_handbook_is_uploaded_and_all_examples_run(
     api: Api, uploaded: list[str], answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.first = [{"facets": [], "documents": len(HANDBOOK), "next_token": None}]

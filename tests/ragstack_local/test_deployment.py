@@ -42,7 +42,7 @@ def deploy(project: Project, **more: str) -> None:
         write(synthesized.path / "manifest.json", "{}")
 
 
-def test_what_was_deployed_is_current_as_long_as_nothing_changes(project: Project) -> None:
+def test_a_deployment_is_current_until_something_changes(project: Project) -> None:
     before = assembly(project).is_current
 
     deploy(project)
@@ -69,9 +69,7 @@ def test_what_was_deployed_is_current_as_long_as_nothing_changes(project: Projec
     ],
     ids=["app", "stack", "handler", "layer", "new file", "context", "deleted", "renamed", "own layer", "no assembly"],
 )
-def test_a_change_of_what_it_is_made_of_has_it_synthesized_again(
-    project: Project, change: Callable[[Path], object]
-) -> None:
+def test_changed_sources_are_synthesized_again(project: Project, change: Callable[[Path], object]) -> None:
     deploy(project, dependencies_layer="layer.zip")
 
     change(project.root)

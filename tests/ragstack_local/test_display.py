@@ -96,7 +96,7 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
-def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
+def test_an_excerpt_shows_the_words_of_the_query(position: int) -> None:
     words = ["filler"] * 200
     words[position] = "(Parking,"
 
@@ -116,7 +116,7 @@ def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
 
 
 @pytest.mark.parametrize("width", [12, 40])
-def test_indented_text_is_whole_at_every_width_with_its_escapes(
+def test_indented_text_is_complete_at_every_width(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
     monkeypatch.setattr(display.console, "_width", width)
@@ -146,7 +146,7 @@ def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFi
     ]
 
 
-def test_urls_are_shown_whole_whatever_the_width(capsys: pytest.CaptureFixture[str]) -> None:
+def test_urls_are_shown_whole_at_any_width(capsys: pytest.CaptureFixture[str]) -> None:
     long = "http://127.0.0.1:4566/_aws/execute-api/" + "x" * 200
 
     display.print_urls(stack_at(api_url=long))
@@ -164,7 +164,7 @@ def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[st
     assert "✓" not in shown(capsys)
 
 
-def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_balanced_answer_shows_corpora_and_notes(capsys: pytest.CaptureFixture[str]) -> None:
     counts = [{"name": "people", "candidates": 200, "results": 7}, {"name": "[product]", "candidates": 3, "results": 1}]
 
     results.print_results(

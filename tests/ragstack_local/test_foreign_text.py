@@ -79,7 +79,7 @@ def test_a_line_break_in_a_key_feigns_no_other_line(capsys: pytest.CaptureFixtur
     assert [line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")] == ["FAILED s3://b/a"]
 
 
-def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_output_of_foreign_text_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     signals = {ATTACK: 1.0}
     ranking = {**RANKING, "found_by": [ATTACK], "signals": signals, "contributions": signals, "reason": ATTACK}
     source = f"s3://b/{ATTACK}"

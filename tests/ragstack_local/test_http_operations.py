@@ -48,7 +48,7 @@ def on_aws(api: Api) -> Address:
     return Address.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
 
 
-def test_a_query_is_posted_as_json_and_its_answer_returned_whole(api: Api) -> None:
+def test_a_query_is_posted_as_json(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
     answer = run(at(api.url).search(RetrieveRequest(query="Zürich?", top_k=3)))
@@ -60,7 +60,7 @@ def test_a_query_is_posted_as_json_and_its_answer_returned_whole(api: Api) -> No
     assert request["headers"]["Content-Type"] == "application/json"
 
 
-def test_a_stack_on_aws_is_asked_with_a_signature_for_its_api(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_a_stack_on_aws_are_signed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token of a role")
     api.will_answer(200, ANSWER)
 
@@ -120,7 +120,7 @@ def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_this_machine_bypass_the_users_proxy(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NO_PROXY" not in os.environ
     monkeypatch.setenv("HTTP_PROXY", NOWHERE)
     api.will_answer(200, ANSWER)
@@ -171,7 +171,7 @@ def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> 
         (f"https://{HOST}.evil.example/prod", True, None),
     ],
 )
-def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sign: bool, region: str | None) -> None:
+def test_the_host_decides_signature_and_region(url: str, sign: bool, region: str | None) -> None:
     caller = Address.at(url)
 
     assert (caller.sign, caller.region) == (sign, region)

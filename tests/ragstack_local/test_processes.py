@@ -86,7 +86,7 @@ def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, m
     assert start.everybody_is_gone()
 
 
-def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
+def test_processes_of_a_dead_child_are_ended(start: Starter) -> None:
     child = start("sleep 60 & sleep 60 & exit 3")
     child.process.wait(MAX_SECONDS)
 
@@ -143,7 +143,7 @@ def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> Non
         child.wait_until(lambda: False, 0.3)
 
 
-def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+def test_processes_of_a_killed_command_are_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
     child = start(DEAF)
     child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
     reaper = threading.Thread(target=child.process.wait)
@@ -158,7 +158,7 @@ def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_pat
     assert list((tmp_path / "logs").glob("*.pid")) == []
 
 
-def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+def test_processes_of_a_dead_process_are_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
     child = start("sleep 60 & exit 0")
     child.process.wait(MAX_SECONDS)
 
@@ -168,7 +168,7 @@ def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_p
 
 
 @pytest.mark.parametrize("changed", ["start", "boot"])
-def test_a_process_that_was_given_the_number_later_is_left_alone(start: Starter, tmp_path: Path, changed: str) -> None:
+def test_a_later_process_with_the_same_number_is_left_alone(start: Starter, tmp_path: Path, changed: str) -> None:
     child = start(FAMILY)
     child.wait_until(lambda: says(child, "started"), MAX_SECONDS)
     note = tmp_path / "logs" / "child.pid"

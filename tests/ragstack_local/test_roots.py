@@ -79,7 +79,7 @@ def test_a_file_that_could_not_be_uploaded_is_not_remembered(memory: Path, tmp_p
     assert upload(memory, tmp_path / "b" / "leave.md", prefix="b") == ["b/leave.md"]
 
 
-def test_what_two_commands_remember_at_once_is_kept(memory: Path, files: dict[str, Path]) -> None:
+def test_two_commands_can_remember_keys_at_once(memory: Path, files: dict[str, Path]) -> None:
     first, second = Roots.read(memory), Roots.read(memory)
     select([files["people"]], roots=first)
     select([files["parking.md"]], roots=second)

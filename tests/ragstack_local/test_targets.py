@@ -85,7 +85,7 @@ def test_a_distant_api_is_not_signed_with_local_credentials(tmp_path: Path, loca
     assert "The API needs signed requests, and there are no AWS credentials" in done.stderr
 
 
-def test_what_env_sets_can_be_unset(tmp_path: Path, local: dict[str, str]) -> None:
+def test_variables_of_env_can_be_unset(tmp_path: Path, local: dict[str, str]) -> None:
     own = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_ENDPOINT_URL_S3": "https://s3.example"}
 
     everything = ragstack("env", "--unset", data=tmp_path, **local)

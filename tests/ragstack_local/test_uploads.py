@@ -161,7 +161,7 @@ def test_special_files_are_not_read(folder: Path) -> None:
         assert faults(selection) == {folder / "pipe.md": "It is not a regular file"}
 
 
-def test_the_same_file_given_twice_is_uploaded_once(folder: Path) -> None:
+def test_a_file_named_twice_is_uploaded_once(folder: Path) -> None:
     write(folder / "leave.md")
 
     assert keys(select([folder, folder])) == ["handbook/leave.md"]

@@ -124,7 +124,7 @@ def test_a_wrong_use_is_explained_and_ends_with_2(arguments: tuple[str, ...], wo
 
 
 @pytest.mark.parametrize("arguments", [("query", "x"), ("status",), ("down",)])
-def test_without_a_running_stack_it_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_missing_stack_is_reported_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert_one_line(ragstack(*arguments, data=tmp_path), "No local stack is running")
 
 
@@ -218,7 +218,7 @@ def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) 
         assert "Traceback" not in errors
 
 
-def test_a_missing_path_is_reported_before_the_stack_is_asked(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported_before_the_stack_is_called(tmp_path: Path) -> None:
     assert_one_line(ragstack("ingest", "missing.md", data=tmp_path), "missing.md does not exist", 2)
 
 
@@ -306,7 +306,7 @@ def leases(tmp_path: Path) -> tuple[str, ...]:
     return ("query", "the deposit", "--engine", "engine.json")
 
 
-def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path, leases: tuple[str, ...]) -> None:
+def test_an_engine_in_a_file_is_searched_without_a_stack(tmp_path: Path, leases: tuple[str, ...]) -> None:
     shown = ragstack(*leases, "--rerank", "lexical", "--explain", data=tmp_path)
     second = ragstack(*leases, "--doc-version", "1", "--json", data=tmp_path)
 

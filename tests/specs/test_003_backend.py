@@ -220,7 +220,7 @@ async def test_the_parameters_of_the_example_do_what_they_say(backend: VectorSto
     assert await backend.retrieve("capital of France", filters={"id": "2"}) == [other]
 
 
-async def test_what_the_example_does_not_write_comes_with_the_interface(backend: VectorStoreBackend) -> None:
+async def test_the_interface_brings_the_methods_of_the_example(backend: VectorStoreBackend) -> None:
     batch = await backend.retrieve_batch(["Paris", "Berlin"], top_k=1)
 
     assert [chunks[0].source for chunks in batch] == ["1.txt", "2.txt"]

@@ -136,7 +136,7 @@ def test_messages_become_visible_again_after_an_error(aws: Aws, call: Call) -> N
     assert len(remaining(aws)) == 1
 
 
-def test_what_does_not_fit_into_one_answer_is_reported(aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_list_is_reported(aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "MAX_CHARACTERS", 100)
     bury(aws, *(f"not JSON {number:03}" * 5 for number in range(15)))
 
@@ -188,7 +188,7 @@ def test_a_replay_sends_each_document_once_and_deletes_its_messages(aws: Aws, ca
     assert remaining(aws) == []
 
 
-def test_what_fails_again_during_a_replay_stays(aws: Aws, call: Call) -> None:
+def test_a_new_failure_during_a_replay_stays(aws: Aws, call: Call) -> None:
     names = [uri(f"{number:02}.md") for number in range(25)]
     bury(aws, *(check([name]) for name in names))
 
@@ -262,7 +262,7 @@ def test_a_kill_at_any_step_loses_no_message(aws: Aws, call: Call, operation: st
     assert sent(aws) == ([] if operation == "SendMessageBatch" else names)
 
 
-def test_what_the_queue_does_not_take_keeps_its_message(aws: Aws, call: Call) -> None:
+def test_a_refused_replay_keeps_its_message(aws: Aws, call: Call) -> None:
     bury(aws, check([uri("a.md")]))
     aws.sqs.delete_queue(QueueUrl=aws.ingestion_url)
 

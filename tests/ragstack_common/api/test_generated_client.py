@@ -80,7 +80,7 @@ def test_the_description_says_how_callers_prove_who_they_are(
     assert description["components"]["securitySchemes"][auth].items() >= scheme.items()
 
 
-def test_an_api_that_asks_nobody_has_no_security_scheme(described: Callable[..., Any]) -> None:
+def test_an_api_without_authentication_has_no_security_scheme(described: Callable[..., Any]) -> None:
     assert "security" not in described()
     assert "securitySchemes" not in described()["components"]
 
@@ -100,7 +100,9 @@ def test_the_description_has_the_events_of_a_stream_with_their_data(described: C
 
 
 @pytest.mark.skipif(GENERATOR is None, reason="openapi-python-client is missing: run `make clients`")
-def test_a_generated_client_works_as_it_is(api: str, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generated_client_works_unchanged(
+    api: str, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = urllib.request.Request(f"{api}{BASE_PATH}/openapi.json", headers={"x-api-key": KEY})
     with urllib.request.urlopen(request) as answer:
         description = json.load(answer)

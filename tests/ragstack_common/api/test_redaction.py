@@ -59,7 +59,7 @@ REQUESTS = [
 @pytest.mark.parametrize(
     "code", ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
 )
-def test_an_error_of_bedrock_is_answered_with_its_code_alone(
+def test_an_error_of_bedrock_shows_only_its_code(
     searches: AwsService, ask: Call, log: io.StringIO, code: str, method: str, path: str, body: Any
 ) -> None:
     searches.program("Retrieve", Fault(code, MESSAGE))
@@ -74,7 +74,7 @@ def test_an_error_of_bedrock_is_answered_with_its_code_alone(
 
 
 @pytest.mark.parametrize("corpora", [None, "people,law"])
-def test_the_report_of_a_slice_has_the_code_alone(
+def test_the_report_of_a_slice_has_only_the_code(
     ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPatch, corpora: str | None
 ) -> None:
     if corpora:
@@ -120,7 +120,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_error_of_another_service_is_answered_with_its_code_alone(
+def test_an_error_of_another_service_shows_only_its_code(
     aws: Aws, call: Call, log: io.StringIO, operation: str
 ) -> None:
     def refuse(**_: Any) -> None:

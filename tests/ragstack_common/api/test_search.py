@@ -148,7 +148,7 @@ def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, search
     ]
 
 
-def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: AwsService) -> None:
+def test_the_score_is_explained_on_request(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
 
     _, plain = retrieve({"query": "trains"})
@@ -222,7 +222,7 @@ def test_a_result_without_a_location_has_no_source(retrieve: Retrieve, searches:
     assert [(result["source"], result["content"]) for result in body["results"]] == [(None, "One."), (None, "Two.")]
 
 
-def test_what_a_picture_is_made_of_is_no_metadata_of_the_document(retrieve: Retrieve, searches: AwsService) -> None:
+def test_the_data_of_a_picture_is_not_returned_as_metadata(retrieve: Retrieve, searches: AwsService) -> None:
     picture = {"content": {"type": "IMAGE", "byteContent": "data:image/png;base64,aGk="}, "score": 0.5}
     searches.program("Retrieve", hits({**picture, "metadata": {"topic": "x"}}))
 

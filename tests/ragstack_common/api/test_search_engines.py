@@ -148,7 +148,7 @@ def test_all_is_balanced_over_the_corpora_of_the_documents(search: Search, monke
     assert answer["notes"] == []
 
 
-def test_all_finds_documents_none_of_which_has_a_corpus(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_finds_documents_without_a_corpus(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [{"id": each["id"], "text": each["text"]} for each in DOCUMENTS]
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": plain}))
 
@@ -212,7 +212,7 @@ def test_the_versions_are_in_their_natural_order_and_keep_their_types(ask: Call)
     )
 
 
-def test_what_can_be_searched_is_remembered_for_a_minute(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searchable_values_are_cached_for_a_minute(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(query.service(), "_clock", lambda: now[0])
     ask("GET", "/api/versions")

@@ -95,7 +95,7 @@ def test_alarms_hear_of_lost_permissions_and_of_throttling(
         ("InternalServerError", [], "may succeed later"),
     ],
 )
-def test_a_registry_that_refuses_our_role_is_no_passing_fault(code: str, counted: list[str], advice: str) -> None:
+def test_a_refusal_by_the_registry_is_permanent(code: str, counted: list[str], advice: str) -> None:
     metrics = Counted()
 
     with (

@@ -80,7 +80,7 @@ def test_an_error_that_another_attempt_cannot_save_is_raised_at_once() -> None:
         ReadTimeoutError(endpoint_url="http://127.0.0.1:1"),
     ],
 )
-def test_a_lost_connection_is_asked_about_too(error: Exception) -> None:
+def test_a_lost_connection_can_be_retried(error: Exception) -> None:
     asked: list[Exception] = []
 
     backoff([]).call(Operation(error), retry_on=lambda e: asked.append(e) or True)

@@ -91,7 +91,7 @@ def test_chroma_selects_what_the_evaluation_selects(collection: Any, filter_: Fi
         ({"#document": "a"}, "equals(#document, 'a')"),
     ],
 )
-def test_what_chroma_cannot_express_is_an_error_that_names_the_clause(condition: dict[str, Any], clause: str) -> None:
+def test_an_inexpressible_clause_is_named_in_the_error(condition: dict[str, Any], clause: str) -> None:
     with pytest.raises(InvalidFilterError) as refused:
         to_chroma(parse({"$and": [{"topic": "a"}, condition]}))
 

@@ -331,7 +331,7 @@ def test_a_uri_missing_from_the_response_is_not_found(agent: AwsService) -> None
 
 
 @pytest.mark.parametrize(("sleep_first", "expected"), [(True, [2.0]), (False, [])])
-def test_a_status_check_waits_two_seconds_first_if_asked_to(
+def test_a_status_check_waits_two_seconds_on_request(
     agent: AwsService, sleep_first: bool, expected: list[float]
 ) -> None:
     agent.program(GET, answer_with())

@@ -97,11 +97,11 @@ def followed(uri: str, operation: str) -> DocumentRecord:
 
 
 @pytest.mark.parametrize("forced", [True, False])
-def test_a_request_to_look_is_read_as_it_was_written(forced: bool) -> None:
+def test_a_requested_check_is_read_as_it_was_written(forced: bool) -> None:
     assert read_checks(check([A, B], forced=forced)) == {A: EventMarks(forced=forced), B: EventMarks(forced=forced)}
 
 
-def test_a_dead_letter_is_read_as_a_forced_look() -> None:
+def test_a_dead_letter_is_read_as_a_forced_check() -> None:
     record = followed(A, "op")
 
     assert read_checks(failure(record)) == {A: EventMarks(forced=True)}

@@ -195,7 +195,7 @@ def test_a_document_on_its_way_is_not_a_difference(stack: Stack, status: Status,
     assert stack.reconcile().report["differences"] == {}
 
 
-def test_new_objects_folders_and_orphaned_sidecars_are_no_differences(stack: Stack) -> None:
+def test_new_objects_folders_and_orphaned_sidecars_do_not_differ(stack: Stack) -> None:
     for key in ("folder/", "folder/.metadata.json", "nothing.txt.metadata.json"):
         stack.put(key)
     stack.clock.ahead += HOUR

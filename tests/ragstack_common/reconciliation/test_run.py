@@ -134,7 +134,7 @@ def test_a_message_asks_for_fifty_documents_at_most(stack: Stack) -> None:
     assert max(map(len, messages)) == 50
 
 
-def test_a_report_stays_small_whatever_is_found() -> None:
+def test_a_report_of_any_findings_stays_small() -> None:
     differences = Tally()
 
     for kind in Difference:

@@ -293,7 +293,7 @@ class TestSettings:
         )
         assert settings.find("KLMNOPQRST") is None
 
-    def test_what_restricts_the_functions_searches_restricts_the_tool(self) -> None:
+    def test_restrictions_of_searches_apply_to_the_tool(self) -> None:
         env = {"KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "DATA_SOURCE_ID": "KLMNOPQRST", "SEARCH_TYPE": "semantic"}
 
         found = RetrieverSettings.from_env(env).find("ABCDEFGHIJ")
@@ -425,11 +425,11 @@ class TestSettings:
             ({"RETRIEVAL_TIMEOUT_SECONDS": "soon"}, "RETRIEVAL_TIMEOUT_SECONDS"),
         ],
     )
-    def test_what_is_unusable_is_named(self, env: dict[str, str], message: str) -> None:
+    def test_an_unusable_setting_is_named(self, env: dict[str, str], message: str) -> None:
         with pytest.raises(errors.ConfigurationError, match=message):
             RetrieverSettings.from_env(env)
 
-    def test_without_a_collection_there_is_no_tool(self) -> None:
+    def test_a_tool_needs_a_collection(self) -> None:
         assert registry_from_env({}).list() == []
 
     @pytest.mark.parametrize(

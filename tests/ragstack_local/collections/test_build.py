@@ -103,7 +103,7 @@ def test_changed_files_are_updated_and_deleted_ones_removed(
     assert not any("trains" in text or "A note" in text for text in everything)
 
 
-def test_another_plan_builds_everything_anew(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
+def test_another_plan_rebuilds_everything(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
     run()
 
     report = run(Plan("company", "hashed", version="9", chunk_size=300, chunk_overlap=20))
@@ -113,7 +113,9 @@ def test_another_plan_builds_everything_anew(run: Callable[..., Report], base: C
     assert max(metadata["chunk_size"] for metadata in chunks(base()).values()) <= 300
 
 
-def test_another_corpus_stands_beside_the_first(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
+def test_another_corpus_is_added_to_the_collection(
+    run: Callable[..., Report], base: Callable[[], KnowledgeBase]
+) -> None:
     run()
 
     report = run(Plan("other", "hashed"))
@@ -142,7 +144,7 @@ def test_a_sidecar_overrides_the_corpus_and_version_of_a_build(
     assert base().get_versions() == ["10", "current"]
 
 
-def test_what_an_interrupted_run_left_is_finished(
+def test_an_interrupted_run_is_finished(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:
     run()

@@ -203,7 +203,7 @@ def test_text_of_documents_and_models_cannot_drive_the_terminal(
     assert controls_in(done.stdout) == []
 
 
-def test_words_are_wrapped_whole_however_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_wrapped_whole_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "A key may make 600 requests [1].\n\n- first\n- 第二 overlong-word-of-thirty-characters end"
     shown = []
     for size in (1, 3, len(text)):

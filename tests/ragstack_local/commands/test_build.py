@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_folder_is_built_and_asked(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_is_built_and_searched(folder: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "custom_db_path")
 
     built = runner.invoke(app, ["build", str(folder), "-c", "custom_collection", "--db-path", store])

@@ -154,7 +154,7 @@ def test_discard_prints_the_whole_message_asks_and_deletes(aws: Aws, run: Run) -
     assert remaining(aws) == []
 
 
-def test_discard_as_json_prints_the_messages_alone(aws: Aws, run: Run) -> None:
+def test_discard_as_json_prints_only_the_messages(aws: Aws, run: Run) -> None:
     message_id, other = bury(aws, check([uri("strange.md")]), LINES, cause="a cause")
 
     done = run("discard", message_id, "--unreadable", "--yes", "--json")

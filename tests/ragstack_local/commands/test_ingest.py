@@ -260,7 +260,7 @@ def test_failed_files_are_named_and_not_uploaded_unchanged(
     assert "1 of these failed in an earlier run: see `ragstack status --failed`" in done.stdout
 
 
-def test_what_failed_is_uploaded_once_it_is_mended_or_by_force(
+def test_a_failed_file_is_uploaded_after_a_fix_or_by_force(
     connection: Connection, folder: Path, tried: dict[str, str]
 ) -> None:
     bucket, known = Bucket.of(connection), functions.record_of(connection, tried["bad"])

@@ -63,7 +63,7 @@ def test_a_job_that_takes_too_long_is_an_error(run: Run) -> None:
     assert "is still QUEUED after 1 s" in str(done.exception)
 
 
-def test_while_another_job_runs_none_is_started(aws: Aws, run: Run) -> None:
+def test_no_job_starts_while_another_runs(aws: Aws, run: Run) -> None:
     JobStore(TABLE, aws.dynamodb).create("reconcile", "api")
 
     done = run("reconcile")

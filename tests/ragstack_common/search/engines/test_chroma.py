@@ -118,7 +118,7 @@ def test_a_collection_that_is_created_again_is_searched(folder: Path) -> None:
     assert {chunk.chunk_id for chunk in asyncio.run(story())} == {"chunk-1", "chunk-2"}
 
 
-def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
+def test_a_hybrid_search_finds_a_chunk_by_words_only(folder: Path) -> None:
     class Constant(HashedEmbedding):
         """Has one vector for every text."""
 

@@ -193,7 +193,7 @@ def test_the_counts_of_each_corpus_are_logged_without_the_query(caplog: pytest.L
     assert "tribunal" not in str(record.__dict__)
 
 
-def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
+def test_a_stream_is_one_ordered_search() -> None:
     async def streamed() -> list[str]:
         backend = BalancedBackend(library(), CORPORA, per_corpus=5)
         return [found.content + found.source async for found in backend.stream(APPEAL, limit=40, page_size=3)]

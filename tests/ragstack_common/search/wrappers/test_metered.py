@@ -26,7 +26,7 @@ class Ticks:
         return self._now
 
 
-async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
+async def test_a_measured_search_has_an_unchanged_answer() -> None:
     ledger = Ledger()
     shelf = Shelf(chunk("a", 0.95), chunk("b", 0.4), chunk("c", 0.15))
     backend = MeteredBackend(shelf, ledger, "docs", clock=Ticks(0, 0.25))
