@@ -82,10 +82,10 @@ class Index:
 
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client."""
-        return client_of(self.url, service)
+        return make_client(self.url, service)
 
 
-def client_of(url: str, service: str) -> Any:
+def make_client(url: str, service: str) -> Any:
     """Make an unmodified boto3 client of a private local Bedrock."""
     return local_client(service, url, Config(read_timeout=120.0, retries={"mode": "standard"}))
 
@@ -133,7 +133,7 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
 
 def _opened(url: str) -> Index:
     """Find the knowledge base in the folder, or make it."""
-    agent = client_of(url, "bedrock-agent")
+    agent = make_client(url, "bedrock-agent")
     bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == KNOWLEDGE_BASE]
     identifier = bases[0]["knowledgeBaseId"] if bases else create_knowledge_base(agent, KNOWLEDGE_BASE)
     found = agent.list_data_sources(knowledgeBaseId=identifier)["dataSourceSummaries"]

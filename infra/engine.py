@@ -174,7 +174,7 @@ def _grant(
         acknowledge(function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding)
 
 
-def engines_of(query: QuerySettings, tool: RetrieverToolSettings) -> list[Engine]:
+def parse_engines(query: QuerySettings, tool: RetrieverToolSettings) -> list[Engine]:
     """Return the engines that searches and the retriever tool use, without the knowledge base of the stacks.
 
     The function may search that one in any case.

@@ -24,7 +24,7 @@ from infra.context_types import (
     TableName,
     Url,
 )
-from infra.engine import Engine, engines_of, is_answer_model
+from infra.engine import Engine, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
@@ -351,7 +351,7 @@ class Options(ContextValues):
     @cached_property
     def engines(self) -> list[Engine]:
         """What the query function searches next to the knowledge base of the stacks."""
-        return engines_of(self.query, self.retriever_tool)
+        return parse_engines(self.query, self.retriever_tool)
 
     @property
     def extra_layers(self) -> dict[str, Path]:

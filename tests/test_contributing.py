@@ -95,7 +95,7 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(mcp, "_OPERATIONS", {**mcp._OPERATIONS, "toy": toy})
     operations: Any = SimpleNamespace(tools=no_tools)
 
-    async with Client(mcp.server_of(operations)) as client:
+    async with Client(mcp.build_server(operations)) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         result = await client.call_tool("toy", {})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.ingestion.messages import messages_of
+from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.ingestion_config import IngestionSettings
@@ -24,5 +24,5 @@ def service() -> IngestionService:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Process a batch; the answer names the messages to deliver again."""
     seconds_left = context.get_remaining_time_in_millis() / 1000
-    again = service().process(messages_of(event), seconds_left)
+    again = service().process(parse_messages(event), seconds_left)
     return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.ingestion.follow import FollowingService
-from ragstack_common.ingestion.messages import messages_of
+from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion_config import IngestionSettings
 
@@ -23,5 +23,5 @@ def service() -> FollowingService:
 @entry_point
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
     """Process a batch; the answer names the messages to deliver again."""
-    again = service().process(messages_of(event))
+    again = service().process(parse_messages(event))
     return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

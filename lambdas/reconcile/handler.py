@@ -8,7 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.ingestion.messages import messages_of
+from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
 
@@ -22,5 +22,5 @@ def service() -> ReconcileService:
 @entry_point
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Continue the jobs named in the messages, and return the messages to deliver again."""
-    again = service().process(messages_of(event), lambda: context.get_remaining_time_in_millis() / 1000)
+    again = service().process(parse_messages(event), lambda: context.get_remaining_time_in_millis() / 1000)
     return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

@@ -296,7 +296,7 @@ class Documents:
         """
         with reaching_the_registry():
             page = self._registry.page(status, corpus, limit, token)
-        documents = [summary_of(each) for each in page.documents]
+        documents = [to_summary(each) for each in page.documents]
         return DocumentList(documents=documents, next_token=page.next_token)
 
     def named(self, *, key: str | None = None, uri: str | None = None) -> DocumentList:
@@ -314,7 +314,7 @@ class Documents:
         seen = DocumentNow(record, self._bucket.observe(name))
         if name.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer):
             return DocumentList(documents=[], next_token=None)
-        return DocumentList(documents=[summary_of(seen.as_it_is())], next_token=None)
+        return DocumentList(documents=[to_summary(seen.as_it_is())], next_token=None)
 
     def detail(self, identifier: str) -> DocumentDetail:
         """Return everything about one document.
@@ -323,7 +323,7 @@ class Documents:
             DocumentNotFoundError: The registry does not know it.
         """
         record = self._find(identifier)
-        return detail_of(DocumentNow(record, self._bucket.observe(self._key(record))))
+        return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
 
     def delete(self, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
@@ -344,7 +344,7 @@ class Documents:
         self._bucket.delete_if_present(key + SIDECAR_SUFFIX)
         if record.status is Status.DELETED and not existed:
             raise DocumentNotFoundError(f"The document {identifier} was deleted before")
-        return detail_of(DocumentNow(record, self._bucket.observe(key)))
+        return to_detail(DocumentNow(record, self._bucket.observe(key)))
 
     def _find(self, identifier: str) -> DocumentRecord:
         with reaching_the_registry():
@@ -384,17 +384,17 @@ def facets_of(
     return Facets(facets=facets, documents=documents, next_token=page.next_token)
 
 
-def summary_of(record: DocumentRecord) -> DocumentSummary:
+def to_summary(record: DocumentRecord) -> DocumentSummary:
     """Return a record as a listing shows it."""
     return DocumentSummary(**_members(record))
 
 
-def detail_of(document: DocumentNow) -> DocumentDetail:
+def to_detail(document: DocumentNow) -> DocumentDetail:
     """Return a document as a request for it alone shows it."""
     record = document.record
     return DocumentDetail(
         **_members(document.as_it_is()),
-        created_at=time_of(record.created_at),
+        created_at=to_time(record.created_at),
         history=[
             HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
             for line in record.history
@@ -420,10 +420,10 @@ def _members(record: DocumentRecord) -> dict[str, Any]:
         "corpus": record.corpus,
         "attributes": dict(observed.attributes),
         "attempts": record.attempts,
-        "last_modified": time_of(observed.last_modified),
-        "received_at": time_of(record.received_at),
-        "updated_at": time_of(record.updated_at),
-        "finished_at": time_of(record.finished_at),
+        "last_modified": to_time(observed.last_modified),
+        "received_at": to_time(record.received_at),
+        "updated_at": to_time(record.updated_at),
+        "finished_at": to_time(record.finished_at),
     }
 
 
@@ -432,7 +432,7 @@ def redacted_or_none(reason: str | None) -> str | None:
     return None if reason is None else redacted(reason)
 
 
-def time_of(seconds: float | None) -> str | None:
+def to_time(seconds: float | None) -> str | None:
     """Write a time; None for None and 0."""
     return iso(seconds) if seconds else None
 

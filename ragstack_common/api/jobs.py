@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.documents import Time, iso, redacted_or_none, time_of
+from ragstack_common.api.documents import Time, iso, redacted_or_none, to_time
 from ragstack_common.core.errors import DeliveryError, JobConflictError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
@@ -136,8 +136,8 @@ def answer_of(job: Job) -> JobAnswer:
         status=job.status,
         by=job.by,
         created_at=iso(job.created_at),
-        started_at=time_of(job.started_at),
-        finished_at=time_of(job.finished_at),
+        started_at=to_time(job.started_at),
+        finished_at=to_time(job.finished_at),
         reason=redacted_or_none(job.reason),
         report=_redacted_values(job.report),
         ingestion_job_id=job.ingestion_job_id,

@@ -78,7 +78,7 @@ class NoArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def server_of(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:
+def build_server(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:
     """Return the server; its transport is the caller's choice."""
     tools = _Tools(operations, metrics)
     return Server(
@@ -105,7 +105,7 @@ class McpEndpoint:
     """
 
     def __init__(self, operations: Operations, metrics: MetricSink = NO_METRICS, *, is_local: bool) -> None:
-        self._server = server_of(operations, metrics)
+        self._server = build_server(operations, metrics)
         hosts = [form for host in LOCAL_HOSTS for form in (host, f"{host}:*")]
         self._security = TransportSecuritySettings(
             enable_dns_rebinding_protection=is_local,

@@ -70,7 +70,7 @@ class Follow:
     checks: int = 0
 
 
-def messages_of(event: Mapping[str, Any]) -> list[QueueMessage]:
+def parse_messages(event: Mapping[str, Any]) -> list[QueueMessage]:
     """Return the messages in the event that SQS invokes a function with."""
     return [
         QueueMessage(

@@ -107,7 +107,7 @@ class IngestionService:
             try:
                 checks.append((message, read_checks(message.body), []))
             except InvalidDocumentError as error:
-                checks.append((message, {}, [_problem_of(error)]))
+                checks.append((message, {}, [_to_problem(error)]))
             for uri, one in checks[-1][1].items():
                 marks[uri] = merged(marks[uri], one) if uri in marks else one
         invocation = _Invocation(self._services, marks, self._services.clock() + seconds_left)
@@ -208,7 +208,7 @@ class _Invocation:
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents were not processed: %s", len(self._marks), error)
             for uri in self._marks:
-                self.problems.setdefault(uri, _problem_of(error))
+                self.problems.setdefault(uri, _to_problem(error))
 
     def give_up(self, uris: Iterable[str]) -> bool:
         """Fail those documents that have a problem and that no other message or invocation covers.
@@ -276,7 +276,7 @@ class _Invocation:
         end = (self._services.clock() + self._last_call) / 2
         looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, uris)
         self.problems |= {uri: _OUT_OF_TIME for uri in uris if uri not in looked_at}
-        self.problems |= {uri: _problem_of(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
+        self.problems |= {uri: _to_problem(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
         return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
 
     def _after_announcing(self, changes: list[Change], now: float) -> list[Change]:
@@ -286,7 +286,7 @@ class _Invocation:
             self._services.outcomes.publish(recent)
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents wait until their last final state is announced: %s", len(recent), error)
-            self.problems |= {record.uri: _problem_of(error) for record in recent}
+            self.problems |= {record.uri: _to_problem(error) for record in recent}
         return [change for change in changes if change.before.uri not in self.problems]
 
     def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
@@ -296,7 +296,7 @@ class _Invocation:
                 self._services.status_queue.send([follow(batch, checks=0)])
             except CALL_ERRORS as error:
                 # The other documents go on.
-                self.problems |= {record.uri: _problem_of(error) for record in batch}
+                self.problems |= {record.uri: _to_problem(error) for record in batch}
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings
@@ -372,7 +372,7 @@ class _Invocation:
 
     def _release(self, uris: Sequence[str], error: Exception) -> None:
         """Give up claims, so that the next delivery can continue at once and counts as an attempt."""
-        problem, now = _problem_of(error), self._services.clock()
+        problem, now = _to_problem(error), self._services.clock()
         for uri in uris:
             self.problems.setdefault(uri, problem)
         records = [self._records[uri] for uri in uris if self._records[uri].is_claimed(now)]
@@ -395,7 +395,7 @@ class _Invocation:
         except CALL_ERRORS as error:
             LOGGER.warning("The final state of %d documents was not announced: %s", len(records), error)
             for record in records:
-                self.problems.setdefault(record.uri, _problem_of(error))
+                self.problems.setdefault(record.uri, _to_problem(error))
 
 
 def _step(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> Step:
@@ -437,7 +437,7 @@ def _answer(detail: Mapping[str, Any]) -> DocumentStatus | Problem:
     return _problem_of_call(error) if error else Problem(detail["statusReason"])
 
 
-def _problem_of(error: Exception) -> Problem:
+def _to_problem(error: Exception) -> Problem:
     never = isinstance(error, InvalidDocumentError)
     return Problem(in_one_line(error), Retry.NEVER if never else Retry.REDELIVER)
 

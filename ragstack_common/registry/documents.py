@@ -15,7 +15,7 @@ from ragstack_common.core.errors import InvalidRequestError, RegistryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import count_changes, count_writes
-from ragstack_common.registry.records import DocumentRecord, Status, item_of, record_of, unknown_record
+from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
 from ragstack_common.registry.table import (
     BY_CORPUS,
     BY_STATUS,
@@ -227,7 +227,7 @@ class DocumentRegistry:
 
     def _record(self, item: Mapping[str, Any]) -> DocumentRecord:
         try:
-            return record_of(item)
+            return record_from_item(item)
         except (ValueError, TypeError) as error:
             uri = item[FULL_URI]["S"]
             LOGGER.error("The registry's record of %s is not valid and is treated as unknown: %s", uri, error)
@@ -237,7 +237,7 @@ class DocumentRegistry:
 
 def _put(change: Change, write: str) -> Write:
     put: dict[str, Any] = {
-        "Item": item_of(change.written, write),
+        "Item": record_to_item(change.written, write),
         "ConditionExpression": f"attribute_not_exists({REVISION})",
     }
     if change.before.revision:

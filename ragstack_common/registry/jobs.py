@@ -139,7 +139,7 @@ class JobStore:
         now = self._clock()
         job = Job(id=_new_id(now), kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
         write = uuid.uuid4().hex
-        put = {"Item": _item_of(job, write), "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})"}
+        put = {"Item": _job_to_item(job, write), "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})"}
         held = {_OWNER: job.id, _UNTIL: now + SILENT_SECONDS, WRITE: write}
         lock = {
             "Item": {**_lock_key(kind), **to_item(held)},
@@ -205,7 +205,7 @@ class JobStore:
         write = uuid.uuid4().hex
         after = replace(after, revision=before.revision + 1, updated_at=now)
         put = {
-            "Item": _item_of(after, write),
+            "Item": _job_to_item(after, write),
             "ConditionExpression": f"{REVISION} = :revision",
             "ExpressionAttributeValues": to_item({":revision": before.revision}),
         }
@@ -244,7 +244,7 @@ def is_job_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _item_of(job: Job, write: str) -> Item:
+def _job_to_item(job: Job, write: str) -> Item:
     stored = {
         WRITE: write,
         REVISION: job.revision,

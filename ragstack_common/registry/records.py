@@ -204,7 +204,7 @@ _RECORD: Final = TypeAdapter(DocumentRecord)
 _JSON: Final = ("attributes", "counted", "history", "operation")
 
 
-def item_of(record: DocumentRecord, write: str) -> Item:
+def record_to_item(record: DocumentRecord, write: str) -> Item:
     """Return the item that stores a record; *write* is the id of the write."""
     stored: dict[str, Any] = {**vars(record.observed), **vars(record)}
     del stored["observed"]
@@ -224,7 +224,7 @@ def item_of(record: DocumentRecord, write: str) -> Item:
     return {**document_key(record.id), **to_item(stored)}
 
 
-def record_of(item: Mapping[str, Any]) -> DocumentRecord:
+def record_from_item(item: Mapping[str, Any]) -> DocumentRecord:
     """Return the record that an item stores, or as much of it as an index repeats.
 
     Raises:

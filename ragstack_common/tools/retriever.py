@@ -22,7 +22,7 @@ from ragstack_common.search.engines.milvus.server import MilvusConfig, with_serv
 from ragstack_common.search.merge import merge_slices
 from ragstack_common.search.tracing import Attributes, retrieval_span
 from ragstack_common.tools.registry import QueryFailedError, Registry
-from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of, is_name
+from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, build_input_schema, is_name
 
 if TYPE_CHECKING:
     from ragstack_common.embedding import Embedding
@@ -119,7 +119,7 @@ class RetrieverTool:
 
     def __init__(self, settings: RetrieverSettings, *, name: str = TOOL_NAME) -> None:
         self.name = name
-        self.input_schema = input_schema_of(settings.names)
+        self.input_schema = build_input_schema(settings.names)
         self._settings = settings
         self._backends: dict[tuple[str, str | None], RetrievalBackend] = {}
         self._embeddings: dict[str, Embedding] = {}

@@ -88,7 +88,7 @@ OUTPUT_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-def input_schema_of(collections: Sequence[str] | None) -> Mapping[str, Any]:
+def build_input_schema(collections: Sequence[str] | None) -> Mapping[str, Any]:
     """Return the input schema for the configured collections.
 
     Args:

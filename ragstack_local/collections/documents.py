@@ -59,7 +59,7 @@ class Content:
     fingerprint: str
 
 
-def version_of(source: str) -> str | None:
+def parse_version(source: str) -> str | None:
     """Return the version in a path: the innermost of its folders v1, v2.1 and so on."""
     found = _VERSION.findall(source)
     return found[-1] if found else None
@@ -94,7 +94,7 @@ def pieces_of(file: LocalFile, content: Content, plan: Plan, parser: Parser) -> 
     title = parsed.title or headings.title or PurePosixPath(name).stem
     cut = list(windows(parsed.text, plan.chunk_size, plan.chunk_overlap))
     common = {
-        "version": plan.version or version_of(file.key) or "current",
+        "version": plan.version or parse_version(file.key) or "current",
         "corpus": plan.corpus,
         **_attributes(file, content),
         BUILT_AS: plan.corpus,

@@ -27,7 +27,7 @@ def mcp(target: Target) -> None:
     with needs_extra("mcp", "`ragstack mcp`"):
         from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
-        from ragstack_common.api.mcp import server_of  # noqa: PLC0415
+        from ragstack_common.api.mcp import build_server  # noqa: PLC0415
         from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
@@ -49,7 +49,7 @@ def mcp(target: Target) -> None:
     except ApiError as error:
         # The assistant shows the same message when it calls a tool; the stack may be up by then.
         display.errors.print(str(error), soft_wrap=True)
-    server = server_of(HttpOperations(find))
+    server = build_server(HttpOperations(find))
 
     async def serve() -> None:
         async with stdio_server() as (received, sent):

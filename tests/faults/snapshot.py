@@ -9,7 +9,7 @@ from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, s3_uri
 from ragstack_common.registry.catalogue import COUNT
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import MAX_PAGE, Job, JobStore
-from ragstack_common.registry.records import DocumentRecord, record_of
+from ragstack_common.registry.records import DocumentRecord, record_from_item
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, PARTITION_KEY, SORT_KEY
 from tests.faults.faulty_stack import Places
 
@@ -44,7 +44,7 @@ class Snapshot:
 def take(places: Places) -> Snapshot:
     """Read everything. Dead letters are taken out of their queue."""
     items = _items(places)
-    records = [record_of(item) for item in items if item[SORT_KEY]["S"] == DOCUMENT]
+    records = [record_from_item(item) for item in items if item[SORT_KEY]["S"] == DOCUMENT]
     counts = [item for item in items if item[PARTITION_KEY]["S"] == CATALOGUE]
     return Snapshot(
         bucket=_bucket(places),
@@ -69,7 +69,7 @@ def depths(places: Places) -> dict[str, int]:
 
 def documents(places: Places) -> list[DocumentRecord]:
     """Read every record of a document."""
-    return [record_of(item) for item in _items(places) if item[SORT_KEY]["S"] == DOCUMENT]
+    return [record_from_item(item) for item in _items(places) if item[SORT_KEY]["S"] == DOCUMENT]
 
 
 def jobs(places: Places) -> list[Job]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from ragstack_common.api.mcp import server_of
+from ragstack_common.api.mcp import build_server
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import ApiError
 from ragstack_local.target.address import Address
@@ -34,7 +34,7 @@ def event(name: str, data: Any) -> bytes:
 
 
 def server_for(api: Api) -> Any:
-    return server_of(HttpOperations(lambda: Address(api.url)))
+    return build_server(HttpOperations(lambda: Address(api.url)))
 
 
 async def test_without_a_stack_each_call_says_how_to_start_one(tmp_path: Path) -> None:

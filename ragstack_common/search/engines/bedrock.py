@@ -342,7 +342,7 @@ class BedrockEngine(Engine):
         hits = answer["retrievalResults"]
         headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
-        chunks = [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+        chunks = [to_chunk(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
         # The local Bedrock's default depends on the vector store.
         sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
         calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
@@ -394,7 +394,7 @@ def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> Retrieve
     return chunk.model_copy(update={"relevance": relevance})
 
 
-def chunk_of(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
+def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
     """Convert one of the ``retrievalResults``; a missing score counts as 0.
 
     Args:

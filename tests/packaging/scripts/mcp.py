@@ -8,7 +8,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.mcp import server_of
+from ragstack_common.api.mcp import build_server
 from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import QuerySettings
@@ -32,7 +32,7 @@ class Answers:
 
 async def main() -> None:
     operations = ServiceOperations(lambda: Answers.searches, Answers, registry=Registry)
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", {"query": "days of leave"})
     assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result
     ragstack = str(Path(sys.executable).parent / "ragstack")

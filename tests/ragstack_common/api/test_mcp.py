@@ -19,7 +19,7 @@ from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.catalogue import Corpora, SearchableCorpus
 from ragstack_common.api.documents import Documents, DocumentsBucket
-from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, server_of
+from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, build_server
 from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
@@ -159,7 +159,7 @@ async def test_a_search_returns_json_and_a_text_with_numbered_sources(url: str, 
 
 async def test_an_answer_comes_with_its_sources(operations: ServiceOperations, writer: Writer) -> None:
     history = [{"role": "user", "content": "Hello"}]
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         result = await client.call_tool("ask", {"question": QUESTION, "chat_history": history, "top_k": 1})
 
     assert AskResponse.model_validate(result.structured_content).answer == ANSWER
@@ -176,7 +176,7 @@ async def test_an_answer_reports_its_progress(operations: ServiceOperations) -> 
     async def note(_: float, __: float | None, message: str | None) -> None:
         reported.append(message)
 
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
 
     assert reported == ["Found 2 passages", "Wrote sentence 1"]
@@ -201,7 +201,7 @@ async def test_a_client_that_goes_away_ends_the_answer(url: str, writer: Writer)
 
 
 async def test_corpora_and_versions_are_listed(operations: ServiceOperations) -> None:
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         corpora = await client.call_tool("list_corpora", {})
         versions = await client.call_tool("list_versions", {})
 
@@ -212,7 +212,7 @@ async def test_corpora_and_versions_are_listed(operations: ServiceOperations) ->
 
 async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operations: ServiceOperations) -> None:
     aws.put("people/leave.md")
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         by_key = await client.call_tool("get_document_status", {"document": "people/leave.md"})
         by_uri = await client.call_tool("get_document_status", {"document": f"s3://{BUCKET}/people/leave.md"})
         missing = await client.call_tool("get_document_status", {"document": "missing.md"})
@@ -226,7 +226,7 @@ async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operati
 
 
 async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperations) -> None:
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         found = await client.call_tool("retriever", {"texts": [QUESTION], "top_k": 1})
         failed = await client.call_tool("retriever", {"collection_name": "other", "texts": ["x"]})
 
@@ -249,7 +249,7 @@ async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperat
 async def test_an_invalid_argument_is_an_error_with_the_api_s_message(
     operations: ServiceOperations, arguments: dict[str, Any], message: str
 ) -> None:
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", arguments)
 
     assert result.is_error
@@ -276,7 +276,7 @@ async def test_a_failure_that_is_not_the_caller_s_is_counted(
     for method in ("search", "retrieve_batch"):
         monkeypatch.setattr(InMemoryBackend, method, denied)
 
-    async with Client(server_of(replace(operations, metrics=metrics), metrics)) as client:
+    async with Client(build_server(replace(operations, metrics=metrics), metrics)) as client:
         result = await client.call_tool(tool, arguments)
 
     assert result.is_error
@@ -287,7 +287,7 @@ async def test_an_unexpected_error_is_logged_and_not_shown(
     operations: ServiceOperations, answers: AskService, caplog: pytest.LogCaptureFixture
 ) -> None:
     del answers.searches
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", {"query": "x"})
 
     assert result.is_error
@@ -296,7 +296,7 @@ async def test_an_unexpected_error_is_logged_and_not_shown(
 
 
 async def test_an_unknown_tool_is_named_with_the_known_ones(operations: ServiceOperations) -> None:
-    async with Client(server_of(operations)) as client:
+    async with Client(build_server(operations)) as client:
         with pytest.raises(MCPError, match=r"There is no tool 'shovel'; the tools are search, ask, .*, retriever"):
             await client.call_tool("shovel", {})
 

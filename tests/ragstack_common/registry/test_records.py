@@ -16,8 +16,8 @@ from ragstack_common.registry.records import (
     OperationKind,
     Status,
     Transition,
-    item_of,
-    record_of,
+    record_from_item,
+    record_to_item,
 )
 from ragstack_common.registry.table import INVALID_ITEMS, LISTED, Item, document_id, document_key
 from tests.ragstack_common.registry.strategies import RECORDS, TEXTS
@@ -78,21 +78,21 @@ NEW = DocumentRecord(
 
 @pytest.mark.parametrize(("name", "record"), [("full", FULL), ("new", NEW)])
 def test_items_of_the_first_release_are_read_and_have_the_same_types(name: str, record: DocumentRecord) -> None:
-    written = item_of(record, STORED[name]["write"]["S"])
+    written = record_to_item(record, STORED[name]["write"]["S"])
 
-    assert record_of(STORED[name]) == record
+    assert record_from_item(STORED[name]) == record
     assert {key: list(value) for key, value in written.items()} == {
         key: list(value) for key, value in STORED[name].items()
     }
-    assert record_of(written) == record
+    assert record_from_item(written) == record
 
 
 @given(RECORDS, TEXTS)
 @settings(max_examples=examples(200))
 def test_every_record_survives_the_conversion_to_an_item(record: DocumentRecord, write: str) -> None:
-    item = item_of(record, write)
+    item = record_to_item(record, write)
 
-    assert record_of(item) == record
+    assert record_from_item(item) == record
     assert item["write"] == {"S": write}
     assert item.items() >= document_key(record.id).items()
     assert {"S": ""} not in item.values(), "an index refuses empty texts"
@@ -100,10 +100,10 @@ def test_every_record_survives_the_conversion_to_an_item(record: DocumentRecord,
 
 @given(RECORDS)
 def test_an_item_of_an_index_holds_what_a_listing_shows(record: DocumentRecord) -> None:
-    item = item_of(record, "write")
+    item = record_to_item(record, "write")
     listed = {name: value for name, value in item.items() if name in {*LISTED, "pk", "sk", "uri", "kind"}}
 
-    read = record_of(listed)
+    read = record_from_item(listed)
 
     assert (read.uri, read.status, read.reason, read.attempts, read.corpus) == (
         record.uri,
@@ -126,8 +126,8 @@ def test_an_item_of_an_index_holds_what_a_listing_shows(record: DocumentRecord) 
 def test_only_a_corpus_that_is_a_text_is_a_key_of_the_index(corpus: Any, written: Any) -> None:
     record = DocumentRecord("s3://bucket/a", 1, observed=Observation('"e"', attributes={"corpus": corpus}))
 
-    assert item_of(record, "write").get("corpus") == written
-    assert record_of(item_of(record, "write")).observed.attributes == {"corpus": corpus}
+    assert record_to_item(record, "write").get("corpus") == written
+    assert record_from_item(record_to_item(record, "write")).observed.attributes == {"corpus": corpus}
 
 
 def test_a_documents_id_is_that_of_the_first_release() -> None:
@@ -161,7 +161,7 @@ def test_an_invalid_item_reads_as_unknown_until_a_write_replaces_it(
     dynamodb: Any, damage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged and counted."""
-    item: Item = {**item_of(FULL, "write"), **damage}
+    item: Item = {**record_to_item(FULL, "write"), **damage}
     dynamodb.put_item(TableName=TABLE, Item={name: value for name, value in item.items() if value is not None})
     metrics = Measured()
     registry = DocumentRegistry(TABLE, dynamodb, metrics=metrics)
@@ -180,7 +180,7 @@ NEW_VERSION = DocumentRecord(FULL.uri, status=Status.SUBMITTING, observed=Observ
 
 
 def test_an_invalid_item_appears_in_listings_and_scans_as_waiting(dynamodb: Any) -> None:
-    dynamodb.put_item(TableName=TABLE, Item={**item_of(FULL, "write"), "attributes": {"S": "{"}})
+    dynamodb.put_item(TableName=TABLE, Item={**record_to_item(FULL, "write"), "attributes": {"S": "{"}})
     registry = DocumentRegistry(TABLE, dynamodb)
 
     (listed,) = registry.page().documents
@@ -191,6 +191,6 @@ def test_an_invalid_item_appears_in_listings_and_scans_as_waiting(dynamodb: Any)
 
 
 def test_attributes_of_a_later_version_are_ignored() -> None:
-    item = {**item_of(FULL, "write"), "noted": {"M": {"by": {"S": "hand"}}}}
+    item = {**record_to_item(FULL, "write"), "noted": {"M": {"by": {"S": "hand"}}}}
 
-    assert record_of(item) == FULL
+    assert record_from_item(item) == FULL

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.search import RetrievedChunk
-from ragstack_common.search.engines.bedrock import chunk_of, uri_of
+from ragstack_common.search.engines.bedrock import to_chunk, uri_of
 from ragstack_common.search.merge import best_first, fuse, merge_slices
 from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
 from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
@@ -80,7 +80,7 @@ def test_each_step_keeps_every_chunk_and_adds_up_its_score(
 
 
 def merged(filtered: list[Any], unfiltered: list[Any], boost: float) -> list[RetrievedChunk]:
-    slices = {"filtered": [*map(chunk_of, filtered)], "unfiltered": [*map(chunk_of, unfiltered)]}
+    slices = {"filtered": [*map(to_chunk, filtered)], "unfiltered": [*map(to_chunk, unfiltered)]}
     return list(merge_slices(slices, {"filtered": boost}, "document"))
 
 
@@ -142,7 +142,7 @@ def test_a_tie_is_broken_by_the_base_score_and_then_by_the_uri() -> None:
 
 
 def test_a_contextual_header_is_separated_from_the_content() -> None:
-    headed, plain = chunk_of(hit(text=prepend("Leave", "Up to five days."))), chunk_of(hit(text="Plain."))
+    headed, plain = to_chunk(hit(text=prepend("Leave", "Up to five days."))), to_chunk(hit(text="Plain."))
 
     assert (headed.content, headed.context) == ("Up to five days.", "Leave")
     assert (plain.content, plain.context) == ("Plain.", None)

@@ -11,7 +11,7 @@ import pytest
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
-from ragstack_local.collections.documents import Plan, version_of
+from ragstack_local.collections.documents import Plan, parse_version
 from ragstack_local.files.uploads import select
 
 chromadb = pytest.importorskip("chromadb")
@@ -282,4 +282,4 @@ def test_the_page_s_examples_run_on_a_collection_that_was_built(
     ],
 )
 def test_the_version_is_that_of_the_innermost_folder_that_names_one(source: str, version: str | None) -> None:
-    assert version_of(source) == version
+    assert parse_version(source) == version
