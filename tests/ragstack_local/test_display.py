@@ -157,6 +157,25 @@ def test_urls_are_shown_whole_at_any_width(capsys: pytest.CaptureFixture[str]) -
     assert sum(line.startswith("AWS endpoint") for line in lines) == 1
 
 
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (None, ""),
+        (
+            {"embedding": "onnx:minilm-int8@0", "dimension": 384, "reembedding": {"done": 5, "total": 1200}},
+            "onnx:minilm-int8@0, 384 dimensions; 5 of 1,200 stored chunks embedded, searches use the earlier one",
+        ),
+        (
+            {"embedding": "hashed", "dimension": 1024, "reembedding": None},
+            "hashed, 1024 dimensions; a model knows synonyms: `ragstack model add minilm`, then start again",
+        ),
+    ],
+    ids=["on AWS", "embedding again", "hashed"],
+)
+def test_the_embedding_is_described(found: Any, line: str) -> None:
+    assert display.embedding_line(found) == line
+
+
 def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ApiError), display.step("Doing it"):
         raise ApiError("no")
