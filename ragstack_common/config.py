@@ -316,6 +316,11 @@ class QuerySettings(SearchSettings):
         description="whether documents rank higher if they have attribute values that the question names; a request "
         "can turn it off",
     )
+    prefer_newest: bool = Field(
+        True,
+        description="whether the newest of equally relevant versions of a document ranks first if the question names"
+        " none",
+    )
     filtered_score_boost: float = Field(
         DEFAULT_BOOST,
         ge=0.01,

@@ -36,6 +36,7 @@ from ragstack_common.error_responses import redacted
 from ragstack_common.filters import all_of
 from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
+from ragstack_common.search.newest import newest_first
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ class QueryService:
         """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`."""
         with inner_deadline(self.settings.timeout_seconds):
             outcome = await self._searched(request)
+        if self.settings.prefer_newest and not (request.metadata_filter or request.version_filter):
+            outcome = newest_first(outcome, request.query)
         for part in outcome.parts:
             if part.status != "ok":
                 self._metrics.add_metric(SLICE_FAILURES, "Count", 1)

@@ -255,10 +255,11 @@ class Note:
     """A remark about a search or an answer."""
 
     kind: Annotated[
-        Literal["shortage", "reranker", "corpora", "filter", "citations"],
+        Literal["shortage", "reranker", "corpora", "filter", "version", "citations"],
         Field(
             description="shortage: fewer documents were found than wanted, although the store may hold more; reranker: "
             "it failed and was skipped; corpora: not all of them were searched; filter: no document matches it; "
+            "version: the newest version of a document is first; "
             "citations: the answer cites no source"
         ),
     ]
