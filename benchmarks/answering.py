@@ -68,7 +68,7 @@ def main() -> None:
     console = Console(width=120)
     with ExitStack() as running, tempfile.TemporaryDirectory(prefix="ragstack-benchmark-") as folder:
         llm_url = running.enter_context(slow_model())
-        bedrock, _ = running.enter_context(local_bedrock(Path(folder), "--llm-url", llm_url))
+        bedrock, _ = running.enter_context(local_bedrock(Path(folder), "--embedding", "hashed", "--llm-url", llm_url))
         env = {"KNOWLEDGE_BASE_ID": indexed(bedrock), **endpoints(bedrock)}
         answers, process_id = running.enter_context(server_of_answers(env | {"ANSWER_MODEL": MODEL}))
         quoting, _ = running.enter_context(server_of_answers(env))

@@ -180,9 +180,12 @@ def test_words_are_searched_without_the_earlier_model(tmp_path: Path, model: Bir
 def test_the_automatic_choice_replaces_only_the_hashed_embedding(
     tmp_path: Path, model: BirdModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled(tmp_path, "a grey heron", embedding="birds")
-    model._closed = False
+    monkeypatch.setattr(model_cache, "chosen", lambda choice: "birds" if choice == model_cache.AUTOMATIC else choice)
+    before = filled(tmp_path, "a grey heron", "a red car")
 
-    monkeypatch.setattr(model_cache, "is_added", lambda _name: False)
+    with started(tmp_path, before, embedding=model_cache.AUTOMATIC) as (source, progress):
+        eventually(lambda: progress() is None)
+        assert source.texts("stork", overrideSearchType="SEMANTIC", numberOfResults=1) == ["a grey heron"]
+    monkeypatch.setattr(model_cache, "chosen", lambda _choice: "hashed")
     with pytest.raises(EmbeddingError, match="start with --embedding onnx:FOLDER with the unchanged folder birds"):
         Service(Options(tmp_path, embedding=model_cache.AUTOMATIC))
