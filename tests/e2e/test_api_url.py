@@ -56,15 +56,3 @@ def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, e
     assert (deleted.returncode, deleted.stderr) == (0, where)
     assert "1 DELETED" in deleted.stdout
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
-
-
-def test_a_document_that_fails_is_listed_with_its_reason(elsewhere: Run, tmp_path: Path) -> None:
-    (tmp_path / "broken.pdf").write_bytes(b"no PDF at all")
-
-    ingested = elsewhere("ingest", tmp_path / "broken.pdf", "--prefix", "remote")
-    failed = elsewhere("status", "--failed")
-    elsewhere("delete", "remote/broken.pdf")
-
-    assert ingested.returncode == 1
-    assert "FAILED s3://" in ingested.stdout
-    assert "remote/broken.pdf\n" in failed.stdout

@@ -48,19 +48,6 @@ def test_an_unreadable_message_is_listed_until_it_is_discarded(stack: LocalStack
     assert body not in [each["body"] for each in unreadable(stack)]
 
 
-def test_test_events_and_console_folders_are_not_dead_lettered(stack: LocalStack) -> None:
-    connection = stack.connection
-    sqs = connection.client("sqs")
-    event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}
-
-    sqs.send_message(QueueUrl=connection.queue_url, MessageBody=json.dumps(event))
-    stack.put("folder-of-the-console/", b"")
-    stack.settled(stack.put("after-the-test-event.md", "It comes after them."))
-
-    assert not [each for each in unreadable(stack) if "s3:TestEvent" in each["body"]]
-    assert "folder-of-the-console" not in json.dumps(stack.request("GET", "/api/failures")[1])
-
-
 def unreadable(stack: LocalStack) -> list[dict[str, Any]]:
     status, answer = stack.request("GET", "/api/failures")
     assert status == 200, answer

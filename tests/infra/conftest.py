@@ -166,7 +166,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
     made = ROOT / "build" / "test-assemblies" / _sources_digest()
     for old in made.parent.glob("*"):
         if old != made:
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)
 
     def run(**context: str) -> Assembly:
         named = sorted((name, Path(value).name, _content(value)) for name, value in context.items())
@@ -176,7 +176,10 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
             made.mkdir(parents=True, exist_ok=True)
             _synthesize({**layers, **context}, out := tmp_path_factory.mktemp("cdk.out"))
             shutil.copytree(out, part := folder.with_name(f"{folder.name}.{os.getpid()}"), symlinks=True)
-            part.rename(folder)
+            try:
+                part.rename(folder)
+            except OSError:  # another process was first
+                shutil.rmtree(part)
         return Assembly(folder)
 
     return run

@@ -79,12 +79,13 @@ class Clock:
 
 
 @contextmanager
-def running_by(clock: Clock, data_dir: Path, **options: Any) -> Iterator[str]:
-    """Serve as :func:`server.running`, but let what documents and resources wait for pass by the clock."""
+def serving(data_dir: Path, *, clock: Clock | None = None, **options: Any) -> Iterator["Bedrock"]:
+    """Run a local Bedrock; the *clock* is that of what documents and resources wait for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "Service", partial(Service, clock=clock))
+        if clock is not None:
+            patch.setattr(server, "Service", partial(Service, clock=clock))
         with server.running(data_dir, **options) as url:
-            yield url
+            yield Bedrock.at(url)
 
 
 @dataclass(frozen=True)

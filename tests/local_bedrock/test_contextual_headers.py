@@ -12,12 +12,11 @@ import pytest
 from local_bedrock.reading import formats
 from local_bedrock.reading.chunking import Chunk, FixedSize, Strategy, Whole
 from local_bedrock.reading.parsing import ParsedDocument, Parser
-from local_bedrock.server import running
 from ragstack_common.ingestion.chunk_transformation import ChunkTransformation, TransformationEvent
 from ragstack_common.text.contextual_headers import MARK, compose, split
 from ragstack_common.text.positions import SECTION_KEY, section_of
 from ragstack_common.text.sections import outline
-from tests.local_bedrock.support import Bedrock, Source, s3_document
+from tests.local_bedrock.support import Source, s3_document, serving
 from tests.support.soak import SOAK
 
 pytestmark = pytest.mark.xdist_group("sample documents")
@@ -47,8 +46,7 @@ def source(headers: bool, tmp_path_factory: pytest.TempPathFactory, s3: Any, s3_
         "post.md": "Letters leave at noon. The keeper of the stamps is at the desk.",
     }.items():
         s3.put_object(Bucket=bucket, Key=key, Body=body.encode())
-    with running(tmp_path_factory.mktemp("headers"), s3_endpoint=s3_url, contextual_headers=headers) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path_factory.mktemp("headers"), s3_endpoint=s3_url, contextual_headers=headers) as bedrock:
         source = bedrock.s3_source(bedrock.knowledge_base("handbooks"), bucket)
         source.ingested(
             s3_document(bucket, HANDBOOK, sidecar=True), s3_document(bucket, "tea.md"), s3_document(bucket, "post.md")

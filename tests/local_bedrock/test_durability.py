@@ -21,7 +21,7 @@ from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import DataFolderError
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
-from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, text_document
+from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving, text_document
 from tests.support.children import END_SECONDS, child
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually
@@ -58,8 +58,7 @@ def run(*options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_an_index_damaged_while_it_is_used_is_named_as_the_cause(tmp_path: Path) -> None:
-    with running(tmp_path) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("damaged"))
         apsw.Connection(str(tmp_path / FILE_NAME)).wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         with (tmp_path / FILE_NAME).open("r+b") as file:
@@ -214,8 +213,7 @@ def test_a_restart_changes_no_result(tmp_path: Path) -> None:
         source.ingested(*(text_document(str(n), f"Bird number {n} of {n * n}", {"n": n}) for n in range(10)))
         before = [source.bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
 
-    with running(tmp_path) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path) as bedrock:
         after = [bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
 
     assert after == before

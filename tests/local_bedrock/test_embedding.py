@@ -12,7 +12,7 @@ from local_bedrock.processes.embedding_processes import SENT_CHARACTERS, WorkerP
 from local_bedrock.server import running
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from tests.local_bedrock.support import Bedrock, custom_identifier, text_document
+from tests.local_bedrock.support import Bedrock, custom_identifier, serving, text_document
 from tests.support.embedding_models import embedding_server, make_model_folder
 from tests.support.waiting import eventually
 
@@ -142,8 +142,7 @@ def test_a_restart_continues_a_long_document_from_the_cache(tmp_path: Path) -> N
             source.ingest(text_document("long", LONG_TEXT))
             eventually(lambda: len(server.calls) > 2)
 
-        with running(tmp_path, embedding=choice) as url:
-            bedrock = Bedrock.at(url)
+        with serving(tmp_path, embedding=choice) as bedrock:
             again = type(source)(bedrock, source.knowledge_base_id, source.id)
             ended = again.settled(custom_identifier("long"))
 

@@ -12,7 +12,7 @@ from local_bedrock.ingestion import workers
 from local_bedrock.options import Pace
 from local_bedrock.store import database
 from local_bedrock.store.database import Database, DiskFullError
-from tests.local_bedrock.support import Bedrock, Clock, running_by, s3_document, s3_identifier, text_document
+from tests.local_bedrock.support import Clock, s3_document, s3_identifier, serving, text_document
 from tests.support.waiting import eventually
 
 LONG = "The heron stands in shallow water and waits for fish. " * 2000
@@ -72,8 +72,7 @@ def test_documents_wait_for_room_and_say_so(
 ) -> None:
     s3.put_object(Bucket=bucket, Key="long.txt", Body=LONG.encode())
     clock = Clock()
-    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=3)) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=3), clock=clock) as bedrock:
         base = bedrock.knowledge_base("full")
         source, inline = bedrock.s3_source(base, bucket), bedrock.custom_source(base)
         source.ingest(s3_document(bucket, "long.txt"))
@@ -100,8 +99,7 @@ def test_an_ingestion_job_continues_when_there_is_room(
 ) -> None:
     for number in range(4):
         s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=LONG.encode())
-    with running_by(Clock(), tmp_path, s3_endpoint=s3_url) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url, clock=Clock()) as bedrock:
         source = bedrock.s3_source(bedrock.knowledge_base("full"), bucket)
         disks[0].fill()
         job = source.start_job()

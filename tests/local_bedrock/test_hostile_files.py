@@ -21,9 +21,8 @@ from local_bedrock.ingestion import workers
 from local_bedrock.reading import formats
 from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.reading.parsing import Parser
-from local_bedrock.server import running
 from tests.local_bedrock.pdf_files import pdf
-from tests.local_bedrock.support import Bedrock, Source, s3_document, s3_identifier, text_document
+from tests.local_bedrock.support import Source, s3_document, s3_identifier, serving, text_document
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024
@@ -195,8 +194,7 @@ def source(tmp_path: Path, s3_url: str, bucket: str, monkeypatch: pytest.MonkeyP
     """A data source of a local Bedrock that has little patience and memory."""
     impatient = partial(Parser, time_limit_seconds=TIME_LIMIT_SECONDS, memory_limit=MEMORY_LIMIT)
     monkeypatch.setattr(workers, "Parser", impatient)
-    with running(tmp_path, s3_endpoint=s3_url) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url) as bedrock:
         yield bedrock.s3_source(bedrock.knowledge_base("hostile"), bucket)
 
 
@@ -278,8 +276,7 @@ def test_files_that_take_long_do_not_delay_small_ones(s3: Any, bucket: str, tmp_
     for name, body in objects.items():
         s3.put_object(Bucket=bucket, Key=name, Body=body)
 
-    with running(tmp_path, s3_endpoint=s3_url) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url) as bedrock:
         base = bedrock.knowledge_base("delayed")
         source, inline = bedrock.s3_source(base, bucket), bedrock.custom_source(base)
         source.ingest(*(s3_document(bucket, name) for name in objects))

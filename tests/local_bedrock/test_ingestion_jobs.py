@@ -15,9 +15,9 @@ from tests.local_bedrock.support import (
     Clock,
     Source,
     custom_identifier,
-    running_by,
     s3_document,
     s3_identifier,
+    serving,
     text_document,
 )
 from tests.support.waiting import eventually
@@ -126,8 +126,7 @@ def test_a_sidecar_that_is_gone_is_a_modified_metadata_file(s3: Any, bucket: str
 def test_a_job_skips_documents_under_direct_ingestion(s3: Any, bucket: str, s3_url: str, tmp_path: Path) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
-    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url, pace=pace, clock=clock) as bedrock:
         source = bedrock.s3_source(bedrock.knowledge_base("both"), bucket)
         source.ingest(s3_document(bucket, "heron.txt"))
 
@@ -167,8 +166,7 @@ def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(
 ) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
-    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url, pace=pace, clock=clock) as bedrock:
         source = bedrock.s3_source(bedrock.knowledge_base("busy"), bucket)
         running = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
 
@@ -255,8 +253,7 @@ def test_stopping_a_job_removes_its_unstarted_new_documents(s3: Any, bucket: str
 
 
 def test_a_stopped_job_restores_its_documents(s3: Any, bucket: str, s3_url: str, tmp_path: Path) -> None:
-    with running(tmp_path, s3_endpoint=s3_url) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url) as bedrock:
         source = bedrock.s3_source(bedrock.knowledge_base("stopped"), bucket)
         put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
         s3.put_object(Bucket=bucket, Key="broken.pdf", Body=b"no PDF")

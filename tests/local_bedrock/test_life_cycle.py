@@ -18,7 +18,7 @@ from tests.local_bedrock.support import (
     bytes_document,
     custom_identifier,
     knowledge_base_request,
-    running_by,
+    serving,
     text_document,
 )
 from tests.support.waiting import eventually
@@ -35,8 +35,8 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Bedrock]:
-    with running_by(clock, tmp_path_factory.mktemp("slow"), pace=PACE) as url:
-        yield Bedrock.at(url)
+    with serving(tmp_path_factory.mktemp("slow"), clock=clock, pace=PACE) as bedrock:
+        yield bedrock
 
 
 def passed(clock: Clock, look: Callable[[], str], changes: int) -> list[str]:
@@ -116,8 +116,7 @@ def test_the_paces_of_documents_are_independent(slow: Bedrock, clock: Clock) -> 
 
 
 def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> None:
-    with running(tmp_path, pace=Pace(indexing_seconds=3600.0)) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, pace=Pace(indexing_seconds=3600.0)) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("restarted"))
         source.ingest(text_document("late", "Herons stand."))
 
@@ -134,8 +133,7 @@ def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> No
 def test_deletions_release_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str) -> None:
     monkeypatch.setattr(database_module, "RELEASED_PAGES", 10)
     names = [str(number) for number in range(10)]
-    with running(tmp_path) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("large"))
         source.ingested(*(text_document(name, f"heron {name} " * 4000) for name in names))
         full = space(tmp_path)

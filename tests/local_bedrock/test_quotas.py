@@ -30,7 +30,7 @@ from tests.local_bedrock.support import (
     client,
     custom_identifier,
     knowledge_base_request,
-    running_by,
+    serving,
     text_document,
 )
 from tests.support.waiting import eventually
@@ -157,8 +157,7 @@ def test_a_call_that_is_refused_counts_too(tmp_path: Path) -> None:
 def test_concurrent_document_requests_are_limited(tmp_path: Path) -> None:
     clock, quotas = Clock(), UNLIMITED.with_settings(["concurrent_document_requests=2"])
     pace = Pace(indexing_seconds=MOMENT, deletion_seconds=MOMENT)
-    with running_by(clock, tmp_path, quotas=quotas, pace=pace) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, quotas=quotas, pace=pace, clock=clock) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("busy"))
         other = bedrock.custom_source(bedrock.knowledge_base("other"))
         source.ingest(text_document("a", "one"), text_document("b", "two"))
