@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.core import errors
-from ragstack_common.core.errors import ConfigurationError, MissingPackageError
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.search import SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.bedrock import BedrockBackend
 from ragstack_common.search.vector_store import VectorStoreBackend, engine_config
@@ -132,11 +131,3 @@ def test_everything_passes_to_the_engine_under_one_span(tmp_path: Path) -> None:
             ]
 
     assert asyncio.run(used()) == ["1", True, ["retrieve chroma"], ["1", "2"], ["1"], "Ospreys dive.", True]
-
-
-def test_a_missing_package_is_named_by_the_extra_of_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "DISTRIBUTION", "as-in-a-layer")
-    monkeypatch.setitem(__import__("sys").modules, "ragstack_common.search.engines.milvus.backend", None)
-
-    with pytest.raises(MissingPackageError, match=r"as-in-a-layer\[milvus\]"):
-        VectorStoreBackend("milvus:lite.db#books")
