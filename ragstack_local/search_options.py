@@ -241,6 +241,13 @@ class AskOptions(SearchOptions):
         ),
     ] = None
 
+    rewrite_question: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite-question",
+            help="Make a follow-up such as `And in Germany?` self-contained before the search.",
+        ),
+    ] = False
     min_confidence: Annotated[
         float | None,
         typer.Option(
@@ -257,6 +264,8 @@ class AskOptions(SearchOptions):
             members["rerank"] = False if self.rerank == NO_RERANKER else self.rerank
         if self.language is not None:
             members["language"] = self.language
+        if self.rewrite_question:
+            members["rewrite_question"] = True
         if self.min_confidence is not None:
             members["min_confidence"] = self.min_confidence
         return members

@@ -99,6 +99,9 @@ class Answer(_FrozenModel):
     """An answer with its sources."""
 
     question: str
+    searched_question: str | None = Field(
+        default=None, description="The question that was searched, if the request had it rewritten and it changed"
+    )
     answer: str = Field(description="The text, with citation markers such as [1]")
     answered: bool = Field(
         description="False if nothing relevant was found, the answerer found no answer in it, or no source is cited"

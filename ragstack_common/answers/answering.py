@@ -84,6 +84,8 @@ class Question:
         language: Language of the answer; None means that of the question.
         answerable_relevance: If nothing found has at least this relevance, no model is asked.
         min_confidence: Below it, quotations are the closest passages, and no answer.
+        searched: The question that was searched, if it was rewritten.
+        notes: Remarks about the question.
     """
 
     text: str
@@ -92,6 +94,8 @@ class Question:
     language: str | None = None
     answerable_relevance: float = 0.0
     min_confidence: float = MIN_CONFIDENCE
+    searched: str | None = None
+    notes: Sequence[Note] = ()
 
 
 class Answering:
@@ -166,8 +170,9 @@ class Answering:
 
     def _request(self) -> ModelRequest:
         history = last_turns(self._question.history, self._settings.chat_history_max_tokens)
+        question = self._question
         return model_request(
-            self._question.text,
+            (question.searched if self._provider.quotes else None) or question.text,
             self._passages,
             history,
             language=self._question.language,
@@ -210,11 +215,12 @@ class Answering:
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
         answered = not verifier.no_answer and stop_reason not in WITHHELD
-        notes = [*outcome.notes]
+        notes = [*self._question.notes, *outcome.notes]
         if answered and not verifier.cited:
             notes.append(Note("citations", NOTHING_CITED))
         return {
             "question": self._question.text,
+            "searched_question": self._question.searched,
             "answer": verifier.answer,
             "answered": answered and bool(verifier.cited),
             "closest_passages": verifier.closest_passages,

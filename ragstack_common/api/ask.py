@@ -6,6 +6,7 @@ from time import monotonic
 
 from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.followup import self_contained
 from ragstack_common.answers.models import ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
@@ -15,6 +16,8 @@ from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.error_responses import redacted
+from ragstack_common.search.models import Note
 
 
 class AskService:
@@ -79,11 +82,14 @@ class AskService:
         settings = self.searches.settings
         options = {name: getattr(request, name) for name in SearchOptions.model_fields}
         options["top_k"] = request.top_k or settings.search_k
-        with span.parent(), inner_deadline(watch.seconds_left):
-            # The same search whatever the history is.
-            outcome = await self.searches.search(RetrieveRequest(query=request.question, **options))
-        search = report_of(outcome)
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
+        searched = remark = None
+        with span.parent(), inner_deadline(watch.seconds_left):
+            if request.rewrite_question:
+                searched, remark = await self_contained(request.question, history, self._provider, watch.seconds_left)
+            # Unless it is rewritten, the same search whatever the history is.
+            outcome = await self.searches.search(RetrieveRequest(query=searched or request.question, **options))
+        search = report_of(outcome)
         question = Question(
             request.question,
             outcome,
@@ -91,6 +97,8 @@ class AskService:
             request.language,
             settings.answerable_relevance,
             MIN_CONFIDENCE if request.min_confidence is None else request.min_confidence,
+            searched,
+            () if remark is None else (Note("rewriting", redacted(remark)),),
         )
         texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
         answering = await in_thread_if_long(
@@ -98,6 +106,7 @@ class AskService:
         )
         yield SourcesEvent(
             question=request.question,
+            searched_question=searched,
             sources=answering.sources,
             complete=outcome.complete,
             retrieval_ms=answering.retrieval_ms,

@@ -39,6 +39,11 @@ class AskRequest(SearchOptions):
         description="Language of the answer: a name in English, such as German, or a BCP 47 tag, such as de or pt-BR."
         " Default: the language of the question",
     )
+    rewrite_question: bool = Field(
+        default=False,
+        description="Whether the question is made self-contained by the conversation before it is searched: by the"
+        " model, or, without one, by adding the subject of the question before",
+    )
     min_confidence: float | None = Field(
         default=None,
         ge=0,
@@ -56,6 +61,7 @@ class SourcesEvent(SearchReport):
     """Event ``sources``, the first: what the answerer receives."""
 
     question: str
+    searched_question: str | None = None
     sources: list[Source]
     complete: bool = Field(description="False if a slice failed or timed out: sources may be missing")
     retrieval_ms: float

@@ -239,6 +239,17 @@ async def test_the_history_goes_to_the_model_and_not_to_the_search() -> None:
 
 
 @in_virtual_time
+async def test_a_rewritten_question_is_searched_and_returned() -> None:
+    engine, model = found(LEAVE), Model(["How long is parental leave in Wales?"])
+    history = [{"role": "user", "content": "How long is parental leave?"}]
+
+    answer = await service(engine, model).ask(question("And in Wales?", chat_history=history, rewrite_question=True))
+
+    assert [request.query for request in engine.asked] == ["How long is parental leave in Wales?"]
+    assert (answer.question, answer.searched_question) == ("And in Wales?", "How long is parental leave in Wales?")
+    assert model.asked[1].messages[-1].content == "And in Wales?"
+
+
 async def test_the_options_of_a_question_are_those_of_a_search() -> None:
     engine, model = found(LEAVE), Model(["Ja [1]."])
     options = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}

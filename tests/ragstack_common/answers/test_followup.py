@@ -1,0 +1,79 @@
+"""Follow-up questions that are made self-contained."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.followup import LONGEST_QUESTION, self_contained, with_subject
+from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
+from ragstack_common.core.errors import GenerationError
+
+HISTORY = [ModelMessage.user("How long is parental leave?"), ModelMessage.assistant("Twenty weeks [1].")]
+
+
+class Model(ExtractiveProvider):
+    """Rewrites every question in the same way, or fails."""
+
+    quotes = False
+
+    def __init__(self, said: str | Exception, seconds: float = 0) -> None:
+        self.requests: list[ModelRequest] = []
+        self._said = said
+        self._seconds = seconds
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        self.requests.append(request)
+        await asyncio.sleep(self._seconds)
+        if isinstance(self._said, Exception):
+            raise self._said
+        yield ModelText(self._said)
+        yield ModelEnd("end_turn", 1, 1, "small")
+
+
+async def rewritten(
+    model: ExtractiveProvider, question: str = "And in Germany?", seconds: float = 10
+) -> tuple[str | None, str | None]:
+    return await self_contained(question, HISTORY, model, seconds)
+
+
+async def test_the_model_rewrites_the_question_from_the_conversation() -> None:
+    model = Model('"How long is parental leave in Germany?"\n')
+
+    assert await rewritten(model) == ("How long is parental leave in Germany?", None)
+    (request,) = model.requests
+    assert "How long is parental leave?" in request.system_prompt
+    assert request.messages[-1].content == "And in Germany?"
+
+
+@pytest.mark.parametrize("said", ["", "  \n", "And in Germany?", "x" * (LONGEST_QUESTION + 1)])
+async def test_nothing_useful_leaves_the_question_as_it_is(said: str) -> None:
+    assert await rewritten(Model(said)) == (None, None)
+
+
+@pytest.mark.parametrize("model", [Model(GenerationError("the model is down")), Model("late", seconds=60)])
+async def test_a_model_that_fails_is_replaced_by_the_words_of_the_question_before(model: Model) -> None:
+    question, remark = await rewritten(model, seconds=0.2)
+
+    assert question == "And in Germany? parental leave"
+    assert remark is not None
+    assert remark.startswith("The model did not rewrite the question")
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("And in Germany?", "And in Germany? parental leave"),
+        ("Who pays for it?", "Who pays for it? parental leave"),
+        ("What may a hotel night in London cost?", None),
+        ("How long is parental leave?", None),
+    ],
+)
+async def test_without_a_model_a_short_question_gets_the_subject(question: str, searched: str | None) -> None:
+    assert await rewritten(ExtractiveProvider(), question) == (searched, None)
+
+
+async def test_without_a_conversation_nothing_changes() -> None:
+    assert await self_contained("And in Germany?", [], Model("x"), 10) == (None, None)
+    assert with_subject("And in Germany?", [ModelMessage.assistant("Hello.")]) is None
