@@ -276,9 +276,11 @@ class Expected:
 
     Attributes:
         kind: The kind of answer.
+        asking: The normalized words that ask for it, such as "cost".
     """
 
     kind: Kind
+    asking: frozenset[str]
     _pattern: re.Pattern[str]
     _asked: frozenset[str]
 
@@ -300,8 +302,8 @@ def _whole(text: str, start: int, end: int) -> str:
 def expected(question: str, language: str) -> Expected | None:
     """Return what the answer to a question must contain; None if that is not known, or in other languages."""
     for kind, (asks, answers) in _table(language).items():
-        if asks.search(question):
-            return Expected(kind, answers, frozenset(words(question)))
+        if asking := asks.search(question):
+            return Expected(kind, frozenset(words(asking[0])), answers, frozenset(words(question)))
     return None
 
 

@@ -54,5 +54,7 @@ class Question:
         # A pair of characters would count its characters twice, and against fixed shares of the question.
         found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if len(words(term)) == 1]
         subject = [word for word in found if word not in _ASKING] or found
-        weights = {word: LIGHT_WEIGHT if word in _LIGHT else 1.0 for word in subject}
-        return cls(weights, language, expected(text, detect_language(text)))
+        wanted = expected(text, detect_language(text))
+        light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))
+        weights = {word: LIGHT_WEIGHT if word in light else 1.0 for word in subject}
+        return cls(weights, language, wanted)
