@@ -142,9 +142,11 @@ def test_an_error_of_another_service_shows_only_its_code(
     assert ROLE in log.getvalue()
 
 
-def test_the_reason_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
+def test_the_reasons_of_a_document_name_no_account(aws: Aws, call: Call) -> None:
     reason = f"The file s3://documents/123456789012.pdf is encrypted. {MESSAGE}"
     record = aws.record("a.pdf", Status.FAILED, aws.put("a.pdf"), reason=reason)
+    remembered = replace(record, history=(Transition(1.0, Status.FAILED, MESSAGE),))
+    documents.service().documents._registry.find = lambda _: remembered  # type: ignore[method-assign]
 
     _, listed = call("GET", "/api/documents", status="FAILED")
     _, detail = call("GET", f"/api/documents/{record.id}")
@@ -152,19 +154,8 @@ def test_the_reason_of_a_document_names_no_account(aws: Aws, call: Call) -> None
     for shown in (listed["documents"][0]["reason"], detail["reason"]):
         assert shown.startswith("The file s3://documents/123456789012.pdf is encrypted. User: [arn] is not authorized")
         assert names_nothing_internal(shown.replace("s3://documents/123456789012.pdf", ""))
-
-
-def test_the_history_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
-    seen = aws.put("a.pdf")
-    record = aws.record("a.pdf", Status.FAILED, seen)
-    listing = documents.service().documents._registry
-    remembered = replace(record, history=(Transition(1.0, Status.FAILED, MESSAGE),))
-    listing.find = lambda _: remembered  # type: ignore[method-assign]
-
-    _, detail = call("GET", f"/api/documents/{record.id}")
-
     assert detail["history"][0]["reason"].startswith("User: [arn]")
-    assert names_nothing_internal(detail)
+    assert names_nothing_internal(detail["history"])
 
 
 def test_the_reason_and_the_report_of_a_job_name_no_account(aws: Aws, call: Call) -> None:
