@@ -24,7 +24,7 @@ from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.inference import Vocabulary
-from ragstack_common.search.naming import Question
+from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import members_of
 from ragstack_common.search.wrappers.reranked import RerankedBackend
@@ -304,7 +304,7 @@ def table(data: DataSet, found: Sequence[Measured]) -> Table:
     notes = []
     if any(one.setup.infer for one in found) and data.has_texts:
         vocabulary = vocabulary_of(data)
-        named = sum(vocabulary.infer(Question(query.text)) is not None for query in data.queries)
+        named = sum(vocabulary.infer(QuestionTerms(query.text)) is not None for query in data.queries)
         notes.append(f"Queries that name values of the collection:  {named} of {len(data.queries)}")
     return Table(data.title, headings, rows, [PRIMARY], notes)
 

@@ -19,7 +19,7 @@ from local_bedrock.http.errors import Conflict, InvalidRequest, ServiceError, To
 from local_bedrock.http.event_stream import Messages
 from local_bedrock.http.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
-from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, Plan, When
+from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultPlan, FaultRule, Kind, When
 from local_bedrock.options import Options
 from local_bedrock.service import OPERATIONS, Call, Service
 
@@ -123,7 +123,7 @@ class Application:
         async with connections.noticing_when_gone(receive):
             await self._respond(call, plan, scope, receive, send)
 
-    async def _respond(self, call: Call, plan: Plan, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _respond(self, call: Call, plan: FaultPlan, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._outcome(call, plan.failure)
         if response is None:
             await connections.drop(scope, receive)

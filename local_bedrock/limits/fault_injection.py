@@ -102,7 +102,7 @@ class FaultRule:
 
 
 @plain_dataclass(frozen=True)
-class Plan:
+class FaultPlan:
     """The faults of one call.
 
     Attributes:
@@ -144,7 +144,7 @@ class FaultInjection:
         with self._lock:
             return [(active.rule, active.happened) for active in self._active]
 
-    def plan(self, operation: str) -> Plan:
+    def plan(self, operation: str) -> FaultPlan:
         """Decide about one call: delays add up, and the first failure applies."""
         delay_ms = 0.0
         with self._lock:
@@ -152,9 +152,9 @@ class FaultInjection:
                 if not active.strikes(operation):
                     continue
                 if active.rule.kind is not Kind.LATENCY:
-                    return Plan(delay_ms / 1000, active.rule)
+                    return FaultPlan(delay_ms / 1000, active.rule)
                 delay_ms += active.rule.milliseconds
-        return Plan(delay_ms / 1000)
+        return FaultPlan(delay_ms / 1000)
 
 
 class _Active:

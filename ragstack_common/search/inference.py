@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
-from ragstack_common.search.naming import Name, Question, Values, shown
+from ragstack_common.search.naming import Name, QuestionTerms, Values, shown
 
 MAX_NAMED: Final = 3
 """A question that names more values of one attribute asks about none of them in particular."""
@@ -76,7 +76,7 @@ class Vocabulary:
                     lists.add(key)
         return cls({key: found for key, found in counts.items() if key not in lists}, len(documents), 1)
 
-    def infer(self, question: Question, known: Collection[str] = ()) -> Inferred | None:
+    def infer(self, question: QuestionTerms, known: Collection[str] = ()) -> Inferred | None:
         """Return the filter that a question implies; None if it names nothing, or nothing clearly.
 
         Args:
@@ -94,7 +94,7 @@ class Vocabulary:
         listed = ", ".join(f"{key} = {' or '.join(map(shown, found))}" for key, found in values.items())
         return Inferred(values, filters, len(named), f"The question names {listed}")
 
-    def _clear(self, key: str, question: Question) -> dict[Scalar, Name]:
+    def _clear(self, key: str, question: QuestionTerms) -> dict[Scalar, Name]:
         """Return the values of an attribute that a question names beyond doubt; of several years, the newest."""
         values = self._values[key]
         found = values.named_in(question)

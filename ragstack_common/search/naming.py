@@ -49,7 +49,7 @@ _LONGEST_SINCE: Final = len("established in ")
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionTerms:
     """A question, split once for every attribute."""
 
     text: str
@@ -197,7 +197,7 @@ class Values:
         """Return the number of different values."""
         return len(self._values)
 
-    def named_in(self, question: Question) -> dict[Scalar, Name]:
+    def named_in(self, question: QuestionTerms) -> dict[Scalar, Name]:
         """Return the values that a question names. The shorter of two overlapping names does not count."""
         if self.are_years:
             return {v: Name(shown(v)) for v in self._values if int(float(v)) in question.years}
@@ -219,7 +219,7 @@ class Values:
             named = dict(self._covered(question))
         return {self._values[number]: name for number, name in sorted(named.items())}
 
-    def _meant(self, question: Question) -> Iterator[tuple[int, int, bool]]:
+    def _meant(self, question: QuestionTerms) -> Iterator[tuple[int, int, bool]]:
         """Yield the values that one word names, with its position, and whether it names the whole value.
 
         It does as initials or a blend of prefixes; it does not if it only is a word that no other value has.
@@ -242,7 +242,7 @@ class Values:
         for length in range(2, min(len(first), MAX_PREFIX) + 1):
             yield from (first[:length] + end for end in ends)
 
-    def _covered(self, question: Question) -> Iterator[tuple[int, Name]]:
+    def _covered(self, question: QuestionTerms) -> Iterator[tuple[int, Name]]:
         """Yield the values of several words whose rare words the question has close together."""
         words = {
             word for word in self._holders.keys() & question.places.keys() if len(self._holders[word]) <= MAX_SHARED
@@ -251,7 +251,7 @@ class Values:
             if len(self._words[number]) <= MAX_VALUE_WORDS and (name := self._covering(number, words, question)):
                 yield number, name
 
-    def _covering(self, number: int, words: AbstractSet[str], question: Question) -> Name | None:
+    def _covering(self, number: int, words: AbstractSet[str], question: QuestionTerms) -> Name | None:
         """Return the first words of the question close together that cover enough of a value."""
         rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
         least = MIN_COVERAGE * math.fsum(rarity.values())

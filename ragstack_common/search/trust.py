@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ragstack_common.filters import And, Filter, Scalar, clauses_of, evaluate
 from ragstack_common.search.inference import Inferred
-from ragstack_common.search.naming import Question, Values, shown
+from ragstack_common.search.naming import QuestionTerms, Values, shown
 
 MIN_TRUST, MAX_TRUST = 0.02, 0.98
 
@@ -91,7 +91,7 @@ def trust_of(
         filtered: Attributes of the filtered hits, best first.
         unfiltered: Attributes of the unfiltered hits, best first.
     """
-    question = Question(query)
+    question = QuestionTerms(query)
     parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
     against = [part for part in parts if part.factor == 0]
     if against:
@@ -145,7 +145,7 @@ def _discounted_share(matching: Sequence[bool]) -> float:
 
 
 def _part(
-    question: Question,
+    question: QuestionTerms,
     clause: Filter,
     hits: Sequence[Mapping[str, Any]],
     unfiltered: Sequence[Mapping[str, Any]],

@@ -17,7 +17,7 @@ from ragstack_common.search.engines.chroma.collection import INDEX, get_or_creat
 from ragstack_common.search.engines.chroma.manifest import Counts, Failure, Manifest
 from ragstack_common.search.engines.chroma.search import header_of
 from ragstack_common.search.engines.chroma.store import close_client, open_folder, translated_errors
-from ragstack_local.collections.documents import BUILT_AS, Piece, Plan, pieces_of, read
+from ragstack_local.collections.documents import BUILT_AS, BuildPlan, Piece, read, to_pieces
 from ragstack_local.files.uploads import LocalFile
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def build(
     files: Sequence[LocalFile],
     db_path: Path,
     collection_name: str,
-    plan: Plan,
+    plan: BuildPlan,
     embedding: Embedding,
     *,
     folder_name: str | None = None,
@@ -101,7 +101,7 @@ def build(
 def _update(
     collection: "Collection",
     files: Sequence[LocalFile],
-    plan: Plan,
+    plan: BuildPlan,
     embedding: Embedding,
     folder_name: str | None,
     unread: Mapping[str, str],
@@ -135,13 +135,13 @@ def _update(
 
 
 def _bring(
-    collection: "Collection", file: LocalFile, built: _Built, plan: Plan, embedding: Embedding, parser: Parser
+    collection: "Collection", file: LocalFile, built: _Built, plan: BuildPlan, embedding: Embedding, parser: Parser
 ) -> str:
     content = read(file, plan)
     if built.is_finished(content.fingerprint):
         outcome = "unchanged"
     else:
-        pieces = pieces_of(file, content, plan, parser)
+        pieces = to_pieces(file, content, plan, parser)
         _add(collection, pieces, embedding)
         outcome = "updated" if built.chunks else "added"
     for old in built.chunks.keys() - {content.fingerprint}:
@@ -189,7 +189,9 @@ def _refuse_foreign(collection: "Collection") -> None:
         )
 
 
-def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report: Report, seconds: float) -> Manifest:
+def _manifest(
+    collection: "Collection", plan: BuildPlan, embedding: Embedding, report: Report, seconds: float
+) -> Manifest:
     """Count the collection's actual content."""
     found = [
         ((each.get("corpus"), each.get("source")), str(each.get("corpus", "")), str(each.get("version", "")))

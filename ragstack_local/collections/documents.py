@@ -21,7 +21,7 @@ _VERSION: Final = re.compile(r"(?:^|/)[vV](\d+(?:\.\d+)*)(?=/)")
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """How files become chunks.
 
     Attributes:
@@ -65,7 +65,7 @@ def parse_version(source: str) -> str | None:
     return found[-1] if found else None
 
 
-def read(file: LocalFile, plan: Plan) -> Content:
+def read(file: LocalFile, plan: BuildPlan) -> Content:
     """Read a file.
 
     Raises:
@@ -82,7 +82,7 @@ def read(file: LocalFile, plan: Plan) -> Content:
     return Content(data, sidecar, digest.hexdigest()[:32])
 
 
-def pieces_of(file: LocalFile, content: Content, plan: Plan, parser: Parser) -> list[Piece]:
+def to_pieces(file: LocalFile, content: Content, plan: BuildPlan, parser: Parser) -> list[Piece]:
     """Parse and cut a file.
 
     Raises:

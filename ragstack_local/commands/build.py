@@ -64,7 +64,7 @@ def build(
     """
     # Slow to import, and chromadb is an extra.
     from ragstack_common.embedding import load  # noqa: PLC0415
-    from ragstack_local.collections.documents import Plan  # noqa: PLC0415
+    from ragstack_local.collections.documents import BuildPlan  # noqa: PLC0415
 
     settings = KnowledgeSettings.from_env(settings_options.environment(QuerySettings, KnowledgeSettings))
     size = next(given for given in (chunk_size, settings.chunk_size, CHUNK_SIZE) if given is not None)
@@ -84,7 +84,7 @@ def build(
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     choice = embedding or manifest.embedding_of(settings, manifest.read(name, store)) or DEFAULT_EMBEDDING
     model = load(choice)
-    plan = Plan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
+    plan = BuildPlan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
     with display.progress() as bars:
         building = bars.add_task("Building", total=len(selection.files), detail="")
         report = bring(

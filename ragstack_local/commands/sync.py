@@ -10,7 +10,7 @@ from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
 from ragstack_local.files.ingestion import Round, ingest, note_keys, note_skipped, remove, warn_of_copies
-from ragstack_local.files.synchronisation import Folder, Plan, preview
+from ragstack_local.files.synchronisation import Folder, SyncPlan, preview
 from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
 from ragstack_local.files.uploads import select
 from ragstack_local.show import display
@@ -94,7 +94,7 @@ def sync(
 
 
 def _remove(
-    documents: Documents, plan: Plan, done: Round, timeout: float, *, as_json: bool
+    documents: Documents, plan: SyncPlan, done: Round, timeout: float, *, as_json: bool
 ) -> dict[str, DocumentStatus]:
     """Remove what the plan says if every file was uploaded: a document may otherwise lose its only copy."""
     if not plan.removed:

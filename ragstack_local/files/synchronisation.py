@@ -18,7 +18,7 @@ PREVIEWED: Final = 10
 
 
 @dataclass(frozen=True)
-class Plan:
+class SyncPlan:
     """The differences between a folder and its documents.
 
     Attributes:
@@ -71,7 +71,7 @@ class Folder:
                 " key with --prefix, or take this one over with --prefix ''"
             )
 
-    def plan(self, documents: Documents, selection: Selection) -> Plan:
+    def plan(self, documents: Documents, selection: Selection) -> SyncPlan:
         """Compare the files of the folder with the documents of its keys.
 
         Documents whose path exists here are not removed, even if it is skipped or cannot be read, nor documents of
@@ -99,7 +99,7 @@ class Folder:
             if each and each.status and _is_same(documents, file, each)
         ]
         unchanged = {file.key for file, _, _ in same}
-        return Plan(
+        return SyncPlan(
             tuple(file for file, each in found if each is None),
             tuple(file for file, each in found if each is not None and file.key not in unchanged),
             tuple(same),
@@ -117,7 +117,7 @@ class Folder:
         return os.path.lexists(path) or any(path.is_relative_to(each) for each in unread)
 
 
-def preview(plan: Plan) -> Iterator[str]:
+def preview(plan: SyncPlan) -> Iterator[str]:
     """Describe a plan in lines."""
     groups = (
         ("new", [file.key for file in plan.new]),

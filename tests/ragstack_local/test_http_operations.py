@@ -18,7 +18,7 @@ from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import THROTTLED_ATTEMPTS, HttpOperations
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from ragstack_local.target.address import Address
-from tests.ragstack_local.answer_events import events as pieces_of
+from tests.ragstack_local.answer_events import events as to_pieces
 from tests.ragstack_local.answer_events import response
 from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at
 from tests.support.waiting import eventually
@@ -215,7 +215,7 @@ def test_a_refusal_lists_the_three_ways_to_authenticate_and_no_secret(api: Api, 
     assert SECRET not in str(caught.value)
 
 
-STREAM = b": heartbeat\n\n" + b"".join(pieces_of(response()))
+STREAM = b": heartbeat\n\n" + b"".join(to_pieces(response()))
 
 
 @pytest.mark.parametrize(

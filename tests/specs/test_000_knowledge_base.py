@@ -17,7 +17,7 @@ from tests.ragstack_local.support import ragstack
 chromadb = pytest.importorskip("chromadb")
 
 from ragstack_local.collections.build import build  # noqa: E402 - after the extra is known to be there
-from ragstack_local.collections.documents import Plan  # noqa: E402 - the same
+from ragstack_local.collections.documents import BuildPlan  # noqa: E402 - the same
 
 QUESTION = "What is the trimodal methodology?"
 
@@ -37,7 +37,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file = root / "src-markdown" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    plan = Plan("atlas", "hashed")
+    plan = BuildPlan("atlas", "hashed")
     for collection in ("atlas_knowledge_base", "custom_collection"):
         build(select([root / "src-markdown"]).files, root / "store", collection, plan, HashedEmbedding())
     return root / "store"

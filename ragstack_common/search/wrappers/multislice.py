@@ -28,7 +28,7 @@ from ragstack_common.search.models import (
     check_over_zero,
     parsed,
 )
-from ragstack_common.search.naming import Question
+from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.parts import Parts, search_together
 from ragstack_common.search.tracing import describe_span
 from ragstack_common.search.trust import RANK_CONSTANT, Trust, trust_of, trust_of_inferred
@@ -244,14 +244,14 @@ def _filtered_keys(request: SearchRequest) -> set[str]:
 
 
 async def _inferred_from(known: Vocabulary, request: SearchRequest) -> Inferred | None:
-    infer = partial(known.infer, Question(request.query), _filtered_keys(request))
+    infer = partial(known.infer, QuestionTerms(request.query), _filtered_keys(request))
     return await in_thread_if_long(infer, len(request.query))
 
 
 def _inferred_from_hits(request: SearchRequest, parts: Parts) -> Inferred | None:
     """Infer a filter from the values of the hits, unless all hits match it."""
     hits = [(chunk.source, chunk.metadata) for chunks in parts.rankings.values() for chunk in chunks]
-    inferred = Vocabulary.of_hits(hits).infer(Question(request.query), _filtered_keys(request))
+    inferred = Vocabulary.of_hits(hits).infer(QuestionTerms(request.query), _filtered_keys(request))
     if inferred is None or all(evaluate(inferred.filters, attributes) for _, attributes in hits):
         return None
     return inferred

@@ -12,7 +12,7 @@ from ragstack_common.core.errors import RetrievalError
 from ragstack_common.filters import evaluate, parse, to_mongo
 from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.inference import Inferred, Vocabulary, VocabularySource
-from ragstack_common.search.naming import Question
+from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from tests.support.backends import Shelf
 from tests.support.virtual_time import run_in_virtual_time
@@ -32,7 +32,7 @@ FILINGS = Vocabulary(COUNTS, 100)
 
 
 def inferred(question: str, vocabulary: Vocabulary = FILINGS, known: tuple[str, ...] = ()) -> Inferred | None:
-    return vocabulary.infer(Question(question), known)
+    return vocabulary.infer(QuestionTerms(question), known)
 
 
 @pytest.mark.parametrize(

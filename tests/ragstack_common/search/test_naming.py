@@ -3,7 +3,7 @@
 import pytest
 
 from ragstack_common.config import MAX_QUERY_CHARACTERS
-from ragstack_common.search.naming import Question, Values
+from ragstack_common.search.naming import QuestionTerms, Values
 
 COMPANIES = [
     "Foot Locker",
@@ -19,7 +19,7 @@ COMPANIES = [
 
 
 def named(question: str, values: list[object]) -> set[object]:
-    return set(Values(values).named_in(Question(question)))  # type: ignore[arg-type]
+    return set(Values(values).named_in(QuestionTerms(question)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_rare_words_of_a_long_value_name_it() -> None:
 def test_a_large_catalogue_is_looked_up_through_an_index() -> None:
     many = Values([f"Company {number} Holdings" for number in range(20_000)])
 
-    assert set(many.named_in(Question("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
+    assert set(many.named_in(QuestionTerms("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
 
 
 def test_the_longest_question_with_common_words_ends_quickly() -> None:

@@ -11,7 +11,7 @@ import pytest
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
-from ragstack_local.collections.documents import Plan, parse_version
+from ragstack_local.collections.documents import BuildPlan, parse_version
 from ragstack_local.files.uploads import select
 
 chromadb = pytest.importorskip("chromadb")
@@ -38,12 +38,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(folder: Path, tmp_path: Path) -> Callable[..., Report]:
-    def built(plan: Plan | None = None, embedding: Any = None, **options: Any) -> Report:
+    def built(plan: BuildPlan | None = None, embedding: Any = None, **options: Any) -> Report:
         return build(
             select([folder]).files,
             tmp_path / "store",
             "handbook",
-            plan or Plan("company", "hashed"),
+            plan or BuildPlan("company", "hashed"),
             embedding or HashedEmbedding(),
             folder_name="handbook",
             **options,
@@ -106,7 +106,7 @@ def test_changed_files_are_updated_and_deleted_ones_removed(
 def test_another_plan_rebuilds_everything(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
     run()
 
-    report = run(Plan("company", "hashed", version="9", chunk_size=300, chunk_overlap=20))
+    report = run(BuildPlan("company", "hashed", version="9", chunk_size=300, chunk_overlap=20))
 
     assert report.files == {"updated": 3}
     assert base().get_versions() == ["9"]
@@ -118,7 +118,7 @@ def test_another_corpus_is_added_to_the_collection(
 ) -> None:
     run()
 
-    report = run(Plan("other", "hashed"))
+    report = run(BuildPlan("other", "hashed"))
 
     assert report.files == {"added": 3}
     assert report.manifest is not None
@@ -245,7 +245,7 @@ def test_another_embedding_is_not_mixed_in(run: Callable[..., Report]) -> None:
     run()
 
     with pytest.raises(EmbeddingError, match="made with the embedding hashed, not with other"):
-        run(Plan("company", "other"), Other())
+        run(BuildPlan("company", "other"), Other())
 
 
 def test_the_page_s_examples_run_on_a_collection_that_was_built(
@@ -256,7 +256,7 @@ def test_the_page_s_examples_run_on_a_collection_that_was_built(
     section = page.partition("## KnowledgeBase\n")[2].partition("### An agent\n")[0]
     examples = re.findall(r"^```python\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
     monkeypatch.chdir(tmp_path)
-    build(select([folder]).files, Path("chroma"), "handbook", Plan("company", "hashed"), HashedEmbedding())
+    build(select([folder]).files, Path("chroma"), "handbook", BuildPlan("company", "hashed"), HashedEmbedding())
 
     names: dict[str, Any] = {}
     for example in examples:
