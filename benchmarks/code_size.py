@@ -35,7 +35,7 @@ print(sum(len(graph.nominate_cycle_breakers(module)) for module in graph.modules
 
 @dataclass
 class Counts:
-    """What one revision holds: lines and functions by top-level folder, and the totals of the rest."""
+    """Lines and functions of one revision by top-level folder, and the totals of the rest."""
 
     lines: Counter[str] = field(default_factory=Counter)
     functions: Counter[str] = field(default_factory=Counter)

@@ -126,7 +126,7 @@ def _precision_and_recall(text: str, reference: str) -> tuple[float, float]:
 
 
 Part = tuple[float, float]
-"""What a question adds to the two sums of which a measure is the ratio."""
+"""Addends of one question to the two sums whose ratio is a measure."""
 
 NOTHING: Final[Part] = (0.0, 0.0)
 
@@ -250,7 +250,7 @@ class Ratio:
 
     @property
     def total(self) -> float:
-        """What the figure is a share or a mean of."""
+        """The unit of the figure: what it is a share or a mean of."""
         return float(self.denominators.sum())
 
     @property

@@ -39,7 +39,7 @@ IN_USE: Final = "in use"
 
 @dataclass(frozen=True)
 class Relevance:
-    """What was measured.
+    """Measurements of relevance.
 
     Attributes:
         sets: One for each data set.

@@ -65,7 +65,7 @@ class Progress:
 
 @dataclass
 class Engines:
-    """What setups search. The private local Bedrock keeps running while setups use the same index.
+    """Engines that setups search. The private local Bedrock keeps running while setups use the same index.
 
     Attributes:
         data: The data set.
@@ -228,7 +228,7 @@ def found_chunks(backend: RetrievalBackend, request: SearchRequest) -> list[Retr
 
 @dataclass(frozen=True)
 class Measured:
-    """What one setup found.
+    """Results of one setup.
 
     Attributes:
         rankings: Documents, best first, by query.

@@ -1,4 +1,4 @@
-"""What the stacks would fail on while they are deployed, found before the first of them is."""
+"""Checks, before the first deployment, of what would fail in a later stack."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the texts of context values may be."""
+"""Types of context values, which are texts."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final

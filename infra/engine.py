@@ -1,4 +1,4 @@
-"""What a configured retrieval engine needs of a deployment: packages in the layer, and rights."""
+"""Requirements of a retrieval engine: packages in the layer, and rights."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -242,7 +242,7 @@ def _is_known_model(model: str) -> bool:
 
 
 def _models(model: str, stack: Stack) -> list[str]:
-    """What InvokeModel needs rights to. Source: Bedrock user guide, inference-profiles-prereq."""
+    """Resources that InvokeModel needs rights to. Source: Bedrock user guide, inference-profiles-prereq."""
     if profile := _PROFILE.fullmatch(model):
         geography, invoked = profile.groups()
         named = stack.format_arn(service="bedrock", resource="inference-profile", resource_name=geography + invoked)

@@ -350,7 +350,7 @@ class Options(ContextValues):
 
     @cached_property
     def engines(self) -> list[Engine]:
-        """What the query function searches next to the knowledge base of the stacks."""
+        """Engines of the query function other than the knowledge base of the stacks."""
         return parse_engines(self.query, self.retriever_tool)
 
     @property

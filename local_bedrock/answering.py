@@ -34,7 +34,7 @@ MAX_WAITING: Final = 16
 """Pieces that wait for their reader before the model is made to wait."""
 
 WAITING_SECONDS: Final = 0.01
-"""How long the model waits before the next look at the reader's queue."""
+"""Pause of the model between two checks of the reader's queue."""
 
 
 class Sessions:

@@ -48,7 +48,7 @@ API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
 
 COLD_START_SECONDS: Final = 5
-"""What a first request may take on top of its search."""
+"""Time that a first request may take in addition to its search."""
 
 WEB_ADAPTER: Final = "arn:aws:lambda:{region}:753240598075:layer:LambdaAdapterLayerArm64:30"
 """Version 1.1.0. Source: Lambda Web Adapter, README, Zip packages."""

@@ -28,7 +28,7 @@ MAX_BUCKET_NAME: Final = 63
 """Source: S3 user guide, bucket naming rules."""
 
 GENERATED_CHARACTERS: Final = 12
-"""What CloudFormation puts after the names of stack and resource; a name that becomes too long is cut."""
+"""CloudFormation appends this many to the names of stack and resource, and cuts longer names."""
 
 ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""

@@ -146,7 +146,7 @@ class VectorKnowledgeBase(Construct):
     def _service_policies(
         self, documents: s3.IBucket, index: s3vectors.CfnIndex, headers: ContextualHeaders | None
     ) -> iam.PolicyDocument:
-        """What Bedrock may do on the knowledge base's behalf. Source: Bedrock user guide, kb-permissions."""
+        """Permissions of Bedrock for the knowledge base. Source: Bedrock user guide, kb-permissions."""
         own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
         objects = documents.arn_for_objects("*")
         statements = [

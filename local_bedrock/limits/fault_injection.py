@@ -18,7 +18,7 @@ class FaultError(ValueError):
 
 
 class Kind(StrEnum):
-    """What happens to a call."""
+    """Kinds of faults."""
 
     THROTTLING = "throttling"
     """ThrottlingException."""

@@ -34,10 +34,10 @@ _UNKNOWN: Final = "\ufffe"
 _HYPHENATION: Final = re.compile(f"(?<=[^\\W\\d_]){_UNKNOWN}(?=[^\\W\\d_])")
 _HEADER_ROW: Final = re.compile(r"^\|.*\|(?=\n\|(?: *-+ *\|)+$)", re.MULTILINE)
 _NO_HEADER: Final = re.compile(r"(?<=\|) Unnamed: \d+ (?=\|)")
-"""What pandas calls a column whose first cell is empty."""
+"""Name that pandas gives to a column whose first cell is empty."""
 
 _EMPTY: Final = re.compile(r"(?<=\|) NaN (?=\|)")
-"""What pandas calls an empty cell."""
+"""Text that pandas writes for an empty cell."""
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]")
 

@@ -41,7 +41,7 @@ RELEASED_SHARE: Final = 0.5
 
 
 RETRY_SECONDS: Final = 1.0
-"""How often background work looks for room on a full disk."""
+"""Interval at which background work checks a full disk for room."""
 
 JSON_COLUMNS: Final = ("failures", "request", "statistics")
 

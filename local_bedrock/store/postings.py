@@ -160,7 +160,7 @@ class Postings:
 
     @cached_property
     def _saturations(self) -> npt.NDArray[np.float32]:
-        """What a count is compared with in each row."""
+        """The count of each row that gives half of the maximum score."""
         mean = self._lengths[self.alive].mean() if self._size else 1.0
         relative = self._lengths / (mean or 1.0)
         return (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)

@@ -20,7 +20,7 @@ _MISSING = (
 
 @dataclass(frozen=True)
 class StoredText:
-    """What of a chunk is embedded."""
+    """Part of a chunk that is embedded."""
 
     id: int
     header: str

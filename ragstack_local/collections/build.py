@@ -31,7 +31,7 @@ PAGE: Final = 2_000
 
 @dataclass
 class Report:
-    """What a build did."""
+    """Results of a build."""
 
     files: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
