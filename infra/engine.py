@@ -44,7 +44,10 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 RERANKERS_IN_THE_LAYER: Final = frozenset(name for name, entry in RERANKERS.items() if entry.in_layer)
 
 EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
-"""The kinds of :data:`ragstack_common.embedding.kinds.FORMS`, which is not imported here because it needs numpy."""
+"""The kinds of :data:`ragstack_common.embedding.kinds.FORMS` that need no model of a user's cache.
+
+That module is not imported here, because it needs numpy.
+"""
 
 BEDROCK_EMBEDDINGS: Final = (
     "amazon.titan-embed-text-v1",

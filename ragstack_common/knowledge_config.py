@@ -7,8 +7,9 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.settings import Settings
+from ragstack_common.model_cache import KNOWN
 
-EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed")
+EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed", *KNOWN)
 """Embeddings without an argument; these names never mean a folder."""
 
 
