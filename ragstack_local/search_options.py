@@ -241,6 +241,10 @@ class AskOptions(SearchOptions):
         ),
     ] = None
 
+    check_support: Annotated[
+        bool,
+        typer.Option("--check-support", help="Let the model judge whether the cited passages say what it wrote."),
+    ] = False
     rewrite_question: Annotated[
         bool,
         typer.Option(
@@ -264,6 +268,8 @@ class AskOptions(SearchOptions):
             members["rerank"] = False if self.rerank == NO_RERANKER else self.rerank
         if self.language is not None:
             members["language"] = self.language
+        if self.check_support:
+            members["check_support"] = True
         if self.rewrite_question:
             members["rewrite_question"] = True
         if self.min_confidence is not None:

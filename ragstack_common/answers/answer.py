@@ -1,6 +1,6 @@
 """An answer, its sources, and the events in which a stream delivers it. They are also the JSON of the API."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -56,6 +56,9 @@ class Quotation(_FrozenModel):
     source: int | None = Field(description="The number of the source that contains it verbatim; null if none does")
 
 
+Verdict = Literal["supported", "partly", "not supported", "unknown"]
+
+
 class Sentence(_FrozenModel):
     """A sentence of the answer."""
 
@@ -65,6 +68,11 @@ class Sentence(_FrozenModel):
     citations: list[int] = Field(description="Numbers of the sources that it cites")
     unsupported: bool = Field(description="True if it cites no source, or quotes what no source contains")
     quotations: list[Quotation] = Field(default_factory=list)
+    support: Verdict | None = Field(
+        default=None,
+        description="The model's own judgement whether the cited passages say it; unknown if it gave none. Null if the"
+        " request has no `check_support`, or the sentence cites nothing",
+    )
 
 
 class Usage(_FrozenModel):
@@ -141,3 +149,10 @@ class CitationEvent(_FrozenModel):
     start: int
     end: int
     citations: list[int]
+
+
+class SupportEvent(_FrozenModel):
+    """Event ``support``: what the model judges of a cited sentence, after its answer has ended."""
+
+    sentence: int = Field(description="Its index in ``sentences``, from 0")
+    support: Verdict

@@ -12,9 +12,11 @@ from ragstack_common.answers.answer import (
     CitationEvent,
     CitedText,
     Source,
+    SupportEvent,
     Timings,
     TokenEvent,
     Usage,
+    Verdict,
 )
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
@@ -33,9 +35,11 @@ from ragstack_common.answers.models import (
 from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
 from ragstack_common.answers.quotable import surroundings
+from ragstack_common.answers.support import judged
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
+from ragstack_common.error_responses import redacted
 from ragstack_common.search import SearchOutcome
 from ragstack_common.search.models import Note
 from ragstack_common.text.languages import ENGLISH
@@ -86,6 +90,7 @@ class Question:
         min_confidence: Below it, quotations are the closest passages, and no answer.
         searched: The question that was searched, if it was rewritten.
         notes: Remarks about the question.
+        check_support: Whether the model judges its own sentences at the end.
     """
 
     text: str
@@ -96,6 +101,7 @@ class Question:
     min_confidence: float = MIN_CONFIDENCE
     searched: str | None = None
     notes: Sequence[Note] = ()
+    check_support: bool = False
 
 
 class Answering:
@@ -110,6 +116,8 @@ class Answering:
         self.retrieval_ms = watch.milliseconds
         self._first_token_ms: float | None = None
         self._end: ModelEnd | None = None
+        self._verdicts: dict[int, Verdict] = {}
+        self._remarks: list[Note] = []
         best = question.outcome.best_relevance
         relevant = best is None or best >= question.answerable_relevance
         chunks = question.outcome.chunks if relevant else ()
@@ -121,7 +129,7 @@ class Answering:
         """The passages that the answerer receives, with what is known so far of their citations."""
         return [_source(passage, self._verifier) for passage in self._passages]
 
-    async def events(self) -> AsyncGenerator[TokenEvent | CitationEvent, None]:
+    async def events(self) -> AsyncGenerator[TokenEvent | CitationEvent | SupportEvent, None]:
         """Yield the verified answer piece by piece. Closing the iterator ends the call of the model.
 
         Raises:
@@ -142,6 +150,18 @@ class Answering:
                     yield event
         for event in self._verifier.finish():
             yield event
+        if self._question.check_support:
+            async for verdict in self._judged():
+                yield verdict
+
+    async def _judged(self) -> AsyncGenerator[SupportEvent, None]:
+        self._verdicts, remark = await judged(
+            self._verifier.sentences, self._passages, self._provider, self._watch.seconds_left
+        )
+        if remark is not None:
+            self._remarks.append(Note("support", redacted(remark)))
+        for sentence, verdict in self._verdicts.items():
+            yield SupportEvent(sentence=sentence, support=verdict)
 
     def _nothing_found(self) -> str:
         language = detect_language(self._question.text)
@@ -215,7 +235,7 @@ class Answering:
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
         answered = not verifier.no_answer and stop_reason not in WITHHELD
-        notes = [*self._question.notes, *outcome.notes]
+        notes = [*self._question.notes, *outcome.notes, *self._remarks]
         if answered and not verifier.cited:
             notes.append(Note("citations", NOTHING_CITED))
         return {
@@ -225,7 +245,10 @@ class Answering:
             "answered": answered and bool(verifier.cited),
             "closest_passages": verifier.closest_passages,
             "confidence": None if end is None else end.confidence,
-            "sentences": verifier.sentences,
+            "sentences": [
+                sentence.model_copy(update={"support": self._verdicts.get(index)})
+                for index, sentence in enumerate(verifier.sentences)
+            ],
             "sources": self.sources,
             "removed_citations": verifier.removed,
             "answerer": self._answerer(),

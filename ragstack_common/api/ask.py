@@ -99,6 +99,7 @@ class AskService:
             MIN_CONFIDENCE if request.min_confidence is None else request.min_confidence,
             searched,
             () if remark is None else (Note("rewriting", redacted(remark)),),
+            request.check_support,
         )
         texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
         answering = await in_thread_if_long(

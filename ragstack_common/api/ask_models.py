@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ragstack_common.answers.answer import Answer, CitationEvent, Source, TokenEvent
+from ragstack_common.answers.answer import Answer, CitationEvent, Source, SupportEvent, TokenEvent
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.models import Role
 from ragstack_common.api.error_models import ErrorDetail
@@ -38,6 +38,11 @@ class AskRequest(SearchOptions):
         default=None,
         description="Language of the answer: a name in English, such as German, or a BCP 47 tag, such as de or pt-BR."
         " Default: the language of the question",
+    )
+    check_support: bool = Field(
+        default=False,
+        description="Whether the model judges, in one more call after the answer, if the cited passages say what each"
+        " sentence says",
     )
     rewrite_question: bool = Field(
         default=False,
@@ -73,12 +78,13 @@ class ErrorEvent(BaseModel):
     error: ErrorDetail
 
 
-StreamEvent = SourcesEvent | TokenEvent | CitationEvent | AskResponse | ErrorEvent
+StreamEvent = SourcesEvent | TokenEvent | CitationEvent | SupportEvent | AskResponse | ErrorEvent
 
 EVENTS: Final[Mapping[str, type[BaseModel]]] = {
     "sources": SourcesEvent,
     "token": TokenEvent,
     "citation": CitationEvent,
+    "support": SupportEvent,
     "done": AskResponse,
     "error": ErrorEvent,
 }

@@ -175,7 +175,11 @@ def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
 def _print_unsupported(answer: Mapping[str, Any]) -> None:
     """List the sentences that no source supports, in few lines."""
     sentences = answer["sentences"]
-    unsupported = [" ".join(sentence["text"].split()) for sentence in sentences if sentence["unsupported"]]
+    unsupported = [
+        " ".join(sentence["text"].split())
+        for sentence in sentences
+        if sentence["unsupported"] or sentence["support"] == "not supported"
+    ]
     if not (unsupported and answer["answered"]):
         return
     if len(unsupported) == len(sentences):

@@ -250,6 +250,18 @@ async def test_a_rewritten_question_is_searched_and_returned() -> None:
     assert model.asked[1].messages[-1].content == "And in Wales?"
 
 
+async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
+    model = Model(["1: supported [1]"])
+
+    events = [event async for event in service(found(LEAVE), model).stream(question(check_support=True))]
+
+    assert [type(event).__name__ for event in events[-2:]] == ["SupportEvent", "AskResponse"]
+    answer = events[-1]
+    assert isinstance(answer, AskResponse)
+    assert [sentence.support for sentence in answer.sentences] == ["supported"]
+    assert len(model.asked) == 2
+
+
 async def test_the_options_of_a_question_are_those_of_a_search() -> None:
     engine, model = found(LEAVE), Model(["Ja [1]."])
     options = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
