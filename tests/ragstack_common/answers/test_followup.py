@@ -53,7 +53,7 @@ async def test_nothing_useful_leaves_the_question_as_it_is(said: str) -> None:
 
 
 @pytest.mark.parametrize("model", [Model(GenerationError("the model is down")), Model("late", seconds=60)])
-async def test_a_model_that_fails_is_replaced_by_the_words_of_the_question_before(model: Model) -> None:
+async def test_a_failing_model_is_replaced_by_the_words_before(model: Model) -> None:
     question, remark = await rewritten(model, seconds=0.2)
 
     assert question == "And in Germany? parental leave"

@@ -79,7 +79,7 @@ def test_the_end_of_a_block_of_code_does_not_begin_another() -> None:
     assert texts("make run\n```\n\nThen open the page. Log in.") == ["make run", "Then open the page.", "Log in."]
 
 
-def test_the_surroundings_are_the_sentences_before_and_after_in_the_section() -> None:
+def test_surroundings_are_the_neighbouring_sentences() -> None:
     passage = "# A\n\nOne is here. Two is here. Three is here. Four.\n\n# B\n\nFive is here."
 
     def around(text: str) -> str | None:
