@@ -317,9 +317,7 @@ class QuerySettings(SearchSettings):
         "can turn it off",
     )
     prefer_newest: bool = Field(
-        True,
-        description="whether the newest of equally relevant versions of a document ranks first if the question names"
-        " none",
+        True, description="whether the newest of equally relevant versions of a document ranks first"
     )
     filtered_score_boost: float = Field(
         DEFAULT_BOOST,
