@@ -141,6 +141,7 @@ def test_without_corpora_all_is_balanced_over_those_of_the_registry(stack: Local
     status, answer = stack.request("POST", "/api/retrieve", {"query": QUESTION, "corpus_filter": "all"})
 
     results = {count["name"]: count["results"] for count in answer["corpora"]}
-    assert (status, answer["complete"], answer["notes"], len(answer["results"])) == (200, True, [], 10)
+    assert (status, answer["complete"], len(answer["results"])) == (200, True, 10)
+    assert {note["kind"] for note in answer["notes"]} <= {"version"}
     assert {"people", "product", "engineering"} <= results.keys()
     assert results["product"] > 0

@@ -23,7 +23,7 @@ from ragstack_common.filters import parse, to_mongo
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.inference import Vocabulary
-from ragstack_common.search.naming import Question
+from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.attributes import AttributeMatches
 from ragstack_common.search.rerank.lexical import LexicalReranker
 from ragstack_common.search.trust import trust_of
@@ -108,7 +108,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "heading": lambda text: positions.section_of([text]),
     "reranker": lambda text: LexicalReranker().score(text, [text]),
     "attributes": lambda text: AttributeMatches(text).of({"a": text, "b": text.split()}),
-    "vocabulary": lambda text: Vocabulary({"a": dict.fromkeys(text.split(), 3)}, 10**6).infer(Question(text)),
+    "vocabulary": lambda text: Vocabulary({"a": dict.fromkeys(text.split(), 3)}, 10**6).infer(QuestionTerms(text)),
     "body": body,
     "redaction": error_responses.redacted,
     "log": lambda text: errors.loggable(errors.InvalidFilterError(text)),
