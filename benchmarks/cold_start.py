@@ -7,7 +7,7 @@ All end with a client of bedrock-agent-runtime that is ready for its first call.
 handler, with routing, validation and structured logs, and builds its service from the environment. The function answers
 is measured too, with its web server and its answers that quote.
 
-Run: ``PYTHONPATH=. python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time,
+Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time,
 which other load on the machine affects less than elapsed time.
 """
 

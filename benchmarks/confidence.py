@@ -34,6 +34,7 @@ PENALTY: Final = 1.0
 STEPS: Final = 50
 KINDS: Final = ("answerable", "unanswerable", "removed")
 CACHE: Final = Path(".ragstack/evaluation/indexes")
+JUDGED: Final = Path(__file__).parents[1] / "samples" / "judged"
 console: Final = Console()
 
 
@@ -116,14 +117,16 @@ def risks(measured: Measured, weights: Values) -> list[list[str]]:
 def main() -> None:
     """Measure, fit and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="data sets, as `ragstack eval` reads")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="data sets (samples/judged)")
     parser.add_argument("--embedding", default="hashed", help="of the local Bedrock, such as onnx:FOLDER")
     parser.add_argument("--queries", type=int, help="use only this many questions of each set")
     parser.add_argument(
         "--cache", type=Path, default=Path(".ragstack/evaluation/indexes"), help="folder of the indexes"
     )
     options = parser.parse_args()
-    sets = {folder: answers_of(folder, options.embedding, options.queries, CACHE) for folder in options.folders}
+    sets = {
+        folder: answers_of(folder, options.embedding, options.queries, CACHE) for folder in options.folders or [JUDGED]
+    }
     headings = ("min_confidence", "answered", "wrong", "abstained", "abstained, without documents")
     for folder, measured_set in sets.items():
         others = [each for other, each in sets.items() if other != folder]

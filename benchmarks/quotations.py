@@ -4,7 +4,7 @@ The cases are those of the tests: written by hand, and generated with a fixed se
 and from the sample documents. A true quotation is a run of sentences with other white space, in quotation marks of any
 kind; a false one has one change, such as another number, another order or a negation less.
 
-Run: ``python -m benchmarks.quotations [FOLDER] [--count 400]``, from the root of the repository. FOLDER has a folder
+Run: ``python benchmarks/quotations.py [FOLDER] [--count 400]``. FOLDER has a folder
 for each language with a corpus.jsonl in BEIR's form; without it, only the sample documents and the written cases are
 measured.
 """
@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from parts.measuring import table
 from rich.console import Console
-from rich.table import Table
 
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.models import Passage
@@ -45,13 +45,13 @@ def main() -> None:
             sets[language] = generated(paragraphs, language, SEED, chosen.count)
         else:
             console.print(f"Skipped {language}: no corpus.jsonl in {corpus and corpus.parent}")
-    table = Table("set", "true", "not verified", "false", "verified", title="Quotations")
+    rows = []
     passed: Counter[str] = Counter()
     changes: Counter[str] = Counter()
     for name, cases in sets.items():
         counts = counted(cases, passed, changes)
-        table.add_row(name, *(f"{counts[column]:,}" for column in ("true", "lost", "false", "passed")))
-    console.print(table)
+        rows.append([name, *(f"{counts[column]:,}" for column in ("true", "lost", "false", "passed"))])
+    console.print(table("Quotations", ("set", "true", "not verified", "false", "verified"), rows))
     console.print(f"False ones by change: {', '.join(f'{passed[one]} of {changes[one]:,} {one}' for one in changes)}")
     total = sum(changes.values())
     console.print(f"{total:,} false quotations; {time.process_time() - started:.0f} s of processor time")
