@@ -14,6 +14,9 @@ from ragstack_common.answers.phrases import NO_ANSWER, has_closest_passages, is_
 from ragstack_common.answers.quotations import PassageIndex, is_checked
 from ragstack_common.answers.sentences import SentenceReader, Span
 
+_LONG_NUMBER: Final = re.compile(r"\d[\d.,]*\d")
+"""Of two or more digits. Shorter ones number headings, and count the items of a list."""
+
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
 
 
@@ -33,6 +36,9 @@ class Verifier:
         self._markers = MarkerReader({passage.number for passage in passages})
         self._reader = SentenceReader()
         self._passages_index = PassageIndex(passages)
+        self._known_numbers = frozenset(
+            number for passage in passages for number in _LONG_NUMBER.findall(passage.chunk.content)
+        )
         self._sentences: list[tuple[Sentence, bool]] = []
         self._length = 0
         self._marker_at: list[int] = []
@@ -72,14 +78,19 @@ class Verifier:
         for position in reversed(range(len(self._sentences))):
             sentence, is_heading = self._sentences[position]
             is_bare = not (sentence.citations or sentence.quotations)
-            introduces = is_bare and sentence.text.endswith((":", "：")) and next_is_supported  # noqa: RUF001 - full-width
+            claims = self._has_unknown_number(sentence.text)
+            introduces = is_bare and not claims and sentence.text.endswith((":", "：")) and next_is_supported  # noqa: RUF001 - full-width
             refuses = is_bare and position == 0 and self.no_answer
-            claims_nothing = is_heading and all(quotation.source for quotation in sentence.quotations)
+            claims_nothing = is_heading and not claims and all(quotation.source for quotation in sentence.quotations)
             unsupported = sentence.unsupported and not (claims_nothing or introduces or refuses)
             if not is_heading:
                 next_is_supported = not unsupported
             found.append(sentence.model_copy(update={"unsupported": unsupported}))
         return found[::-1]
+
+    def _has_unknown_number(self, text: str) -> bool:
+        """Whether a heading or an introduction claims a number that no passage has."""
+        return any(number not in self._known_numbers for number in _LONG_NUMBER.findall(text))
 
     def _events(self, text: str, *, last: bool) -> list[TokenEvent | CitationEvent]:
         events: list[TokenEvent | CitationEvent] = []
