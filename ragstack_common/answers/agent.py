@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest, Passage
 from ragstack_common.search import RetrievedChunk
 
-MOST_DOCUMENTS: Final = 3
+MAX_DOCUMENTS: Final = 3
 """Keeps the prompt small. Source: specification 000."""
 
 SYSTEM_PROMPT: Final = "You answer questions. If there is relevant knowledge below, answer from it."
@@ -103,7 +103,7 @@ def format_knowledge_context(documents: Documents) -> str:
     if not documents:
         return ""
     text = "\n\n## Relevant Knowledge\n\n"
-    for number, document in enumerate(documents[:MOST_DOCUMENTS], start=1):
+    for number, document in enumerate(documents[:MAX_DOCUMENTS], start=1):
         source = document["metadata"].get("source", "Unknown")
         text += f"### Document {number}: {source}\n{document['content']}\n\n"
     return text
@@ -125,5 +125,5 @@ def _passages(documents: Documents) -> list[Passage]:
                 source=str(document["metadata"].get("source", "Unknown")),
             ),
         )
-        for number, document in enumerate(documents[:MOST_DOCUMENTS], start=1)
+        for number, document in enumerate(documents[:MAX_DOCUMENTS], start=1)
     ]

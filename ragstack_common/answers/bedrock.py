@@ -52,7 +52,7 @@ LONGEST_FIRST_DELAY_SECONDS: Final = 1.0
 
 DEFAULT_TIMEOUT_SECONDS: Final = 60.0
 
-MOST_WAITING: Final = 16
+MAX_WAITING: Final = 16
 """Pieces of an answer between the thread that receives them and their reader."""
 
 _BUSY: Final = frozenset({"ThrottlingException", "ServiceUnavailableException", "ModelNotReadyException"})
@@ -124,7 +124,7 @@ class BedrockProvider:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds_left(self._timeout_seconds)
         given: asyncio.Queue[ModelPiece | Exception] = asyncio.Queue()
-        room = threading.Semaphore(MOST_WAITING)
+        room = threading.Semaphore(MAX_WAITING)
         call = InterruptibleCall()
 
         def work() -> None:

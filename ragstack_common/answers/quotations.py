@@ -24,10 +24,10 @@ LEAST_DENSE_CHARACTERS: Final = 10
 """LEAST_DENSE_CHARACTERS is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a
 term, a title or irony: it supports nothing, and is never missing. One with a number is always checked."""
 
-MOST_PARTS: Final = 10
+MAX_PARTS: Final = 10
 """Parts of a quotation with omissions; one with more is not found."""
 
-MOST_CONTINUATIONS: Final = 5
+MAX_CONTINUATIONS: Final = 5
 """Places that are tried for a part after an omission."""
 
 _OMISSION: Final = re.compile(r"\[\s{0,3}(?:\.{3}|…)\s{0,3}\]|\(\s{0,3}(?:\.{3}|…)\s{0,3}\)|\.{3,}|…")
@@ -150,7 +150,7 @@ def _runs(tokens: Tokens, parts: Sequence[_Part], original: str) -> list[tuple[i
             continue
         found = [run]
         for part in rest:
-            later = islice(tokens.runs(part.joined, found[-1][1]), MOST_CONTINUATIONS)
+            later = islice(tokens.runs(part.joined, found[-1][1]), MAX_CONTINUATIONS)
             following = (one for one in later if _may_follow(tokens, found[-1], one, original))
             if (continuation := next(following, None)) is None:
                 break
@@ -181,7 +181,7 @@ def _ways(quotation: str) -> list[list[_Part]]:
             tokens = [one for one in (Tokens.of(literal(text)) for text in texts) if one.kinds]
             for strip in (False, True):
                 parts = [part for one in tokens if (part := _part(one, strip=strip)).joined]
-                if 0 < len(parts) <= MOST_PARTS:
+                if 0 < len(parts) <= MAX_PARTS:
                     found.setdefault(tuple(part.joined for part in parts), parts)
     return list(found.values())
 

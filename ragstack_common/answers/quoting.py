@@ -13,7 +13,7 @@ from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
 from ragstack_common.text.words import detect_language, terms
 
-MOST_QUOTES: Final = 4
+MAX_QUOTES: Final = 4
 LEAST_COVERAGE: Final = 0.2
 """Share of the question's words, weighted by rarity, that a quote and its context must contain to be shown."""
 
@@ -204,7 +204,7 @@ def _distinct(candidates: Sequence[_Candidate], language: str) -> list[_Candidat
     for candidate in candidates:
         if not any(_same(candidate, other, language) for other in chosen):
             chosen.append(candidate)
-    return chosen[:MOST_QUOTES]
+    return chosen[:MAX_QUOTES]
 
 
 def _same(one: _Candidate, other: _Candidate, language: str) -> bool:

@@ -22,7 +22,7 @@ from ragstack_common.text.characters import DENSE, DIGIT, IGNORED, SYMBOL, folde
 WORD: Final = "W"
 NUMBER: Final = "D"
 
-MOST_OCCURRENCES: Final = 50
+MAX_OCCURRENCES: Final = 50
 """Places that are tried for a run, so that no source makes the search slow."""
 
 LEAST_CLAUSE_WORDS: Final = 4
@@ -130,7 +130,7 @@ class Tokens:
     def runs(self, wanted: str, start: int = 0) -> Iterator[tuple[int, int]]:
         """Yield where joined tokens occur from a token on, up to some number of places."""
         at = self._offsets[start] - 1
-        for _ in range(MOST_OCCURRENCES):
+        for _ in range(MAX_OCCURRENCES):
             at = self._joined.find(wanted, at + 1)
             if at < 0:
                 return

@@ -23,7 +23,7 @@ TEXTS_AT_ONCE: Final = 256
 """Texts embedded before they are stored: at most this work is lost if the process ends."""
 
 MAX_FILE_BYTES: Final = 512 * 1024**2
-MOST_FAILURES: Final = 3
+MAX_FAILURES: Final = 3
 """A damaged file is replaced; after this many failures nothing is cached any more."""
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class CachedEmbedding(Embedding):
         """Close the model and the file."""
         self._model.close()
         with self._lock:
-            self._failures = MOST_FAILURES
+            self._failures = MAX_FAILURES
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
@@ -95,7 +95,7 @@ class CachedEmbedding(Embedding):
 
     def _in_file(self, work: Callable[[apsw.Connection], T], otherwise: T) -> T:
         with self._lock:
-            if self._failures == MOST_FAILURES:
+            if self._failures == MAX_FAILURES:
                 return otherwise
             try:
                 if self._connection is None:

@@ -18,7 +18,7 @@ _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "modules.json")
 DEFAULT_MAX_TOKENS: Final = 256
 """Used if only the number of positions is stated: sentence models are trained on shorter texts."""
 
-LARGEST_STATED_TOKENS: Final = 1_000_000
+MAX_STATED_TOKENS: Final = 1_000_000
 """Tokenizers without a limit state 10**30."""
 
 Pooling = Literal["mean", "max", "cls", "lasttoken", "mean+max"]
@@ -127,8 +127,8 @@ def _max_tokens(configurations: Mapping[str, Mapping[str, Any]]) -> int:
         configurations["sentence_bert_config.json"].get("max_seq_length"),
         configurations["tokenizer_config.json"].get("model_max_length"),
     )
-    positions = configurations["config.json"].get("max_position_embeddings") or LARGEST_STATED_TOKENS
-    limit = next((int(value) for value in stated if value and value < LARGEST_STATED_TOKENS), DEFAULT_MAX_TOKENS)
+    positions = configurations["config.json"].get("max_position_embeddings") or MAX_STATED_TOKENS
+    limit = next((int(value) for value in stated if value and value < MAX_STATED_TOKENS), DEFAULT_MAX_TOKENS)
     return min(limit, int(positions))
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.answers.quoting import MOST_QUOTES, best_quotations
+from ragstack_common.answers.quoting import MAX_QUOTES, best_quotations
 from tests.support.passages import markdown
 
 
@@ -102,7 +102,7 @@ def test_an_answer_consists_of_quotes(question: str, passages: list[str]) -> Non
     found = best_quotations(question, passages)
 
     everything = _spaced("\n".join(passages))
-    assert len(found) <= MOST_QUOTES
+    assert len(found) <= MAX_QUOTES
     assert all(0 <= index < len(passages) for quotation in found for index in quotation.passages)
     for line in "\n".join(quotation.whole for quotation in found).split("\n"):
         assert _spaced(line) in everything
