@@ -59,10 +59,10 @@ SEARCHES: Final = (
     SearchExample(
         (_RATE_LIMIT, "--top-k", "2"),
         {"query": _RATE_LIMIT, "top_k": 2},
-        ("api-rate-limits-v1.md", "api-rate-limits-v2.md"),
+        ("api-rate-limits-v2.md", "api-rate-limits-v1.md"),
         2,
-        "Two documents answer: version 1, which is obsolete (60), and version 2 (600). The question does not say which"
-        " version is meant, so their order means little.",
+        "Two documents answer: version 1, which is obsolete (60), and version 2 (600). The question names no version,"
+        " so the newest comes first.",
     ),
     SearchExample(
         (_RATE_LIMIT, "--filter", '{"current": true}', "--top-k", "3", "--explain"),
@@ -70,7 +70,7 @@ SEARCHES: Final = (
         ("api-rate-limits-v2.md",),
         1,
         "The filter says what is meant: documents whose attribute `current` is true rank higher, and the others can"
-        " still be found. Now the limit that applies, 600, comes first. The explanation shows how far the filter is"
+        " still be found. The explanation shows how far the filter is"
         " trusted, and the ranks with and without it.",
     ),
     SearchExample(
