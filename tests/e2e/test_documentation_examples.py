@@ -210,18 +210,22 @@ def copy_samples(folder: Path) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def exports(new_stack: LocalStack) -> dict[str, str]:
+    return dict(re.findall(r"^export (\w+)=(.*)$", new_stack.run("env").stdout, re.MULTILINE))
+
+
 @pytest.fixture
-def reader(new_stack: LocalStack, tmp_path: Path) -> Iterator[Reader]:
+def reader(new_stack: LocalStack, exports: dict[str, str], tmp_path: Path) -> Iterator[Reader]:
     stack = new_stack
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     copy_samples(tmp_path / "samples")
-    exports = re.findall(r"^export (\w+)=(.*)$", stack.run("env").stdout, re.MULTILINE)
     path = os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"], str(ROOT / ".clients/bin")])
     # Without what is set elsewhere on a machine to lead astray: a page tells its readers all that they need.
     inherited = {name: value for name, value in stack.env.items() if not name.startswith(("AWS_", "HTTP_PROXY"))}
     # curl's own settings: an example whose answer is an error has failed.
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
-    env = {**inherited, **dict(exports), "PATH": path, "CURL_HOME": str(tmp_path)}
+    env = {**inherited, **exports, "PATH": path, "CURL_HOME": str(tmp_path)}
     ports = dict(zip((PORT, BEDROCK_PORT, ANSWERS_PORT), map(str, stack.ports), strict=True))
     found = Reader(tmp_path, env, ports)
     try:

@@ -104,10 +104,16 @@ class _Handler(BaseHTTPRequestHandler):
         deadline = time.monotonic() + WAITING_SECONDS
         while not until.wait(0.01) and time.monotonic() < deadline:
             with suppress(BlockingIOError):
-                if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                if self._is_gone():
                     self.model.abandoned.set()
                     return False
         return True
+
+    def _is_gone(self) -> bool:
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except ConnectionResetError:
+            return True
 
     def _json(self, status: int, document: Any) -> None:
         body = json.dumps(document).encode()
