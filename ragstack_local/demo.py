@@ -46,7 +46,7 @@ class SearchExample:
 _RATE_LIMIT: Final = "How many requests a minute may one API key make?"
 _HOTEL: Final = "What is the hotel limit per night in London?"
 _LAPTOP: Final = "Who do I call when my laptop is stolen?"
-_FIRST_WEEK: Final = "What do I have to do in my first week?"
+_LEAVE: Final = "How many days of annual leave do I have?"
 
 SEARCHES: Final = (
     SearchExample(
@@ -82,9 +82,9 @@ SEARCHES: Final = (
         " explanation shows what each of its signals contributed.",
     ),
     SearchExample(
-        (_FIRST_WEEK, "--corpus", "people", "--top-k", "2"),
-        {"query": _FIRST_WEEK, "corpus_filter": "people", "top_k": 2},
-        ("onboarding-first-week.html",),
+        (_LEAVE, "--corpus", "people", "--top-k", "2"),
+        {"query": _LEAVE, "corpus_filter": "people", "top_k": 2},
+        ("leave-and-holidays-2026.md",),
         1,
         "A filter prefers; a corpus excludes. Only documents of the corpus `people` are searched.",
     ),
