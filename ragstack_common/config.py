@@ -273,8 +273,7 @@ class QuerySettings(SearchSettings):
     corpora: CorpusNames = Field(
         (),
         validation_alias="MULTI_CORPUS_METADATA",
-        description="values of the attribute `corpus` over which searches are balanced; by default, only searches with"
-        f" `corpus_filter` `{ALL_CORPORA}` are balanced, over the corpora of the documents",
+        description="values of `corpus` over which searches [are balanced](SEARCH.md#corpora)",
     )
     per_corpus: int = Field(
         PER_CORPUS,
@@ -308,13 +307,11 @@ class QuerySettings(SearchSettings):
     )
     slice_merge: Merge = Field(
         "trust",
-        description="how results with and without the metadata filter are merged: by ranks, as far as the question and "
-        "the hits agree with the filter, or by scores with a boost",
+        description="how searches with and without the filter are merged: by [trust](SEARCH.md#trust) or a boost",
     )
     infer_filter: bool = Field(
         True,
-        description="whether documents rank higher if they have attribute values that the question names; a request "
-        "can turn it off",
+        description="whether documents with values that the question names rank higher",
     )
     prefer_newest: bool = Field(
         True, description="whether the newest of equally relevant versions of a document ranks first"
@@ -323,7 +320,7 @@ class QuerySettings(SearchSettings):
         DEFAULT_BOOST,
         ge=0.01,
         le=100,
-        description="with `boost`, the factor on scores of hits that match the metadata filter",
+        description="with `boost`, the factor on scores of matches",
     )
     reranking_weights: RerankingWeightsSetting = Field(
         RerankingWeights(), description="weights of the lexical reranker's signals; `ragstack tune` measures `vector`"
@@ -331,8 +328,7 @@ class QuerySettings(SearchSettings):
     relevance_calibration: RelevanceCalibration | None = Field(
         None,
         repr=False,
-        description="turns signals into `relevance`, for the embedding and search type that it names; by default the"
-        " local Bedrock's `hashed` and MiniLM embeddings have one",
+        description="turns signals into [`relevance`](SEARCH.md#relevance), for the embedding that it names",
     )
     answerable_relevance: float = Field(
         ANSWERABLE_RELEVANCE,
@@ -370,8 +366,7 @@ class AnswerSettings(Settings):
 
     answer_model: str | None = Field(
         None,
-        description="model id, or id or ARN of an inference profile, for Amazon Bedrock's Converse; by default answers"
-        " quote the documents without a model",
+        description="model, or inference profile, of Amazon Bedrock; by default, answers quote the documents",
     )
     answer_fallback_model: str | None = Field(
         None, description="model that answers while `ANSWER_MODEL` is throttled or unavailable"
@@ -391,7 +386,7 @@ class AnswerSettings(Settings):
         3000,
         ge=0,
         le=100_000,
-        description="the last turns of a conversation that the model receives, in tokens (estimated)",
+        description="the last turns that the model receives, in tokens (estimated)",
     )
 
     @model_validator(mode="after")
@@ -406,18 +401,16 @@ class MilvusSettings(Settings):
 
     milvus_address: str | None = Field(
         None,
-        description="Milvus: `host:port`, a URL, or the path of a Milvus Lite file, which ends in `.db`; for the"
-        " collections of both engine configurations that have no `uri`",
+        description="Milvus: `host:port`, a URL, or a Milvus Lite file (`.db`); for collections without a `uri`",
     )
     milvus_database: str | None = Field(None, description="a database of Milvus; by default the server's own")
     milvus_username: str | None = Field(None, description="a user of Milvus")
     milvus_password: str | None = Field(
-        None, repr=False, description="the user's password; alone, an API key. In deployed functions, use a secret"
+        None, repr=False, description="the password; alone, an API key. On AWS, use a secret"
     )
     milvus_secret: SecretArn | None = Field(
         None,
-        description="a secret of Secrets Manager with the login: a JSON object with `username` and `password`, or an"
-        " API key",
+        description="a secret with `username` and `password` as JSON, or an API key",
     )
 
     @model_validator(mode="after")
@@ -486,8 +479,7 @@ class TraceSettings(Settings):
     otel_exporter_otlp_endpoint: OtlpEndpoint | None = Field(
         None,
         validation_alias=OTLP_ENDPOINT,
-        description="collector to which the functions `query` and `answers` send spans, by OTLP over HTTP; by default"
-        " they send none",
+        description="collector to which `query` and `answers` send spans, by OTLP over HTTP",
     )
     otel_exporter_otlp_headers: str | None = Field(
         None, repr=False, description="headers for that collector, such as `authorization=Bearer%20...`"

@@ -96,21 +96,21 @@ class IngestionSettings(PathSettings):
         validation_alias="INGESTION_MAX_ATTEMPTS",
         ge=1,
         le=100,
-        description="submissions of a document, if the knowledge base fails for a temporary reason",
+        description="submissions of a document after temporary failures",
     )
     base_delay_seconds: float = Field(
         2.0,
         validation_alias="INGESTION_BASE_DELAY_SECONDS",
         ge=0,
         le=30,
-        description="longest delay before the first retry of a call; doubles up to 60 seconds",
+        description="longest delay before the first retry; doubles up to 60 seconds",
     )
     documents_per_call: int = Field(
         10,
         validation_alias="INGESTION_DOCUMENTS_PER_CALL",
         ge=1,
         le=25,
-        description="documents in one call; the service's model allows 10, its quota page 25",
+        description="documents in one call",
     )
     first_delay_seconds: float = Field(
         2.0,
@@ -123,7 +123,7 @@ class IngestionSettings(PathSettings):
         120,
         ge=0,
         le=MAX_DELAY_SECONDS,
-        description="delay of the snapshot of attribute values after a change; it covers all changes until then",
+        description="delay of the snapshot of attribute values after a change",
     )
 
 
@@ -149,8 +149,7 @@ class ReconcileSettings(PathSettings):
         INFER_VALUES,
         ge=1,
         le=200_000,
-        description="values from which filters are inferred, of all attributes together; the most frequent ones if"
-        " there are more",
+        description="values from which filters are inferred, the most frequent ones",
     )
     settle_seconds: float = Field(
         60.0,
