@@ -262,9 +262,7 @@ class SearchSettings(Settings):
         le=MAX_RETRIEVAL_SECONDS,
         description="deadline of a search, which then returns partial results",
     )
-    search_type: SearchType | None = Field(
-        None, description="how Bedrock searches; by default Bedrock decides. S3 Vectors has no HYBRID"
-    )
+    search_type: SearchType | None = Field(None, description="how Bedrock searches; by default, Bedrock decides")
 
 
 class QuerySettings(SearchSettings):
@@ -296,14 +294,14 @@ class QuerySettings(SearchSettings):
         description=f"without `top_k`: results for one corpus or `{ALL_CORPORA}`, and documents of an answer",
     )
     multislice_enabled: bool = Field(
-        True, description="`false` makes one call with the metadata filter: only matches are found"
+        True, description="`false` makes one call, which finds only matches of the metadata filter"
     )
     max_slices: int = Field(
         3,
         validation_alias="MULTISLICE_MAX_SLICES",
         ge=1,
         le=10,
-        description="parallel calls of a search; 1 makes one call with the metadata filter",
+        description="parallel calls of a search",
     )
     slice_merge: Merge = Field(
         "trust",
@@ -314,7 +312,7 @@ class QuerySettings(SearchSettings):
         description="whether documents with values that the question names rank higher",
     )
     prefer_newest: bool = Field(
-        True, description="whether the newest of equally relevant versions of a document ranks first"
+        True, description="whether the newest of equally relevant [versions](SEARCH.md#versions) ranks first"
     )
     filtered_score_boost: float = Field(
         DEFAULT_BOOST,
@@ -323,7 +321,7 @@ class QuerySettings(SearchSettings):
         description="with `boost`, the factor on scores of matches",
     )
     reranking_weights: RerankingWeightsSetting = Field(
-        RerankingWeights(), description="weights of the lexical reranker's signals; `ragstack tune` measures `vector`"
+        RerankingWeights(), description="weights of the [lexical reranker](LIBRARY.md#reranking)"
     )
     relevance_calibration: RelevanceCalibration | None = Field(
         None,
@@ -342,7 +340,7 @@ class QuerySettings(SearchSettings):
     )
     rerank: Reranker | None = Field(
         None,
-        description="reranker of requests without `rerank`; by default `lexical` for one corpus and for `all`",
+        description="reranker of requests without `rerank`; by default, `lexical` for one corpus and for `all`",
     )
     registry_table: str | None = Field(None, description="the document registry, which counts the values of attributes")
     snapshot_bucket: str | None = Field(

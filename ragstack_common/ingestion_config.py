@@ -117,7 +117,7 @@ class IngestionSettings(PathSettings):
         validation_alias="STATUS_FIRST_DELAY_SECONDS",
         ge=0,
         le=MAX_DELAY_SECONDS,
-        description="delay of the first status check, doubled for documents that fill a call",
+        description="delay of the first status check",
     )
     snapshot_delay_seconds: int = Field(
         120,
