@@ -50,11 +50,15 @@ class Preparation:
     parser: Parser
     with_headers: bool
 
-    def draft(self, submission: Submission, *, light: bool = False) -> Prepared:
+    def draft(self, submission: Submission, limit: int | None = None) -> Prepared:
         """Read, parse and chunk a document; it has no vectors yet.
 
+        Args:
+            submission: The document.
+            limit: Maximum bytes of a document that must not take long; None processes every document.
+
         Raises:
-            NotLight: It is large, takes long to convert, or is a table of records.
+            NotLight: It is larger, takes long to convert, or is a table of records.
             MetadataUpdateFailed: The content is already indexed, and the metadata can't be used.
             UnreadableDocument: The document or its metadata can't be used.
         """
@@ -62,12 +66,12 @@ class Preparation:
         with self.database.read() as view:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
-        content = self._content(submission, light=light)
+        content = self._content(submission, limit)
         found, metadata_tag = self._metadata(submission, base, content)
         file_format = formats.of_request(submission.request)
-        parsed = self.parser.parse(content.data, file_format, light=light)
+        parsed = self.parser.parse(content.data, file_format, light=limit is not None)
         strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-        if found.records is not None and light:
+        if found.records is not None and limit is not None:
             raise formats.NotLight
         rows = None if found.records is None else _rows(submission, base, parsed, found)
         texts = [parsed.text] if rows is None else [row.text for row in rows]
@@ -112,16 +116,15 @@ class Preparation:
             vectors[start : start + len(batch)] = model.embed(batch)
         return vectors
 
-    def _content(self, submission: Submission, *, light: bool) -> Content:
+    def _content(self, submission: Submission, limit: int | None) -> Content:
         if submission.content is not None:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        limit = formats.MAX_LIGHT_BYTES if light else MAX_DOCUMENT_BYTES
         try:
-            return self.objects.read(uri, limit)
+            return self.objects.read(uri, limit or MAX_DOCUMENT_BYTES)
         except TooLarge:
-            if light:
+            if limit is not None:
                 raise formats.NotLight from None
             raise
 

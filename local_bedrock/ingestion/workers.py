@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from local_bedrock.http.errors import NotFound
-from local_bedrock.ingestion.preparation import MetadataUpdateFailed, Preparation
+from local_bedrock.ingestion.preparation import EMBEDDED_AT_ONCE, MetadataUpdateFailed, Preparation
 from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
@@ -24,7 +24,10 @@ WORKERS: Final = 2
 """Threads that take any document. One more thread takes small documents only, so that large ones don't delay them."""
 
 TAKEN_AT_ONCE: Final = 16
-"""Short documents in one transaction and one call of the embedding."""
+"""Documents in one batch: their chunks are embedded together and stored in one transaction."""
+
+MAX_BATCH_SECONDS: Final = 1.0
+"""After this time, reading ends for a batch, so that one slow document does not hold many others."""
 
 REMOVED_AT_ONCE: Final = 200
 """Documents of a deleted knowledge base or data source that one transaction removes."""
@@ -44,7 +47,8 @@ _COUNTED_AS: Final = {
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_Result = Prepared | UnreadableDocument | None
+_Draft = Prepared | UnreadableDocument
+_Result = _Draft | None
 """The result of a submission; None for a deletion."""
 
 
@@ -167,28 +171,54 @@ class Ingestion:
             taken = submissions.take_up(change, self._clock(), TAKEN_AT_ONCE, light_only=light_only)
         if not taken:
             return False
-        try:
-            ingests = taken[0].action == submissions.INGEST
-            results = self._ingested(taken, light=light_only) if ingests else [None] * len(taken)
-        except formats.NotLight:  # documents taken together are always light
-            document = taken[0].document
-            self._database.write_when_possible(lambda change: submissions.put_back(change, document), self._closing)
-            self._wake_workers()
+        if taken[0].action == submissions.DELETE:
+            self._store([(submission, None) for submission in taken])
             return True
+        results = self._embedded(self._drafted(taken, light_only=light_only))
         if self._closing.is_set():
             # The parser may have been closed during the work; the next start repeats it.
             return False
-        self._store(list(zip(taken, results, strict=True)))
+        if results:
+            self._store(results)
         return True
 
-    def _ingested(self, taken: Sequence[Submission], *, light: bool) -> list[_Result]:
-        drafts = [self._attempted(partial(self._preparation.draft, each, light=light), [each]) for each in taken]
-        readable = [draft for draft in drafts if isinstance(draft, Prepared)]
-        finished = self._attempted(partial(self._preparation.finished, readable), taken) if readable else []
+    def _drafted(self, taken: Sequence[Submission], *, light_only: bool) -> list[tuple[Submission, _Draft]]:
+        """Read documents until they fill a call of the embedding; return the others to the queue."""
+        limit = formats.MAX_PLAIN_BYTES if len(taken) > 1 else formats.MAX_LIGHT_BYTES if light_only else None
+        drafts: list[tuple[Submission, _Draft]] = []
+        slower: list[Submission] = []
+        start, chunks = self._clock(), 0
+        for submission in taken:
+            try:
+                draft = self._attempted(partial(self._preparation.draft, submission, limit), [submission])
+            except formats.NotLight:
+                slower.append(submission)
+                continue
+            drafts.append((submission, draft))
+            chunks += len(draft.chunks) if isinstance(draft, Prepared) else 0
+            if chunks >= EMBEDDED_AT_ONCE or self._clock() - start > MAX_BATCH_SECONDS:
+                break
+        unread = taken[len(drafts) + len(slower) :]
+        if slower or unread:
+
+            def put_back(change: Change) -> None:
+                for submission in (*slower, *unread):
+                    submissions.put_back(change, submission.document, slower=submission in slower)
+
+            self._database.write_when_possible(put_back, self._closing)
+            self._wake_workers()
+        return drafts
+
+    def _embedded(self, drafts: Sequence[tuple[Submission, _Draft]]) -> list[tuple[Submission, _Result]]:
+        """Embed documents together; if that fails, embed each alone, so that a text fails only its own document."""
+        readable = [draft for _, draft in drafts if isinstance(draft, Prepared)]
+        finished = self._attempted(partial(self._preparation.finished, readable), [each for each, _ in drafts])
         if isinstance(finished, UnreadableDocument):
-            return [finished if isinstance(draft, Prepared) else draft for draft in drafts]
+            if len(drafts) > 1:
+                return [result for each in drafts for result in self._embedded([each])]
+            return [(drafts[0][0], finished)]
         left = iter(finished)
-        return [next(left) if isinstance(draft, Prepared) else draft for draft in drafts]
+        return [(each, next(left) if isinstance(draft, Prepared) else draft) for each, draft in drafts]
 
     def _attempted(self, work: Callable[[], _T], of: Sequence[Submission]) -> _T | UnreadableDocument:
         """Do a part of the work on documents; every error but NotLight becomes the reason of their failure."""

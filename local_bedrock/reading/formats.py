@@ -7,6 +7,9 @@ from typing import Any, Final
 MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
+MAX_PLAIN_BYTES: Final = 64 * 1024
+"""Bytes of a text that is embedded together with others: about 40 chunks of 300 tokens."""
+
 MAX_LIGHT_BYTES: Final = 1024 * 1024
 """Bytes of a document that can be processed within seconds."""
 
@@ -16,7 +19,7 @@ LIGHT_SECONDS: Final = 1.0
 SLOW: Final = 0
 LIGHT: Final = 1
 PLAIN: Final = 2
-"""How quickly a document is processed: it may take long, it is small, or it is small and needs no conversion."""
+"""How quickly a document is processed: it may take long, it is small, or it is short and needs no conversion."""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
@@ -53,7 +56,7 @@ class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
 
 
 class NotLight(Exception):  # noqa: N818 - not an error
-    """Ingesting the document takes longer than a light document may."""
+    """Ingesting the document takes longer than was expected of it."""
 
 
 def of_name(name: str) -> str:
@@ -103,7 +106,7 @@ def speed(request: Mapping[str, Any], size: int) -> int:
     if size > MAX_LIGHT_BYTES:
         return SLOW
     try:
-        return LIGHT if of_request(request) in CONVERTED else PLAIN
+        return LIGHT if of_request(request) in CONVERTED or size > MAX_PLAIN_BYTES else PLAIN
     except UnreadableDocument:  # fails at once
         return PLAIN
 

@@ -83,7 +83,7 @@ CREATE TABLE submission (
     former_status TEXT,                  -- of the document; null if it was new
     former_reason TEXT,
     request_id TEXT,                     -- the call that submitted it directly
-    speed INTEGER NOT NULL DEFAULT 0    -- 0 may take long, 1 is small, 2 is small and needs no conversion
+    speed INTEGER NOT NULL DEFAULT 0    -- 0 may take long, 1 is small, 2 is short and needs no conversion
 );
 CREATE INDEX submission_by_job ON submission (job_id);
 CREATE INDEX submission_by_sequence ON submission (sequence);

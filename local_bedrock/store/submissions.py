@@ -8,14 +8,12 @@ from typing import Any, Final
 
 import apsw
 
+from local_bedrock.reading.formats import PLAIN
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.documents import Document, DocumentKey
 
 INGEST: Final = "ingest"
 DELETE: Final = "delete"
-
-MAX_SHORT_TEXT_BYTES: Final = 16 * 1024
-"""Bytes of an inline text that is processed within milliseconds."""
 
 _FOLLOWING: Final = {"STARTING": "PENDING", "PENDING": "IN_PROGRESS", "DELETING": "DELETE_IN_PROGRESS"}
 _WORKED_ON: Final = {INGEST: "IN_PROGRESS", DELETE: "DELETE_IN_PROGRESS"}
@@ -156,19 +154,19 @@ def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = Fa
     Args:
         change: The transaction.
         now: Seconds since 1970.
-        limit: Maximum number of deletions or of short inline texts; other documents are claimed one at a time.
+        limit: Maximum number of deletions or of plain documents; others are claimed one at a time.
         light_only: Skip documents that may take long.
     """
     for action in (DELETE, INGEST):
         chosen, order = ("speed > 0", "speed DESC, ") if light_only and action == INGEST else ("TRUE", "")
         rows = change.connection.execute(
-            "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"  # noqa: S608
+            "SELECT document_id, action = ? OR speed >= ?"  # noqa: S608
             f" FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? AND {chosen}"
             f" ORDER BY {order}due_at, sequence LIMIT ?",
-            (DELETE, MAX_SHORT_TEXT_BYTES, action, now, limit),
+            (DELETE, PLAIN, action, now, limit),
         ).fetchall()
         if rows:
-            together = [identifier for identifier, short in takewhile(lambda row: row[1], rows)] or [rows[0][0]]
+            together = [identifier for identifier, quick in takewhile(lambda row: row[1], rows)] or [rows[0][0]]
             return [_taken(change.connection, action, identifier, now) for identifier in together]
     return []
 
@@ -184,10 +182,12 @@ def _taken(connection: apsw.Connection, action: str, document_id: Any, now: floa
     return Submission(document, action, job_id, json.loads(request), content)
 
 
-def put_back(change: Change, document: Document) -> None:
-    """Return work that proved not to be light, for the other workers."""
+def put_back(change: Change, document: Document, *, slower: bool = False) -> None:
+    """Return claimed work to the queue; ``slower`` if it proved to take longer than was expected."""
     if is_newest(change.connection, document):
-        change.connection.execute("UPDATE submission SET taken = 0, speed = 0 WHERE document_id = ?", (document.id,))
+        change.connection.execute(
+            "UPDATE submission SET taken = 0, speed = speed - ? WHERE document_id = ?", (slower, document.id)
+        )
 
 
 def put_back_unfinished(change: Change) -> None:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from local_bedrock.processes.embedding_processes import SENT_CHARACTERS, WorkerP
 from local_bedrock.server import running
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from tests.local_bedrock.support import Bedrock, custom_identifier, serving, text_document
+from tests.local_bedrock.support import Bedrock, custom_identifier, s3_document, serving, text_document
 from tests.support.embedding_models import embedding_server, make_model_folder
 from tests.support.waiting import eventually
 
@@ -119,6 +120,35 @@ def test_a_failing_embedding_server_is_the_reason_of_failures(tmp_path: Path) ->
     assert bad[0]["status"] == "FAILED"
     assert "answered with status 500" in bad[0]["statusReason"]
     assert found == ["Ospreys dive."]
+
+
+def test_documents_in_s3_are_embedded_together(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+    names = [f"{number}.txt" for number in range(10)]
+    for name in names:
+        s3.put_object(Bucket=bucket, Key=name, Body=f"The heron of {name} stands.".encode())
+    with (
+        embedding_server() as server,
+        serving(tmp_path, embedding=f"openai:{server.url}#embedder", s3_endpoint=s3_url) as bedrock,
+    ):
+        source = bedrock.s3_source(bedrock.knowledge_base("together"), bucket)
+        source.ingested(*(s3_document(bucket, name) for name in names))
+
+    assert len(server.calls[-1]) == len(names)
+
+
+def test_a_bad_document_in_a_batch_fails_alone(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+    texts = {"a.txt": "Herons stand.", "refused.txt": "Herons stand. " * 10, "b.txt": "Ospreys dive."}
+    for name, text in texts.items():
+        s3.put_object(Bucket=bucket, Key=name, Body=text.encode())
+    names = ["missing.txt", *texts]
+    with (
+        embedding_server(longest=60) as server,
+        serving(tmp_path, embedding=f"openai:{server.url}#embedder", s3_endpoint=s3_url) as bedrock,
+    ):
+        source = bedrock.s3_source(bedrock.knowledge_base("alone"), bucket)
+        settled = source.ingested(*(s3_document(bucket, name) for name in names))
+
+    assert [detail["status"] for detail in settled] == ["FAILED", "INDEXED", "FAILED", "INDEXED"]
 
 
 def test_a_model_in_a_folder_serves_a_knowledge_base_after_it_moved(tmp_path: Path) -> None:

@@ -292,17 +292,21 @@ def test_files_that_take_long_do_not_delay_small_ones(s3: Any, bucket: str, tmp_
     assert {detail["status"] for detail in others} <= {"STARTING", "PENDING", "IN_PROGRESS"}
 
 
-def test_a_text_too_large_for_the_light_worker_is_indexed(
-    s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "name", "limit"),
+    [(formats, "MAX_PLAIN_BYTES", 1000), (formats, "MAX_LIGHT_BYTES", 1000), (workers, "EMBEDDED_AT_ONCE", 1)],
+)
+def test_a_text_too_large_for_its_worker_or_batch_is_indexed(
+    s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, limit: int
 ) -> None:
-    monkeypatch.setattr(formats, "MAX_LIGHT_BYTES", 1000)
+    monkeypatch.setattr(module, name, limit)
     names = [f"{number}.txt" for number in range(12)]
-    for number, name in enumerate(names):
-        s3.put_object(Bucket=bucket, Key=name, Body=(HERON * (1 + number % 2 * 20)).encode())
+    for number, key in enumerate(names):
+        s3.put_object(Bucket=bucket, Key=key, Body=(HERON * (1 + number % 2 * 20)).encode())
 
-    source.ingest(*(s3_document(bucket, name) for name in names[:10]))
-    source.ingest(*(s3_document(bucket, name) for name in names[10:]))
-    settled = [detail for name in names for detail in source.settled(s3_identifier(bucket, name))]
+    source.ingest(*(s3_document(bucket, key) for key in names[:10]))
+    source.ingest(*(s3_document(bucket, key) for key in names[10:]))
+    settled = [detail for each in names for detail in source.settled(s3_identifier(bucket, each))]
 
     assert {detail["status"] for detail in settled} == {"INDEXED"}
 
