@@ -1,15 +1,15 @@
 """One way to search or to answer: the options that an evaluation compares."""
 
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.dataset import EvaluationError
+from local_bedrock.options import chosen_embedding
 from ragstack_common.config import (
     ANSWERABLE_RELEVANCE,
     DEFAULT_BOOST,
-    DEFAULT_EMBEDDING,
     MAX_RESULTS,
     NO_RERANKER,
     SEARCH_K,
@@ -29,7 +29,9 @@ class Setup(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     search: Literal["HYBRID", "SEMANTIC"] = "HYBRID"
-    embedding: str = Field(DEFAULT_EMBEDDING, description="as in `ragstack bedrock`")
+    embedding: Annotated[str, AfterValidator(chosen_embedding)] = Field(
+        "", validate_default=True, description="as in `ragstack bedrock`, with the same default"
+    )
     headers: bool = Field(True, description="index chunks with their document's name, title and headings")
     cosine_share: float | None = Field(None, ge=0, le=1, description="of HYBRID; with 0 it is BM25 alone")
     rerank: Reranker = NO_RERANKER

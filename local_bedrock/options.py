@@ -1,11 +1,14 @@
 """The settings of the local Bedrock."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from local_bedrock.limits.fault_injection import FaultRule
 from local_bedrock.limits.quotas import Quotas
+from ragstack_common import model_cache
 from ragstack_common.config import DEFAULT_EMBEDDING
 
 LOCAL: Final = "127.0.0.1"
@@ -20,6 +23,11 @@ EMBEDDING_CHOICE_HELP: Final = (
     f"{EMBEDDING_HELP} auto: minilm if it was added, otherwise hashed. Another one than before embeds the stored"
     " texts again."
 )
+
+
+def chosen_embedding(choice: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the embedding of a choice; without one, that of the environment, or the automatic one."""
+    return model_cache.chosen(choice or environment.get(EMBEDDING_VARIABLE) or model_cache.AUTOMATIC)
 
 
 @dataclass(frozen=True)

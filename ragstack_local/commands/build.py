@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from local_bedrock.options import EMBEDDING_HELP
-from ragstack_common.config import DEFAULT_EMBEDDING, QuerySettings
+from local_bedrock.options import EMBEDDING_HELP, EMBEDDING_VARIABLE, chosen_embedding
+from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import needs_extra
 from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
@@ -42,7 +42,11 @@ def build(
         ),
     ] = None,
     embedding: Annotated[
-        str | None, typer.Option(help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL or {DEFAULT_EMBEDDING}.")
+        str | None,
+        typer.Option(
+            help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL, that of the collection, {EMBEDDING_VARIABLE}, or minilm"
+            " if it was added, otherwise hashed."
+        ),
     ] = None,
     chunk_size: Annotated[
         int | None, typer.Option(help=f"Maximum characters of a chunk. Default: CHUNK_SIZE or {CHUNK_SIZE}.", min=100)
@@ -82,7 +86,7 @@ def build(
     with needs_extra("chroma", "`ragstack build`"):
         from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
-    choice = embedding or manifest.embedding_of(settings, manifest.read(name, store)) or DEFAULT_EMBEDDING
+    choice = chosen_embedding(embedding or manifest.embedding_of(settings, manifest.read(name, store)))
     model = load(choice)
     plan = BuildPlan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
     with display.progress() as bars:
@@ -102,6 +106,7 @@ def build(
     counted = ", ".join(f"{number} {outcome}" for outcome, number in report.manifest.last_run.items() if number)
     total = report.manifest.total
     display.console.print(f"{counted or 'nothing to do'}: {total.documents} documents in {total.chunks} chunks")
+    display.console.print(Text.assemble(("Embedding ", "dim"), f" {model.name}"), soft_wrap=True)
     display.console.print(Text.assemble(("Manifest  ", "dim"), f" {report.manifest_path}"), soft_wrap=True)
     if report.failures:
         raise typer.Exit(NOTHING_FOUND)

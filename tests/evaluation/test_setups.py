@@ -4,6 +4,7 @@ import pytest
 
 from evaluation.dataset import EvaluationError
 from evaluation.setups import AnswerSetup, Setup
+from ragstack_common import model_cache
 
 
 def test_changes_are_those_of_the_first_setup() -> None:
@@ -15,6 +16,18 @@ def test_changes_are_those_of_the_first_setup() -> None:
         search="SEMANTIC", embedding="onnx:/models/small", headers=False, filter="right", merge="boost", boost=1.5
     )
     assert changed.label == "SEMANTIC, small, headers=no, filter=right, merge=boost, boost=1.5"
+
+
+def test_the_default_embedding_is_that_of_ragstack_bedrock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_cache, "is_added", lambda name: name == "minilm")
+    by_variable = Setup()
+    monkeypatch.delenv("RAGSTACK_EMBEDDING")
+
+    assert (by_variable.label, Setup().label) == ("HYBRID, hashed", "HYBRID, minilm")
+    assert (Setup.of("embedding=hashed").label, Setup.of("embedding=auto").label) == (
+        "HYBRID, hashed",
+        "HYBRID, minilm",
+    )
 
 
 def test_every_option_is_in_the_help() -> None:

@@ -36,6 +36,7 @@ def test_a_folder_is_built_and_searched(folder: Path, tmp_path: Path) -> None:
 
     assert (built.exit_code, asked.exit_code) == (0, 0), built.output + asked.output
     assert "2 added: 2 documents in 2 chunks" in built.output
+    assert "Embedding  hashed" in built.output
     assert json.loads(asked.stdout)["results"][0]["source"] == "handbook/v3/modes.md"
 
 
