@@ -146,11 +146,13 @@ def _show_progress(service: Service) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
 
     columns = ("Embedding the stored texts", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task("")
         while (progress := service.reembedding.progress) is not None:
             bars.update(bar, completed=progress.done, total=progress.total)
             time.sleep(PROGRESS_SECONDS)
+    console.print(f"Searches use the embedding {service.embeddings.chosen.name} now", highlight=False, soft_wrap=True)
 
 
 def _listen(host: str, port: int) -> socket.socket:

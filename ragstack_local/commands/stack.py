@@ -223,6 +223,8 @@ def _follow_embedding(connection: Connection) -> None:
         while (found := connection.embedding()) and (progress := found["reembedding"]):
             bars.update(bar, completed=progress["done"], total=progress["total"])
             time.sleep(POLL_SECONDS)
+        if found:
+            bars.update(bar, completed=bars.tasks[bar].total)
 
 
 def _advise_on_servers(servers: Sequence[ModelServer]) -> None:
