@@ -3,7 +3,8 @@
 The model is a logistic regression whose weights cannot be negative. Sets differ in how many relevant documents a
 question has and how many of them were judged, so each set has an intercept of its own while the weights are fitted;
 otherwise the differences between sets would be taken for effects of the signals. The one intercept of the calibration
-is then fitted with every set counting the same.
+is the median of those that fit each set with the common weights: a set with many relevant documents for each question,
+or with few judged ones, moves it little.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,13 +109,15 @@ def _weights(sets: Sequence[Passages], used: Sequence[int]) -> Values:
 
 
 def _intercept(sets: Sequence[Passages], weights: Values) -> float:
-    """Fit the one intercept with which the mean over the sets is right."""
-    offsets = [each.signals @ weights for each in sets]
-    target = float(np.mean([each.relevant.mean() for each in sets]))
+    """Return the median of the intercepts with which the mean over each set is right."""
+    return float(np.median([_own_intercept(each.signals @ weights, float(each.relevant.mean())) for each in sets]))
+
+
+def _own_intercept(offsets: Values, target: float) -> float:
     low, high = -500.0, 500.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        mean = float(np.mean([(1 / (1 + np.exp(-np.clip(middle + offset, -500, 500)))).mean() for offset in offsets]))
+        mean = (1 / (1 + np.exp(-np.clip(middle + offsets, -500, 500)))).mean()
         low, high = (middle, high) if mean < target else (low, middle)
     return low
 

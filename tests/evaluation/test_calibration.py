@@ -41,6 +41,14 @@ def test_more_relevant_documents_do_not_change_the_weights() -> None:
     assert -4 < model.intercept < 0
 
 
+def test_an_exceptional_set_moves_the_intercept_little() -> None:
+    usual = [passages(f"usual {seed}", -4, (3,), seed=seed) for seed in (1, 2)]
+
+    model = calibration.fit([*usual, passages("exceptional", 1, (3,), seed=3)])
+
+    assert model.intercept == pytest.approx(-4, abs=0.4)
+
+
 def test_a_signal_that_is_lower_for_relevant_passages_is_left_out() -> None:
     model = calibration.fit([passages("drawn", -1, (4, -2))])
 
