@@ -169,6 +169,22 @@ def test_only_the_newest_submission_may_finish(database: Database) -> None:
         assert submissions.is_newest(change.connection, second.document)
 
 
+def test_plain_documents_are_claimed_together_and_others_alone(database: Database) -> None:
+    speeds = [formats.PLAIN, formats.PLAIN, formats.LIGHT, formats.PLAIN]
+    with database.write() as change:
+        for number, speed in enumerate(speeds):
+            key = DocumentKey(BASE, "DS12345678", "S3", str(number))
+            submissions.submit(change, key, submissions.INGEST, now=0.0, request={}, speed=speed)
+
+        first = submissions.take_up(change, 0.0, 16)
+        submissions.put_back(change, first[0].document, slower=True)
+        submissions.put_back(change, first[1].document)
+        again = [submissions.take_up(change, 0.0, 16) for _ in range(4)]
+
+    assert [each.document.name for each in first] == ["0", "1"]
+    assert [[each.document.name for each in some] for some in again] == [["0"], ["1"], ["2"], ["3"]]
+
+
 def test_small_documents_without_conversion_are_first_for_one_worker(database: Database) -> None:
     with database.write() as change:
         for name, speed in (("large", formats.SLOW), ("a.html", formats.LIGHT), ("b.html", formats.LIGHT)):
@@ -194,6 +210,7 @@ def test_small_documents_without_conversion_are_first_for_one_worker(database: D
     [
         ({"uri": "s3://b/a.txt"}, 0, formats.PLAIN),
         ({"uri": "s3://b/a.pdf"}, 9, formats.LIGHT),
+        ({"uri": "s3://b/a.md"}, 100_000, formats.LIGHT),
         ({"uri": "s3://b/a.md"}, 2_000_000, formats.SLOW),
         ({"uri": "s3://b/unknown"}, 9, formats.PLAIN),
         ({"mimeType": "text/html"}, 9, formats.LIGHT),
