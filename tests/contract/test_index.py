@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragstack_common.core.errors import IndexingError, InvalidDocumentError, InvalidRequestError
+from ragstack_common.core.errors import IndexingError, InvalidDocumentError
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import RetrievalBackend, SearchRequest
 from tests.contract.case import Make, run
@@ -32,7 +32,7 @@ def make(writable: Writable, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield make
 
 
-def test_indexed_documents_are_found_at_once(writable: Writable, make: Make) -> None:
+def test_indexed_documents_are_found_at_once(make: Make) -> None:
     ids, found, filtered = run(
         make,
         lambda b: b.index([PARIS, BERLIN]),
@@ -44,11 +44,7 @@ def test_indexed_documents_are_found_at_once(writable: Writable, make: Make) -> 
     assert [chunk.content for chunk in found] == [PARIS["content"], BERLIN["content"]]
     (berlin,) = filtered
     assert BERLIN["metadata"].items() <= berlin.metadata.items()
-    if writable.chunk_is_document:
-        assert [(chunk.chunk_id, chunk.source) for chunk in found] == [("1", "1"), ("2", "cities.md")]
-    else:
-        assert [chunk.source for chunk in found] == ["1", "2"]
-        assert berlin.metadata["source"] == "cities.md"
+    assert [(chunk.chunk_id, chunk.source) for chunk in found] == [("1", "1"), ("2", "cities.md")]
 
 
 def test_an_existing_id_is_replaced_with_all_its_attributes(make: Make) -> None:
@@ -111,13 +107,8 @@ def test_rejected_documents_are_named_and_the_others_indexed(writable: Writable,
     assert found[0].content == documents[2]["content"]
 
 
-def test_chunks_come_with_their_embeddings_on_request(writable: Writable, make: Make) -> None:
+def test_chunks_come_with_their_embeddings_on_request(make: Make) -> None:
     request = SearchRequest("capital of France", top_k=2, deduplicate_by="document", passages=2, with_embeddings=True)
-    if not writable.has_embeddings:
-        with pytest.raises(InvalidRequestError, match="does not return embeddings"):
-            run(make, lambda b: b.search(request))
-        return
-
     _, outcome, plain = run(
         make,
         lambda b: b.index([PARIS, BERLIN]),

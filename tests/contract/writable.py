@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.server import running
 from ragstack_common.search import create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Make
-from tests.contract.cases.bedrock import knowledge_base_of
 from tests.support.milvus import looking_soon
 
 PATIENT: dict[str, Any] = {"timeout_seconds": PATIENCE_SECONDS}
@@ -24,15 +22,11 @@ class Writable:
     Attributes:
         name: Name in the test's id.
         open: Yields a function that makes backends of an empty store in the folder.
-        chunk_is_document: A chunk has the document's id and source; otherwise the document's id is its source.
-        has_embeddings: Searches can return embeddings.
         rejected: The id of a document that only the store rejects; None if there is none.
     """
 
     name: str
     open: Callable[[Path], AbstractContextManager[Make]]
-    chunk_is_document: bool = True
-    has_embeddings: bool = True
     rejected: str | None = None
 
 
@@ -54,15 +48,6 @@ def _milvus(folder: Path) -> Iterator[Make]:
 
 
 @contextmanager
-def _bedrock(folder: Path) -> Iterator[Make]:
-    with running(folder) as url:
-        base = knowledge_base_of(url)
-        place = {"knowledge_base_id": base.id, "data_source_id": base.data_source_id}
-        clients = {"client": base.client("bedrock-agent-runtime"), "agent_client": base.client("bedrock-agent")}
-        yield lambda: create_retrieval_backend({"type": "bedrock", **place, **clients, **PATIENT})
-
-
-@contextmanager
 def _wrapped(folder: Path) -> Iterator[Make]:
     config: dict[str, Any] = {"type": "chroma", "path": str(folder / "new"), "collection_name": "written", **PATIENT}
     for wrapper in ("multislice", "reranked", "cached", "metered"):
@@ -73,6 +58,5 @@ def _wrapped(folder: Path) -> Iterator[Make]:
 ALL = [
     Writable("chroma", _chroma),
     Writable("milvus", _milvus, rejected="x" * 513),
-    Writable("bedrock", _bedrock, chunk_is_document=False, has_embeddings=False, rejected="x" * 2049),
     Writable("wrapped", _wrapped),
 ]

@@ -19,7 +19,7 @@ from ragstack_common.config import (
     SIGNALS_HEADER,
     SLICE_FAILURES,
 )
-from ragstack_common.core.clients import agent_client, retrieval_client
+from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -49,7 +49,6 @@ from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge
 from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
-    from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
@@ -88,8 +87,6 @@ class BedrockEngine(Engine):
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
         metrics: Receives SliceFailures and SliceLatency.
-        agent_client: A boto3 client of bedrock-agent, for :meth:`index`; by default one is made.
-        index_timeout_seconds: How long :meth:`index` waits until documents are indexed.
 
     Raises:
         ValueError: An argument is out of range.
@@ -110,8 +107,6 @@ class BedrockEngine(Engine):
         relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
-        agent_client: "AgentsforBedrockClient | None" = None,
-        index_timeout_seconds: float = 300.0,
     ) -> None:
         super().__init__(timeout_seconds=timeout_seconds)
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
@@ -128,8 +123,6 @@ class BedrockEngine(Engine):
         self._calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._given_client = client
         self._metrics = metrics
-        self._agent_client = agent_client
-        self._index_timeout_seconds = index_timeout_seconds
 
     def check_filters(self, request: SearchRequest) -> None:
         """Reject filters that the vector store may ignore; a preference may use those that it is not known to ignore.
@@ -209,29 +202,6 @@ class BedrockEngine(Engine):
                     if chunk.chunk_id == chunk_id:
                         return chunk.model_copy(update={"score": 1.0, "ranking": None})
         return None
-
-    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Ingest texts into the CUSTOM data source *data_source_id*, and wait until they are indexed.
-
-        The knowledge base splits a document into chunks, whose ``source`` is the document's id.
-        """
-        from ragstack_common.search.engines.bedrock_documents import index_documents  # noqa: PLC0415 - seldom used
-        from ragstack_common.search.indexing import documents_of  # noqa: PLC0415 - its model takes time to build
-
-        if self.data_source_id is None:
-            raise InvalidRequestError(
-                "A knowledge base takes documents through a data source: give the data_source_id of a CUSTOM one"
-            )
-        call = partial(
-            index_documents,
-            self._agent_client or agent_client(),
-            self.knowledge_base_id.rpartition("/")[2],
-            self.data_source_id,
-            documents_of(documents),
-            vector_store=self.vector_store,
-            timeout_seconds=self._index_timeout_seconds,
-        )
-        return await in_thread(call)
 
     async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
         """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""

@@ -1,4 +1,4 @@
-"""Putting documents into indexes: batches, wrappers, and knowledge bases that refuse or are slow."""
+"""Putting documents into indexes: batches and wrappers."""
 
 import asyncio
 import pickle
@@ -19,16 +19,12 @@ from ragstack_common.core.errors import (
 )
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
-from ragstack_common.search.engines.bedrock import BedrockBackend
-from ragstack_common.search.engines.bedrock_documents import index_documents
 from ragstack_common.search.engines.chroma.backend import ChromaBackend
 from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.search.wrappers.federated import FederatedBackend
-from tests.support.aws_service import AwsService, Fault
 from tests.support.backends import Shelf, chunk
 
-KNOWLEDGE_BASE, DATA_SOURCE = "KBKBKBKBK1", "DSDSDSDSD1"
 DOCUMENTS = [{"id": "1", "content": "Herons stand."}, {"id": "2", "content": "Ospreys dive."}]
 
 
@@ -172,138 +168,3 @@ def test_a_collection_of_chroma_refuses_another_embedding(tmp_path: Path) -> Non
 
 class Other(HashedEmbedding):
     name = description = "other"
-
-
-def detail(identifier: str, status: str, reason: str | None = None) -> dict[str, Any]:
-    named = {"dataSourceType": "CUSTOM", "custom": {"id": identifier}}
-    message = {} if reason is None else {"statusReason": reason}
-    place = {"knowledgeBaseId": KNOWLEDGE_BASE, "dataSourceId": DATA_SOURCE}
-    return {**place, "identifier": named, "status": status, **message}
-
-
-def details(*found: dict[str, Any]) -> dict[str, Any]:
-    return {"documentDetails": list(found)}
-
-
-def data_source(kind: str) -> dict[str, Any]:
-    configuration: dict[str, Any] = {"type": kind}
-    if kind == "S3":
-        configuration["s3Configuration"] = {"bucketArn": "arn:aws:s3:::documents"}
-    return {
-        "dataSource": {
-            "knowledgeBaseId": KNOWLEDGE_BASE,
-            "dataSourceId": DATA_SOURCE,
-            "name": "texts",
-            "status": "AVAILABLE",
-            "dataSourceConfiguration": configuration,
-            "createdAt": "2026-01-01T00:00:00Z",
-            "updatedAt": "2026-01-01T00:00:00Z",
-        }
-    }
-
-
-def index(agent: AwsService, documents: Sequence[Mapping[str, Any]] = DOCUMENTS, **options: Any) -> list[str]:
-    """Index into a knowledge base, on a clock that only sleeping advances."""
-    slept: list[float] = []
-    return index_documents(
-        agent.client(),
-        KNOWLEDGE_BASE,
-        DATA_SOURCE,
-        documents_of(documents),
-        vector_store="OTHER",
-        sleep=slept.append,
-        clock=lambda: sum(slept),
-        **{"timeout_seconds": 60, **options},
-    )
-
-
-def test_statuses_are_polled_until_every_document_is_indexed(agent: AwsService) -> None:
-    agent.program("GetDataSource", data_source("CUSTOM"))
-    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
-    agent.program(
-        "GetKnowledgeBaseDocuments",
-        details(detail("1", "INDEXED"), detail("2", "PENDING")),
-        details(detail("2", "IN_PROGRESS")),
-        details(detail("2", "INDEXED")),
-    )
-
-    ids = index(agent, [DOCUMENTS[0], {**DOCUMENTS[1], "source": "birds.md", "metadata": {"year": 2026}}])
-
-    assert ids == ["1", "2"]
-    (submitted,) = agent.asked("IngestKnowledgeBaseDocuments")
-    first, second = submitted["documents"]
-    assert first["content"]["custom"]["customDocumentIdentifier"] == {"id": "1"}
-    assert "metadata" not in first
-    assert {each["key"] for each in second["metadata"]["inlineAttributes"]} == {"year", "source"}
-    asked = [call["documentIdentifiers"] for call in agent.asked("GetKnowledgeBaseDocuments")]
-    assert [[each["custom"]["id"] for each in identifiers] for identifiers in asked] == [["1", "2"], ["2"], ["2"]]
-
-
-def test_a_failed_document_is_named_with_the_reason(agent: AwsService) -> None:
-    agent.program("GetDataSource", data_source("CUSTOM"))
-    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "STARTING")))
-    agent.program("GetKnowledgeBaseDocuments", details(detail("1", "FAILED", "No text."), detail("2", "INDEXED")))
-
-    with pytest.raises(IndexingError, match=r"1 of 2 .*1: FAILED: No text\.") as caught:
-        index(agent)
-
-    assert (caught.value.indexed, [*caught.value.failed]) == (("2",), ["1"])
-
-
-def test_a_late_document_is_named_with_its_status(agent: AwsService) -> None:
-    agent.program("GetDataSource", data_source("CUSTOM"))
-    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "INDEXED")))
-    agent.program("GetKnowledgeBaseDocuments", details(detail("1", "IN_PROGRESS")))
-
-    with pytest.raises(IndexingError, match=r"1: still IN_PROGRESS after 20 seconds; it may be indexed later"):
-        index(agent, timeout_seconds=20)
-
-    assert 3 < len(agent.asked("GetKnowledgeBaseDocuments")) < 15
-
-
-def test_a_status_that_cannot_be_read_is_not_taken_for_success(agent: AwsService) -> None:
-    agent.program("GetDataSource", data_source("CUSTOM"))
-    agent.program("IngestKnowledgeBaseDocuments", details(detail("1", "STARTING"), detail("2", "INDEXED")))
-    agent.program("GetKnowledgeBaseDocuments", Fault("AccessDeniedException", "No.", 403))
-
-    with pytest.raises(IndexingError, match=r"1: UNKNOWN: its status cannot be read: AccessDeniedException"):
-        index(agent)
-
-
-def test_documents_of_a_bucket_cannot_be_indexed_as_texts(agent: AwsService) -> None:
-    agent.program("GetDataSource", data_source("S3"))
-
-    with pytest.raises(InvalidRequestError, match=r"DSDSDSDSD1 has the type S3.*ragstack ingest"):
-        index(agent)
-
-    assert agent.asked("IngestKnowledgeBaseDocuments") == []
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        (Fault("AccessDeniedException", "No.", 403), errors.AccessDeniedError),
-        (Fault("ResourceNotFoundException", "No.", 404), errors.KnowledgeBaseNotFoundError),
-    ],
-)
-def test_a_knowledge_base_that_refuses_is_an_error_with_advice(
-    agent: AwsService, fault: Fault, kind: type[Exception]
-) -> None:
-    agent.program("GetDataSource", fault)
-
-    with pytest.raises(kind, match=r"The documents were not submitted: \w+; (allow bedrock:Get|check the knowledge)"):
-        index(agent)
-
-
-def test_unusable_attributes_are_refused_before_submission(
-    agent: AwsService,
-) -> None:
-    with pytest.raises(InvalidDocumentError, match=r"The document '2': a corpus cannot be called all"):
-        index(agent, [DOCUMENTS[0], {**DOCUMENTS[1], "metadata": {"corpus": "all"}}])
-
-    assert agent.requests == []
-
-
-async def test_a_knowledge_base_needs_a_data_source_to_index_into() -> None:
-    with pytest.raises(InvalidRequestError, match="give the data_source_id of a CUSTOM one"):
-        await BedrockBackend(KNOWLEDGE_BASE).index(DOCUMENTS)
