@@ -221,33 +221,16 @@ def batch_check_document_statuses(
         ClientError: No call succeeded; the error of the first.
         ValueError: *batch_size* is below 1.
     """
-    identifiers = {uri: s3_identifier(uri) for uri in s3_uris}
-    return statuses_of(kb_id, ds_id, identifiers, batch_size=batch_size, client=client, sleep=sleep)
-
-
-def statuses_of(
-    kb_id: str,
-    ds_id: str,
-    identifiers: Mapping[str, dict[str, Any]],
-    *,
-    batch_size: int = DOCUMENTS_PER_CALL,
-    client: "AgentsforBedrockClient | None" = None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> dict[str, DocumentStatus]:
-    """Return the status of documents of any kind, by their key (:func:`ragstack_common.documents.key_of`).
-
-    Everything else is as in :func:`batch_check_document_statuses`.
-    """
     agent = client or agent_client()
     details = _in_batches(
         partial(agent.get_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
         "documentIdentifiers",
-        identifiers,
+        {uri: s3_identifier(uri) for uri in s3_uris},
         min(batch_size, DOCUMENTS_PER_CALL),
         _backoff(3, 1.0, sleep),
     )
     absent = {"status": "NOT_FOUND", "statusReason": "The knowledge base did not answer for this document"}
-    return {key: DocumentStatus.of(details.get(key, absent)) for key in identifiers}
+    return {uri: DocumentStatus.of(details.get(uri, absent)) for uri in s3_uris}
 
 
 class PacedAgent:
