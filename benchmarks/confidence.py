@@ -120,9 +120,6 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="data sets (samples/judged)")
     parser.add_argument("--embedding", default="hashed", help="of the local Bedrock, such as onnx:FOLDER")
     parser.add_argument("--queries", type=int, help="use only this many questions of each set")
-    parser.add_argument(
-        "--cache", type=Path, default=Path(".ragstack/evaluation/indexes"), help="folder of the indexes"
-    )
     options = parser.parse_args()
     sets = {
         folder: answers_of(folder, options.embedding, options.queries, CACHE) for folder in options.folders or [JUDGED]

@@ -1,6 +1,5 @@
 """A backend that answers repeated searches from memory."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,21 +82,12 @@ class AnswerCache(Mapping[str, list[RetrievedChunk]]):
             return len(self._answers)
 
 
-@dataclass
-class _PendingSearch:
-    """A running search of the wrapped backend, and how many callers wait for it."""
-
-    task: asyncio.Task[SearchOutcome]
-    waiting: int = 0
-
-
 class CachedRetrievalBackend(PassingWrapper):
     """Keeps the answers of another backend for a time.
 
-    Equal searches at the same time in one event loop are one search of the wrapped backend. It is cancelled when all
-    its callers are. Errors are not kept, and neither are answers that are incomplete or have notes, such as one about
-    a reranker that failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, those
-    of a batch one by one. Streams and lookups by id go to the wrapped backend.
+    Errors are not kept, and neither are answers that are incomplete or have notes, such as one about a reranker that
+    failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, those of a batch one
+    by one. Streams and lookups by id go to the wrapped backend.
 
     Args:
         backend: The wrapped backend.
@@ -125,7 +115,6 @@ class CachedRetrievalBackend(PassingWrapper):
     ) -> None:
         super().__init__(backend)
         self.cache = AnswerCache(max_entries, ttl_seconds, clock)
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, int, str], _PendingSearch] = {}
 
     def clear(self) -> None:
         """Drop all answers, for example after a change of the documents.
@@ -150,32 +139,11 @@ class CachedRetrievalBackend(PassingWrapper):
         start, key = time.perf_counter(), request_key(request)
         outcome = self.cache.answer(key)
         if outcome is None:
-            outcome = await self._joined(key, request)
-            outcome = replace(outcome, chunks=_copies(outcome.chunks))
+            generation = self.cache.generation
+            outcome = await self.backend.search(request)
+            if outcome.complete and not outcome.notes:
+                self.cache.keep(key, outcome, generation)
         return replace(outcome, milliseconds=(time.perf_counter() - start) * 1000)
-
-    async def _joined(self, key: str, request: SearchRequest) -> SearchOutcome:
-        """Wait for the search of this request; start it if it is not running."""
-        # A task can be awaited only in its own event loop.
-        place = (asyncio.get_running_loop(), self.cache.generation, key)
-        flight = self._flights.get(place)
-        if flight is None:
-            flight = self._flights[place] = _PendingSearch(asyncio.create_task(self._ask(key, request)))
-        flight.waiting += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if not flight.waiting:
-                del self._flights[place]
-                flight.task.cancel()
-
-    async def _ask(self, key: str, request: SearchRequest) -> SearchOutcome:
-        generation = self.cache.generation
-        outcome = await self.backend.search(request)
-        if outcome.complete and not outcome.notes:
-            self.cache.keep(key, outcome, generation)
-        return outcome
 
 
 def request_key(request: SearchRequest) -> str:

@@ -101,49 +101,20 @@ async def test_the_least_recently_used_answer_makes_room() -> None:
     assert len(backend.cache) == 2
 
 
-async def test_equal_searches_at_once_are_one_search() -> None:
-    shelf = Shelf(chunk("a", metadata={"tags": []}))
-    backend = CachedRetrievalBackend(shelf)
-
-    answers = await asyncio.gather(*(backend.retrieve("q", filters={"tags": {"$ne": "x"}}) for _ in range(20)))
-    answers[0][0].metadata.clear()
-
-    assert len(shelf.requests) == 1
-    assert all(answer[0].metadata == {"tags": []} for answer in answers[1:])
-
-
-async def test_an_error_goes_to_all_callers_of_a_search_and_is_not_kept() -> None:
+async def test_an_error_is_not_kept() -> None:
     shelf = Shelf(chunk("a"))
     shelf.error = ServiceUnavailableError("down")
     backend = CachedRetrievalBackend(shelf)
 
-    failed = await asyncio.gather(*(backend.retrieve("q") for _ in range(3)), return_exceptions=True)
+    with pytest.raises(ServiceUnavailableError):
+        await backend.retrieve("q")
     shelf.error = None
 
-    assert [type(error) for error in failed] == [ServiceUnavailableError] * 3
     assert names(await backend.retrieve("q")) == "a"
     assert len(shelf.requests) == 2
 
 
-@pytest.mark.parametrize(("callers", "cancelled", "requests"), [(3, 0, 1), (2, 1, 2)], ids=["some", "all"])
-async def test_a_search_is_cancelled_only_with_all_its_callers(callers: int, cancelled: int, requests: int) -> None:
-    shelf = Shelf(chunk("a"))
-    shelf.gate.clear()
-    backend = CachedRetrievalBackend(shelf)
-    tasks = [asyncio.create_task(backend.retrieve("q")) for _ in range(callers)]
-    await settled()
-
-    for task in tasks[:2]:
-        task.cancel()
-    await settled()
-    shelf.gate.set()
-
-    assert names(await (tasks[2] if callers > 2 else backend.retrieve("q"))) == "a"
-    assert [task.cancelled() for task in tasks[:2]] == [True, True]
-    assert (shelf.cancelled, len(shelf.requests)) == (cancelled, requests)
-
-
-async def test_a_search_from_before_a_change_is_neither_joined_nor_kept() -> None:
+async def test_a_search_from_before_a_change_is_not_kept() -> None:
     shelf = Shelf(chunk("old"))
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)
@@ -151,31 +122,10 @@ async def test_a_search_from_before_a_change_is_neither_joined_nor_kept() -> Non
     await settled()
 
     backend.clear()
-    after = asyncio.create_task(backend.retrieve("q"))
-    await settled()
-    after.cancel()
     shelf.gate.set()
 
     assert names(await before) == "old"
-    assert len(shelf.requests) == 2
     assert len(backend.cache) == 0
-
-
-def test_a_search_of_a_closed_event_loop_is_not_joined() -> None:
-    shelf = Shelf(chunk("a"))
-    backend = CachedRetrievalBackend(shelf)
-
-    async def left_behind() -> None:
-        shelf.gate = asyncio.Event()
-        waiting = asyncio.create_task(backend.retrieve("q"))
-        await settled()
-        assert not waiting.done()
-
-    asyncio.run(left_behind())
-    shelf.gate = asyncio.Event()
-    shelf.gate.set()
-
-    assert names(asyncio.run(backend.retrieve("q"))) == "a"
 
 
 @pytest.mark.parametrize(
