@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
@@ -304,6 +304,15 @@ def test_rejected_questions_fail_and_throttled_ones_are_repeated(api: Api) -> No
         ask(NOWHERE)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have SIGINT interrupt as in a command; a test run in the background has another handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_just_after_an_operation_spares_the_next() -> None:
     async def interrupted() -> None:
         asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)

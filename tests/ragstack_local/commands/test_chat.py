@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 from collections.abc import Iterator
@@ -112,7 +113,14 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         eventually(api.closed.is_set)
         reads("> ")
         chatting.send_signal(signal.SIGINT)
+        eventually(lambda: not has_pending_signal(chatting.pid))  # an empty line that comes before it would be entered
         os.write(terminal, b"\n")  # wakes readline, which misses a signal that comes just after its prompt
 
         assert chatting.wait(END_SECONDS) == 130
     os.close(terminal)
+
+
+def has_pending_signal(process_id: int) -> bool:
+    """Whether a signal waits for a thread of the process to take it, as Linux shows it."""
+    status = Path(f"/proc/{process_id}/status")
+    return status.exists() and re.search(r"^ShdPnd:\t0+$", status.read_text(), re.MULTILINE) is None
