@@ -10,6 +10,11 @@ from tests.e2e.support import ROOT, LocalStack, iterate
 NEEDED = (".ministack/bin/ministack", "node_modules/.bin/cdk")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the documentation, whose pages print what is in a stack that no other test has used."""
+    items.sort(key=lambda item: item.path.name != "test_documentation_examples.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def installed() -> None:
     missing = [name for name in NEEDED if not (ROOT / name).exists()]

@@ -11,6 +11,9 @@ A comment directly above a block changes how it runs:
 
 Blocks of one page run in order, in one folder, which has the ``samples/`` of the checkout, with a fifth of the judged
 questions. The local stack is up, and the variables of ``ragstack env`` are set. ``text`` blocks are output.
+
+Python and ``ragstack`` start in forks of a process that has imported what they need. ``.venv/bin/ragstack`` and servers
+are started as their readers start them.
 """
 
 import json
@@ -30,12 +33,13 @@ import urllib3
 from typer.main import get_command
 
 from ragstack_local.cli import app
-from tests.e2e.support import ROOT, LocalStack, iterate
+from tests.e2e.support import ROOT, LocalStack
 from tests.support.children import start_child
 from tests.support.ports import free_ports
+from tests.support.prefork import RUN_PYTHON, programs
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("documentation stack")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "samples/README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 BLOCK = re.compile(
@@ -44,13 +48,12 @@ BLOCK = re.compile(
 MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "prints", "needs: ")
 PORT, BEDROCK_PORT, ANSWERS_PORT = "4566", "4567", "4568"
 SECONDS = 120.0
-TOP_LEVEL_AWAIT = """
-import ast, asyncio, inspect, sys
-code = compile(sys.argv[1], "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-if inspect.iscoroutine(done := eval(code, {"__name__": "__main__"})):
-    asyncio.run(done)
-"""
-"""Runs code as `python -m asyncio` does, but ends with the first error."""
+IMPORTED = (
+    *("boto3", "chromadb", "evaluation.command", "langgraph.graph", "mcp", "ragstack_common.multislice_retriever"),
+    *("ragstack_common.search.engines.chroma", "ragstack_common.shortcuts", "ragstack_local.cli"),
+    *(f"ragstack_local.commands.{each}" for each in ("ask", "build", "doctor", "failures", "query", "sync")),
+)
+"""What examples import, which takes most of their time."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,9 @@ class Reader:
             self.env = dict(variable.split("=", 1) for variable in variables)
         elif block.language == "python":
             self.python = (self.python if block.mark == "continues" else "") + code
-            interpreter = ROOT / block.mark.removeprefix("needs: ") if block.mark.startswith("needs: ") else None
-            self.printed = self.run([str(interpreter or sys.executable), "-c", TOP_LEVEL_AWAIT, self.python])
+            elsewhere = block.mark.startswith("needs: ")
+            command = [str(ROOT / block.mark.removeprefix("needs: ")), "-c"] if elsewhere else [RUN_PYTHON]
+            self.printed = self.run([*command, self.python])
         elif block.language == "json":
             json.loads(code)
         elif block.language == "toml":
@@ -149,7 +153,7 @@ class Reader:
         self.leave()
         self.ports = {BEDROCK_PORT: str(free_ports(1)[0])}
         self.server = server = start_child(
-            ["bash", "-c", f"exec {self.here(code).strip()}"],
+            ["bash", "-c", f"exec {ROOT}/.venv/bin/{self.here(code).strip()}"],
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -180,16 +184,16 @@ class Reader:
         if self.server is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.server.pid, signal.SIGINT)
-            self.server.wait(SECONDS)
+            assert self.server.wait(SECONDS) in (0, 130)
 
 
 @pytest.fixture(scope="module")
-def new_stack(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack as readers have it: with the sample handbook, and nothing that other tests leave."""
-    for stack in iterate(LocalStack(tmp_path_factory.mktemp("documented"))):
-        done = stack.run("ingest", ROOT / "samples" / "documents", "--prefix", "samples")
-        assert done.returncode == 0, done.stdout + done.stderr
-        yield stack
+def new_stack(stack: LocalStack, handbook: Path) -> Iterator[LocalStack]:
+    """The stack as readers have it: with the sample handbook alone."""
+    yield stack
+    # What an example uploaded; files of the handbook keep their keys.
+    done = stack.run("delete", "people/", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def copy_samples(folder: Path) -> None:
@@ -215,17 +219,27 @@ def exports(new_stack: LocalStack) -> dict[str, str]:
     return dict(re.findall(r"^export (\w+)=(.*)$", new_stack.run("env").stdout, re.MULTILINE))
 
 
+@pytest.fixture(scope="module")
+def commands(new_stack: LocalStack) -> Iterator[Path]:
+    """The folder of a `ragstack` that starts at once; `.venv/bin/ragstack` and servers are the real one."""
+    with programs(IMPORTED, environment(new_stack)) as folder:
+        yield folder
+
+
+def environment(stack: LocalStack) -> dict[str, str]:
+    """Return variables without those that lead astray: a page tells its readers all that they need."""
+    return {name: value for name, value in stack.env.items() if not name.startswith(("AWS_", "HTTP_PROXY"))}
+
+
 @pytest.fixture
-def reader(new_stack: LocalStack, exports: dict[str, str], tmp_path: Path) -> Iterator[Reader]:
+def reader(new_stack: LocalStack, commands: Path, exports: dict[str, str], tmp_path: Path) -> Iterator[Reader]:
     stack = new_stack
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     copy_samples(tmp_path / "samples")
-    path = os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"], str(ROOT / ".clients/bin")])
-    # Without what is set elsewhere on a machine to lead astray: a page tells its readers all that they need.
-    inherited = {name: value for name, value in stack.env.items() if not name.startswith(("AWS_", "HTTP_PROXY"))}
+    places = (str(commands), str(ROOT / ".venv/bin"), os.environ["PATH"], str(ROOT / ".clients/bin"))
     # curl's own settings: an example whose answer is an error has failed.
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
-    env = {**inherited, **exports, "PATH": path, "CURL_HOME": str(tmp_path)}
+    env = {**environment(stack), **exports, "PATH": os.pathsep.join(places), "CURL_HOME": str(tmp_path)}
     ports = dict(zip((PORT, BEDROCK_PORT, ANSWERS_PORT), map(str, stack.ports), strict=True))
     found = Reader(tmp_path, env, ports)
     try:
