@@ -142,22 +142,5 @@ def test_the_interface_describes_itself(stack: LocalStack) -> None:
     assert status == 200
     assert schema["info"]["title"] == "RAGStack"
     assert schema["servers"] == [{"url": stack.connection.api_url}]
-    assert set(schema["paths"]) == {
-        "/api/retrieve",
-        "/api/ask",
-        "/api/ask/stream",
-        "/api/corpora",
-        "/api/versions",
-        "/api/documents",
-        "/api/documents/{id}",
-        "/api/failures",
-        "/api/failures/discard",
-        "/api/failures/replay",
-        "/api/ingestion-jobs",
-        "/api/ingestion-jobs/{id}",
-        "/api/facets",
-        "/tools",
-        "/tools/{name}",
-        "/health",
-    }
+    assert {"/api/retrieve", "/api/ask", "/api/documents"} <= schema["paths"].keys()
     assert "metadata_filter" in json.dumps(schema["components"]["schemas"]["RetrieveRequest"])

@@ -13,15 +13,6 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
 
-def test_query_shows_ranked_results_with_scores_and_sources(stack: LocalStack, handbook: Path) -> None:
-    done = stack.run("query", "Who do I call when my laptop is stolen?", "--top-k", "3")
-
-    assert done.returncode == 0, done.stderr
-    assert "engineering/security-incident-response.pdf" in done.stdout
-    assert "3 results in" in done.stdout
-    assert done.stderr == f"{stack.connection.described}\n"
-
-
 def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack, handbook: Path) -> None:
     done = stack.run("status")
 

@@ -37,6 +37,25 @@ def bedrock_process(stack: LocalStack) -> int:
 
 
 @needs_proc
+def test_a_dead_part_ends_the_stack_and_loses_no_document(stack: LocalStack) -> None:
+    """The stack names the part, and the next start has all documents."""
+    kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
+    stack.settled(kept)
+
+    os.kill(bedrock_process(stack), signal.SIGKILL)
+    assert stack.process is not None
+    code = stack.process.wait(STOP_SECONDS)
+    left = stack.processes()
+    said = stack.log.read_text()
+    stack.start()
+
+    assert code == 3
+    assert left == set()
+    assert "Error: The local Bedrock ended with code -9" in said
+    assert stack.found("dodo of Mauritius", "could not fly")["source"] == kept
+
+
+@needs_proc
 def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
     kept = stack.put("kept/ibis.md", "The ibis probes the mud of the estuary.")
     deleted = stack.put("kept/moa.md", "The moa of the south island is extinct.")
@@ -124,25 +143,6 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
     assert (again.returncode, "No local stack is running" in again.stderr) == (3, True)
 
 
-@needs_proc
-def test_a_dead_part_ends_the_stack_and_loses_no_document(stack: LocalStack) -> None:
-    """The stack names the part, and the next start has all documents."""
-    kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
-    stack.settled(kept)
-
-    os.kill(bedrock_process(stack), signal.SIGKILL)
-    assert stack.process is not None
-    code = stack.process.wait(STOP_SECONDS)
-    left = stack.processes()
-    said = stack.log.read_text()
-    stack.start()
-
-    assert code == 3
-    assert left == set()
-    assert "Error: The local Bedrock ended with code -9" in said
-    assert stack.found("dodo of Mauritius", "could not fly")["source"] == kept
-
-
 def test_the_demonstration_succeeds_and_leaves_nothing_running(folder_of_its_own: LocalStack) -> None:
     demonstration = folder_of_its_own
     if demonstration.is_up:
@@ -170,31 +170,10 @@ def early(installed: None, tmp_path: Path) -> LocalStack:
 
 
 @needs_proc
-def test_down_ends_a_starting_stack_and_leaves_no_process(early: LocalStack) -> None:
+def test_a_start_ends_what_is_left_and_down_ends_a_start(early: LocalStack) -> None:
     early.launch()
     try:
         # MiniStack, the local Bedrock, and two of the cdk's commands.
-        eventually(lambda: len(early.processes()) > 4)
-        status = early.run("status")
-
-        done = early.run("down")
-
-        assert early.process is not None
-        assert early.process.wait(STOP_SECONDS) == 130
-        assert done.returncode == 0, done.stderr
-        assert early.processes() == set()
-        assert "Traceback" not in early.log.read_text()
-        assert (status.returncode, status.stderr.count("\n")) == (3, 1)
-        assert "still starting" in status.stderr
-    finally:
-        early.kill_all()
-
-
-@needs_proc
-@pytest.mark.parametrize("next_command", ["down", "up"])
-def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, next_command: str) -> None:
-    early.launch()
-    try:
         eventually(lambda: len(early.processes()) > 4)
         assert early.process is not None
         early.process.kill()
@@ -202,18 +181,21 @@ def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, n
         # MiniStack and the local Bedrock notice it; the cdk's commands know nothing of the one that started them.
         left = early.processes()
 
-        if next_command == "up":
-            early.launch()
-            eventually(lambda: not left & early.processes(), STOP_SECONDS)
-        else:
-            done = early.run("down")
-            assert done.returncode == 0, done.stderr
-            # Killed processes are gone a moment later.
-            assert eventually(lambda: not early.processes())
-            assert list(early.folder.glob("data/logs/*.pid")) == []
-            assert not (early.folder / "data/unpacked-functions").exists()
+        early.launch()
+        eventually(lambda: not left & early.processes(), STOP_SECONDS)
+        eventually(lambda: len(early.processes()) > 4)
+        status = early.run("status")
+        done = early.run("down")
 
         assert left
+        assert early.process.wait(STOP_SECONDS) == 130
+        assert done.returncode == 0, done.stderr
+        assert early.processes() == set()
+        assert list(early.folder.glob("data/logs/*.pid")) == []
+        assert not (early.folder / "data/unpacked-functions").exists()
+        assert "Traceback" not in early.log.read_text()
+        assert (status.returncode, status.stderr.count("\n")) == (3, 1)
+        assert "still starting" in status.stderr
     finally:
         early.kill_all()
 
