@@ -47,6 +47,13 @@ TUNED = {
     "reconcile_schedule": "off",
     "reconcile_settle_seconds": "0",
 }
+CHOSEN = {
+    "alarm_topic": "arn:aws:sns:eu-central-1:123456789012:operations",
+    "answer_timeout_seconds": "890",
+    "api_logging": "on",
+    "retrieval_timeout_seconds": "24",
+    "web_adapter_layer": "arn:aws-cn:lambda:cn-north-1:123456789012:layer:Adapter:3",
+}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
@@ -248,6 +255,12 @@ def tuned(synthesize: Callable[..., Assembly], tmp_path_factory: pytest.TempPath
     file = tmp_path_factory.mktemp("settings") / "settings.json"
     file.write_text('{"reranking_weights": {"vector": 1}, "cosine_share": 0.5}')
     return synthesize(**TUNED, settings=str(file))
+
+
+@pytest.fixture(scope="session")
+def chosen(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks with other values where ``tuned`` has none, or another one."""
+    return synthesize(**CHOSEN)
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT
+from .conftest import CHOSEN, ROOT
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-TOPIC = "arn:aws:sns:eu-central-1:123456789012:operations"
+COPY = {"prefix": "Knowledge-Base-Of-Legal"}
 
 
 def alarms(assembly: Any, metric: str = "") -> list[dict[str, Any]]:
@@ -80,10 +80,8 @@ def test_the_dashboards_show_every_function_queue_and_alarm(aws: Any) -> None:
                 assert name in shown, f"{name} is on no dashboard"
 
 
-def test_errors_and_latency_of_each_copy_of_the_api_raise_alarms(synthesize: Any) -> None:
-    for prefix in ("RagStack", "Knowledge-Base-Of-Legal"):
-        assembly = synthesize(prefix=prefix)
-
+def test_errors_and_latency_of_each_copy_of_the_api_raise_alarms(aws: Any, synthesize: Any) -> None:
+    for assembly, prefix in ((aws, "RagStack"), (synthesize(**COPY), COPY["prefix"])):
         (errors,) = alarms(assembly, "5XXError")
         (latency,) = alarms(assembly, "Duration")
         (answers,) = alarms(assembly, "AnswersFailed")
@@ -111,8 +109,8 @@ def test_incomplete_jobs_and_batches_without_headers_raise_alarms(with_headers: 
         assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
 
 
-def test_a_copy_of_the_stacks_alarms_only_on_its_own_metrics(synthesize: Any) -> None:
-    copies = [synthesize(prefix=prefix) for prefix in ("RagStack", "Knowledge-Base-Of-Legal")]
+def test_a_copy_of_the_stacks_alarms_only_on_its_own_metrics(aws: Any, synthesize: Any) -> None:
+    copies = [aws, synthesize(**COPY)]
 
     own = [
         {json.dumps(alarm["Dimensions"]) for alarm in alarms(copy) if alarm["Namespace"] == "RAGStack"}
@@ -121,17 +119,17 @@ def test_a_copy_of_the_stacks_alarms_only_on_its_own_metrics(synthesize: Any) ->
 
     assert own[0]
     assert own[0].isdisjoint(own[1])
-    for copy, prefix in zip(copies, ("RagStack", "Knowledge-Base-Of-Legal"), strict=True):
+    for copy, prefix in zip(copies, ("RagStack", COPY["prefix"]), strict=True):
         for service in services(copy).values():
             assert copy.environment(service)["RAGSTACK_STACK"] == prefix
 
 
-def test_every_alarm_notifies_the_topic_that_the_deployer_names(synthesize: Any) -> None:
-    assembly = synthesize(alarm_topic=TOPIC)
+def test_every_alarm_notifies_the_topic_that_the_deployer_names(chosen: Any) -> None:
+    actions = [alarm["AlarmActions"] for alarm in alarms(chosen)]
 
-    assert [alarm["AlarmActions"] for alarm in alarms(assembly)] == [[TOPIC]] * len(alarms(assembly))
-    assert not any("OKActions" in alarm for alarm in alarms(assembly)), "each new alarm would send a message"
-    assert assembly.resources("AWS::SNS::Topic") == {}
+    assert actions == [[CHOSEN["alarm_topic"]]] * len(alarms(chosen))
+    assert not any("OKActions" in alarm for alarm in alarms(chosen)), "each new alarm would send a message"
+    assert chosen.resources("AWS::SNS::Topic") == {}
 
 
 def test_every_alarm_sends_email_to_the_configured_address(tuned: Any) -> None:

@@ -67,10 +67,8 @@ def test_api_gateway_waits_as_long_as_its_functions_may_take(aws: Any) -> None:
         assert aws.function(service)["Timeout"] <= 29
 
 
-def test_answers_stream_for_as_long_as_their_function_may_take(aws: Any, synthesize: Any) -> None:
-    patient = synthesize(answer_timeout_seconds="890")
-
-    for assembly, seconds in ((aws, 65), (patient, 895)):
+def test_answers_stream_for_as_long_as_their_function_may_take(aws: Any, chosen: Any) -> None:
+    for assembly, seconds in ((aws, 65), (chosen, 895)):
         assert assembly.function("answers")["Timeout"] == seconds
         (streamed, *others) = [
             method["Integration"] for method in methods(assembly) if "ResponseTransferMode" in method["Integration"]
@@ -94,13 +92,12 @@ def test_the_stage_is_traced_and_throttled_as_the_deployer_says(aws: Any, tuned:
 
 
 @pytest.mark.parametrize(
-    ("api_logging", "is_logged", "sets_role"),
-    [("off", False, False), ("on", True, False), ("with_account_role", True, True)],
+    ("stacks", "is_logged", "sets_role"), [("aws", False, False), ("chosen", True, False), ("tuned", True, True)]
 )
 def test_the_accounts_logging_role_is_set_on_request_only(
-    synthesize: Any, api_logging: str, is_logged: bool, sets_role: bool
+    request: pytest.FixtureRequest, stacks: str, is_logged: bool, sets_role: bool
 ) -> None:
-    assembly = synthesize(api_logging=api_logging)
+    assembly = request.getfixturevalue(stacks)
 
     stage = assembly.only("AWS::ApiGateway::Stage")
     (settings,) = stage["MethodSettings"]

@@ -16,6 +16,8 @@ from ragstack_common.ingestion_config import (
 )
 from ragstack_common.reranking_weights import RerankingWeights
 
+from .conftest import CHOSEN
+
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 SERVICES = {"answers", "contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
@@ -171,9 +173,17 @@ def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: 
 
 
 def test_an_engine_brings_only_the_rights_that_it_needs(synthesize: Any, stand_in_layer: Path) -> None:
+    model = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
+    milvus = {"type": "milvus", "collection_name": "handbook"}
     engines = {
-        "own": {"type": "milvus", "collection_name": "handbook", "embedding": "bedrock:amazon.titan-embed-text-v2:0"},
-        "other": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
+        "own": {**milvus, "embedding": "bedrock:amazon.titan-embed-text-v2:0"},
+        "of a profile": {"type": "cached", "backend": {**milvus, "embedding": "bedrock:us.cohere.embed-v4:0"}},
+        "balanced": {
+            "type": "balanced",
+            "corpora": ["a", "b"],
+            "reranker": {"type": "bedrock", "model": model},
+            "backend": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
+        },
     }
 
     assembly = synthesize(
@@ -185,46 +195,16 @@ def test_an_engine_brings_only_the_rights_that_it_needs(synthesize: Any, stand_i
     )
 
     rights = assembly.rights("query")
-    assert rights.keys() == {
-        "bedrock:InvokeModel",
-        "bedrock:Retrieve",
-        "dynamodb:Query",
-        "s3:GetObject",
-        "s3:ListBucket",
-    }
-    assert "::foundation-model/amazon.titan-embed-text-v2:0" in rights["bedrock:InvokeModel"]
-    assert ":knowledge-base/ZYXWVUTSRQ" in rights["bedrock:Retrieve"]
-    assert assembly.violations == []
-
-
-def test_a_reranking_model_brings_the_rights_to_use_it(synthesize: Any) -> None:
-    model = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
-    balanced = {
-        "type": "balanced",
-        "corpora": ["a", "b"],
-        "reranker": {"type": "bedrock", "model": model},
-        "backend": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
-    }
-
-    assembly = synthesize(retrieval_engine="federated", retrieval_engine_config=json.dumps({"backends": [balanced]}))
-
-    rights = assembly.rights("query")
+    assert rights.keys() == RIGHTS["query"] | {"bedrock:InvokeModel", "bedrock:Rerank"}
     assert rights["bedrock:Rerank"] == '["*", ""]'
-    assert model in rights["bedrock:InvokeModel"]
-    assert assembly.violations == []
-
-
-def test_a_profile_brings_rights_to_its_model_in_every_region(synthesize: Any, stand_in_layer: Path) -> None:
-    collection = {"type": "milvus", "uri": "https://milvus.example.com", "collection_name": "handbook"}
-    config = {"backend": {**collection, "embedding": "bedrock:us.cohere.embed-v4:0"}}
-
-    assembly = synthesize(
-        retrieval_engine="cached", retrieval_engine_config=json.dumps(config), milvus_layer=str(stand_in_layer)
-    )
-
-    invoked = assembly.rights("query")["bedrock:InvokeModel"]
-    assert ":inference-profile/us.cohere.embed-v4:0" in invoked
-    assert ":bedrock:*::foundation-model/cohere.embed-v4:0" in invoked
+    assert ":knowledge-base/ZYXWVUTSRQ" in rights["bedrock:Retrieve"]
+    for part in (
+        "::foundation-model/amazon.titan-embed-text-v2:0",
+        ":inference-profile/us.cohere.embed-v4:0",
+        ":bedrock:*::foundation-model/cohere.embed-v4:0",
+        model,
+    ):
+        assert part in rights["bedrock:InvokeModel"]
     assert assembly.violations == []
 
 
@@ -284,12 +264,9 @@ def test_milvus_and_the_export_of_spans_share_a_layer(synthesize: Any, stand_in_
     assert len(assembly.function("answers")["Layers"]) == MAX_LAYERS
 
 
-def test_the_function_for_answers_is_a_web_server_behind_the_adapter(with_headers: Any, synthesize: Any) -> None:
-    own = "arn:aws-cn:lambda:cn-north-1:123456789012:layer:Adapter:3"
-    copied = synthesize(web_adapter_layer=own)
-
+def test_the_function_for_answers_is_a_web_server_behind_the_adapter(with_headers: Any, chosen: Any) -> None:
     assert ":753240598075:layer:LambdaAdapterLayerArm64:30" in json.dumps(with_headers.function("answers")["Layers"])
-    assert own in copied.function("answers")["Layers"]
+    assert CHOSEN["web_adapter_layer"] in chosen.function("answers")["Layers"]
     assert with_headers.environment("answers").items() >= {
         ("AWS_LAMBDA_EXEC_WRAPPER", "/opt/bootstrap"),
         ("AWS_LWA_INVOKE_MODE", "response_stream"),
@@ -373,7 +350,5 @@ def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
     assert (documents.upload_max_bytes, documents.upload_seconds) == (1000, 60)
 
 
-def test_the_query_function_and_api_gateway_outlive_a_search(synthesize: Any) -> None:
-    assembly = synthesize(retrieval_timeout_seconds="24")
-
-    assert 24 < assembly.function("query")["Timeout"] <= 29
+def test_the_query_function_and_api_gateway_outlive_a_search(chosen: Any) -> None:
+    assert 24 < chosen.function("query")["Timeout"] <= 29
