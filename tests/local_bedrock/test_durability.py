@@ -18,7 +18,6 @@ from local_bedrock.options import Options
 from local_bedrock.server import PortInUseError, running
 from local_bedrock.service import Service
 from local_bedrock.store.condition import FILE_NAME
-from local_bedrock.store.database import DataFolderError
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving, text_document
@@ -249,14 +248,6 @@ def test_an_embedding_of_another_dimension_is_an_error(tmp_path: Path, monkeypat
     assert "the embedding hashed of 1024 dimensions, not 64" in str(caught.value)
 
 
-def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(tmp_path: Path) -> None:
-    refused = run("--data-dir", str(tmp_path), "--port", "0", "--embedding", "magic")
-
-    assert refused.returncode == 2
-    assert "There is no embedding 'magic'" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
 def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
     with process(tmp_path):
         refused = run("--data-dir", str(tmp_path), "--port", "0")
@@ -265,13 +256,6 @@ def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
     assert refused.stderr.startswith("Error: ")
     assert refused.stderr.count("\n") == 1
     assert f"The data folder {tmp_path} is in use by another local Bedrock" in refused.stderr
-
-
-def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(DataFolderError, match="cannot be used"):
-        Service(Options(tmp_path / "file"))
 
 
 def test_a_port_in_use_is_reported_first(tmp_path: Path, bedrock: Bedrock) -> None:

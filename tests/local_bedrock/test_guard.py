@@ -43,16 +43,6 @@ def test_a_web_page_is_refused_on_every_route(guarded: Bedrock, method: str, pat
     assert "127.0.0.1" in answer.json()["message"] or "--allow-origin" in answer.json()["message"]
 
 
-def test_a_web_page_deletes_no_knowledge_base(guarded: Bedrock) -> None:
-    knowledge_base_id = guarded.knowledge_base("wanted-by-a-page")
-
-    for page in PAGES.values():
-        send(guarded.url, "DELETE", f"/knowledgebases/{knowledge_base_id}", **page)
-
-    found = guarded.agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)
-    assert found["knowledgeBase"]["status"] == "ACTIVE"
-
-
 @pytest.mark.parametrize(
     "host",
     ["localhost", "LocalHost:4567", "127.0.0.1", "127.0.0.1:1", "127.1.2.3", "[::1]:4567", "x.localhost", "bedrock:99"],

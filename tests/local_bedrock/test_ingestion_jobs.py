@@ -140,18 +140,6 @@ def test_a_job_skips_documents_under_direct_ingestion(s3: Any, bucket: str, s3_u
     assert [detail["status"] for detail in settled] == ["INDEXED", "INDEXED"]
 
 
-def test_a_job_takes_up_again_what_failed_before(s3: Any, bucket: str, s3_source: Source) -> None:
-    put(s3, bucket, heron="Herons stand.")
-    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
-    s3_source.synchronised()
-    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=json.dumps({"metadataAttributes": {}}).encode())
-
-    job = s3_source.synchronised()
-
-    assert counts(job)["NewDocumentsIndexed"] == 1
-    assert s3_source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "INDEXED"
-
-
 def test_a_job_over_a_bucket_that_is_not_there_fails(bedrock: Bedrock, knowledge_base: str) -> None:
     source = bedrock.s3_source(knowledge_base, "no-such-bucket-here")
 

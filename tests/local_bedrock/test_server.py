@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import urllib3
 from threadpoolctl import threadpool_info
 
 from local_bedrock.server import running
@@ -47,12 +46,6 @@ def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str)
 
     assert answer.status == 404
     assert answer.headers["x-amzn-ErrorType"] == "UnknownOperationException"
-
-
-def test_a_request_without_a_signature_is_answered(url: str) -> None:
-    answer = urllib3.request("POST", url + LIST, body=b"{}")
-
-    assert "knowledgeBaseSummaries" in answer.json()
 
 
 def test_a_signal_during_requests_ends_the_server_in_order(tmp_path: Path) -> None:

@@ -257,26 +257,6 @@ def test_a_file_that_never_stops_changing_is_reported(connection: Connection, fo
     assert "It kept changing" in result.reason
 
 
-def test_files_that_bedrock_would_refuse_are_not_uploaded(connection: Connection, folder: Path) -> None:
-    (folder / "a.md").write_text("Leave.")
-    (folder / f"{'x' * 150}.md").write_text("Travel.")
-    (folder / "two\nlines.md").write_text("Parking.")
-    (folder / "b.md").write_text("Lunch.")
-    (folder / f"b.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"audience": ["x"] * 11}}))
-    (folder / "c.md").write_text("Tea.")
-    (folder / f"c.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"topic": "x" * 1100}}))
-    narrow = replace(connection, vector_store="S3_VECTORS")
-
-    results = Bucket.of(narrow).put_all(select([folder]).files, {})
-    refused = {file.path.name: result.reason for file, result in results if isinstance(result, NotUploaded)}
-
-    assert keys(connection) == ["handbook/a.md"]
-    assert set(refused) == {f"{'x' * 150}.md", "two\nlines.md", "b.md", "c.md"}
-    assert "Bedrock accepts at most 133: give the document a shorter key" in refused[f"{'x' * 150}.md"]
-    assert "The URI contains a line break" in refused["two\nlines.md"]
-    assert "at most 1,024 bytes" in refused["c.md"]
-
-
 def test_a_document_is_deleted_before_its_sidecar(connection: Connection, folder: Path) -> None:
     indexed(connection, note(folder, sidecar={"topic": "leave"}))
     deleted: list[str] = []

@@ -182,21 +182,6 @@ def test_after_a_kill_without_documents_the_index_is_emptied(tmp_path: Path, pro
     assert known == set()
 
 
-def test_after_an_orderly_end_the_next_run_goes_on_from_there(tmp_path: Path, project: Project) -> None:
-    folder = DataFolder(tmp_path)
-    with folder.opened() as session, ministack(project, folder) as (connection, child):
-        put(connection, "kept.md")
-        session.is_deployed = True
-        session.is_written = child.stop()
-
-    with folder.opened() as again, ministack(project, folder) as (connection, child):
-        found = objects(connection)
-
-    assert session.is_whole
-    assert not again.recovers
-    assert found == {"kept.md": "kept.md"}
-
-
 @pytest.mark.parametrize("state", [{"is_deployed": True}, {"is_written": True}, {}])
 def test_a_run_that_did_not_get_to_its_end_is_recovered_from(tmp_path: Path, state: dict[str, bool]) -> None:
     folder = DataFolder(tmp_path)

@@ -178,15 +178,6 @@ def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> N
     assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
 
 
-def test_a_search_over_corpora_has_search_k_results(
-    search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEARCH_K", "2")
-
-    assert len(search()["results"]) == len(search(corpus_filter="all")["results"]) == 2
-    assert len(search(top_k=3)["results"]) == 3
-
-
 def test_the_corpora_are_those_configured_and_those_found(
     ask: Call, corpora: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,26 +232,6 @@ def test_the_error_of_an_engine_is_returned_and_not_remembered(ask: Call, monkey
         {"error": {"code": "RagStack", "message": "out of order", "details": [], "requestId": REQUEST_ID}},
     )
     assert ask("GET", "/api/corpora")[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("variables", "says"),
-    [
-        ({"RETRIEVAL_ENGINE": "nonsense"}, "Unknown backend type: nonsense"),
-        ({"RETRIEVAL_ENGINE_CONFIG": '{"documents": [], "color": "red"}'}, "in_memory"),
-        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG is invalid"),
-    ],
-)
-def test_an_engine_that_cannot_be_made_is_named(
-    ask: Call, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], says: str
-) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-
-    status, answer = ask("GET", "/health")
-
-    assert status == 500
-    assert says in answer["error"]["message"]
 
 
 def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(

@@ -17,7 +17,6 @@ from ragstack_common.search.merge import best_first, fuse, merge_slices
 from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
 from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
 from ragstack_common.search.rerank.chunks import LexicalChunkReranker
-from ragstack_common.text.contextual_headers import prepend
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
 
 SCORES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 0.625, 1.0]) | st.floats(0, 1)
@@ -139,10 +138,3 @@ def test_a_tie_is_broken_by_the_base_score_and_then_by_the_uri() -> None:
     chunks = merged([hit("s3://b/a", 0.4)], [hit("s3://b/c", 0.5), hit("s3://b/b", 0.5)], 1.25)
 
     assert [chunk.source for chunk in chunks] == ["s3://b/b", "s3://b/c", "s3://b/a"]
-
-
-def test_a_contextual_header_is_separated_from_the_content() -> None:
-    headed, plain = to_chunk(hit(text=prepend("Leave", "Up to five days."))), to_chunk(hit(text="Plain."))
-
-    assert (headed.content, headed.context) == ("Up to five days.", "Leave")
-    assert (plain.content, plain.context) == ("Plain.", None)

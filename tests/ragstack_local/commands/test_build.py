@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -69,17 +68,6 @@ def test_an_overlap_of_half_a_chunk_is_wrong_usage(folder: Path) -> None:
 
     assert built.exit_code == 2
     assert "--chunk-overlap" in built.output
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_an_unselectable_file_is_named_and_the_others_are_built(folder: Path, tmp_path: Path) -> None:
-    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
-
-    built = runner.invoke(app, ["build", str(folder), "--db-path", str(tmp_path / "db")])
-
-    assert built.exit_code == 1
-    assert "failed handbook/caf\N{REPLACEMENT CHARACTER}.md: Its name is not UTF-8" in built.output
-    assert "2 added, 1 failed: 2 documents in 2 chunks" in built.output
 
 
 def test_a_folder_that_can_no_longer_be_read_stays_in_the_collection(

@@ -100,15 +100,6 @@ def test_sync_removes_nothing_if_an_upload_failed(stack: Connection, tmp_path: P
     assert "handbook/leave.md" in keys(stack)
 
 
-def test_sync_refuses_a_prefix_that_leaves_the_bucket(stack: Connection, tmp_path: Path, folder: Path) -> None:
-    before = keys(stack)
-
-    done = ragstack("sync", folder, "--prefix", "../x", "--yes", data=tmp_path)
-
-    assert (done.returncode, "leads out of its bucket" in done.stderr) == (2, True), done.stderr
-    assert keys(stack) == before
-
-
 def test_sync_removes_nothing_that_another_folder_has(stack: Connection, tmp_path: Path, folder: Path) -> None:
     inner = write(tmp_path / "elsewhere" / "inner" / "a.md", "a").parent
     namesake = write(tmp_path / "elsewhere" / "handbook" / "b.md", "b").parent

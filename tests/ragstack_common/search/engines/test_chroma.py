@@ -141,17 +141,6 @@ def test_a_hybrid_search_finds_a_chunk_by_words_only(folder: Path) -> None:
     assert "words" in chunks[0].ranking.found_by
 
 
-@pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
-def test_every_distance_gives_scores_from_0_to_1(tmp_path: Path, space: str) -> None:
-    with chromadb.PersistentClient(tmp_path) as client:
-        fill(client, DOCUMENTS, space, NAME)
-
-    chunks = ask(ChromaBackend(tmp_path, NAME), DOCUMENTS[8].text, top_k=12)
-
-    assert chunks[0].score == pytest.approx(1.0, abs=1e-5)
-    assert all(0.0 <= chunk.score <= 1.0 for chunk in chunks)
-
-
 def test_an_inexpressible_filter_is_refused_over_the_scan_limit(folder: Path) -> None:
     backend = ChromaBackend(folder, NAME, scan_limit=11)
 
