@@ -21,7 +21,7 @@ from ragstack_local.show import display
 from ragstack_local.stack.processes import Child, held_interrupts
 from ragstack_local.target.connection import local_client, local_environment
 
-FORM: Final = 2
+FORM: Final = 3
 """Version of the ingested form; a new number is a new index."""
 
 DOCUMENTS_PER_CALL: Final = 10

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.reading.formats import UnreadableDocument
+from ragstack_common.text.sentences import SPACED_ENDS
+from ragstack_common.text.words import combining_marks
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Embeds texts: returns an array of shape (texts, dimension) with rows of unit length."""
@@ -63,9 +65,10 @@ def trimmed(text: str, spans: Iterable[tuple[int, int]], parent: int | None = No
 CHARACTERS_PER_TOKEN: Final = 6
 """Longest piece of a word that counts as one token; English prose then has about 1.3 tokens a word."""
 
-_TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]|_")
+# Most vowels of Devanagari and its sister scripts are marks, which \w does not match.
+_TOKEN: Final = re.compile(rf"(?:[^\W_][{combining_marks()}]*)+|[^\w\s]|_")
 _SENTENCE_END: Final = re.compile(
-    r"(?<=[.!?…])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n(?=\s*(?:#{1,6} |[-*|>] |\d+[.)] ))"
+    rf"(?<=[{SPACED_ENDS}])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n(?=\s*(?:#{{1,6}} |[-*|>] |\d+[.)] ))"
 )
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 

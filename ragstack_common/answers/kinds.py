@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
+from ragstack_common.text.spelling import with_ascii_digits
 from ragstack_common.text.words import words
 
 Kind = Literal["duration", "money", "number", "moment", "person", "reason"]
@@ -242,8 +243,8 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "ar": {
         "duration": (r"كم (?:من الوقت|مدة|المدة|سنة|عام|يوم|ساعة|شهر|أسبوع|دقيقة|ثانية|مرة|استغرق\w*|يستغرق|تستغرق)|\bما (?:هي )?(?:مدة|المدة)\b", _duration(_AR_NUMBER, r"(?:ال)?(?:ثوان\w*|ثانية|دقائق|دقيقة|ساع\w+|يوم\w*|أيام|أسبوع\w*|أسابيع|شهر\w*|أشهر|شهور|سن\w{1,4}|عام\w*|أعوام|عقد\w*|عقود)", r"\b(?:يومي\w+|أسبوعي\w+|شهري\w+|سنوي\w+|دائم\w+|أبد\w+|فور\w+|حتى|منذ|مر\w+|كل)\b")),
         "money": (r"\b(?:تكلف\w*|يكلف|كلف\w*|سعر|ثمن|رسوم|يدفع)\b", rf"{_CODES}|\b(?:دولار\w*|يورو|جنيه\w*|ريال\w*|درهم|دينار\w*|سنت\w*|بالمئة|بالمائة|مجان\w+)\b|٪"),
-        "number": (r"\bكم\b|\bما (?:هو |هي )?(?:عدد|نسبة|النسبة|المسافة|مساحة|ارتفاع|طول)\b", _AR_NUMBER),
-        "moment": (r"\bمتى\b|\bأي (?:عام|سنة|يوم|تاريخ|شهر|قرن|وقت|فترة)\b|\bما (?:هو )?(?:العام|التاريخ|تاريخ)\b", rf"{_YEAR}|\b[وبلف]?(?:ال)?(?:يناير|فبراير|مارس|أبريل|ابريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر|أحد|اثنين|ثلاثاء|أربعاء|خميس|جمعة|سبت|قرن\w*|عام\w*|سنة|سنوات|يوم|غد\w*|أمس|ظهر\w*|صباح\w*|مساء|ليل\w*|ربيع|صيف|خريف|شتاء|عندما|بعد|قبل|خلال|أثناء|حتى|منذ|فور\w*|كل)\b"),
+        "number": (r"\bكم(?: عدد)?\b|\bما (?:هو |هي )?(?:عدد|نسبة|النسبة|المسافة|مساحة|ارتفاع|طول)\b", _AR_NUMBER),
+        "moment": (r"\bمتى\b|\bأي (?:عام|سنة|يوم|تاريخ|شهر|قرن|وقت|فترة)\b|\bما (?:هو )?(?:العام|التاريخ|تاريخ)\b", rf"{_YEAR}|\b[وبلف]?(?:ال)?(?:يناير|فبراير|مارس|أبريل|ابريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر|كانون|شباط|آذار|نيسان|أيار|حزيران|تموز|آب|أيلول|تشرين|أحد|اثنين|ثلاثاء|أربعاء|خميس|جمعة|سبت|قرن\w*|عام\w*|سنة|سنوات|يوم|غد\w*|أمس|ظهر\w*|صباح\w*|مساء|ليل\w*|ربيع|صيف|خريف|شتاء|عندما|بعد|قبل|خلال|أثناء|حتى|منذ|فور\w*|كل)\b"),
         "reason": (r"\bلماذا\b|\bسبب\b|\bأسباب\b", r"\b(?:لأن\w*|بسبب|نتيجة|أجل|لكي|كي|حتى|أد[تىي]\w*|سبب\w*|أسباب|لذلك|نظر\w+)\b"),
     },
     "hi": {
@@ -286,6 +287,7 @@ class Expected:
 
     def found_in(self, answer: str) -> bool:
         """Whether an answer has it, outside the words of the question."""
+        answer = with_ascii_digits(answer)
         found = (words(_whole(answer, *match.span())) for match in self._pattern.finditer(answer))
         return any(not part or not self._asked.issuperset(part) for part in found)
 
@@ -301,6 +303,7 @@ def _whole(text: str, start: int, end: int) -> str:
 
 def expected(question: str, language: str) -> Expected | None:
     """Return what the answer to a question must contain; None if that is not known, or in other languages."""
+    question = with_ascii_digits(question)
     for kind, (asks, answers) in _table(language).items():
         if asking := asks.search(question):
             return Expected(kind, frozenset(words(asking[0])), answers, frozenset(words(question)))

@@ -9,6 +9,8 @@ from typing import Final
 SPACED_ENDS: Final = ".!?…‼⁇⁈⁉։؝؞؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶។៕᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫"
 """Marks that end a sentence if white space follows. Source: Unicode, Sentence_Break, and the ellipsis."""
 
+QUESTION_MARKS: Final = ("?", "؟", "？", "\u037e", "՞", "⸮")
+
 DENSE_ENDS: Final = "。！？｡．︒﹒﹖﹗"
 """Marks that end a sentence without white space."""
 
@@ -37,7 +39,7 @@ _MONTH: Final = re.compile(
 LONGEST_MONTH: Final = 11
 
 _END: Final = re.compile(
-    rf"(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++[{CLOSING_MARKS})\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
+    rf"(?:(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])[{CLOSING_MARKS})\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
 )
 _UNMARKED: Final = re.compile(r"(?<=[\u0e00-\u0eff\u1780-\u17ff])[ \t]+(?=[\u0e00-\u0eff\u1780-\u17ff\"“‘(])")
 _IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")

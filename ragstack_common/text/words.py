@@ -17,6 +17,7 @@ import Stemmer  # type: ignore[import-not-found]
 
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.languages import ENGLISH, STOP_WORDS, UNSPACED, detect
+from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits
 
 SATURATION: Final = 1.2
 """k1 of BM25: how fast repeated words count less. Source: Robertson and Zaragoza 2009, and Lucene."""
@@ -40,8 +41,17 @@ WORDS_READ: Final = 2_000
 STEMS_REMEMBERED: Final = 200_000
 
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
-_INVISIBLE: Final = ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff")
-"""Soft hyphens, joiners and zero-width spaces, which PDF files leave within words."""
+_INVISIBLE: Final = (
+    "\u00ad",
+    "\u200b",
+    "\u200c",
+    "\u200d",
+    "\u2060",
+    "\ufeff",
+    "\u0640",
+    *map(chr, range(0x64B, 0x653)),
+)
+"""Soft hyphens, joiners and zero-width spaces, which PDF files leave within words, and Arabic's optional marks."""
 
 _SCRIPTS: Final = (
     ("\u0370", "\u03ff", "el"),
@@ -140,15 +150,19 @@ class _Stems(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= STEMS_REMEMBERED:
             self.clear()
-        language = self._language
+        language, stem = self._language, with_ascii_digits(word)
         if word[0] >= _NOT_LATIN:
             language = next((own or language for first, last, own in _SCRIPTS if first <= word[0] <= last), "")
-        stem = word
-        if language in _STEMMED:
+        if language == "hi":
+            stem = devanagari_spelling(stem)
+        if language == "ar" and word[0] >= _NOT_LATIN:
+            stem = arabic_stem(stem)
+        elif language in _STEMMED:
             with _STEMMING:
-                stem = _stemmer(language).stemWord(word)
+                stem = _stemmer(language).stemWord(stem)
         if not stem.isascii():
             stem = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", stem)))
+            stem = stem.replace("\u0131", "i")  # in capitals, Turkish texts have I for both
         self[word] = stem = stem or word
         return stem
 
@@ -165,8 +179,13 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 
 
 @cache
+def combining_marks() -> str:
+    """Return the marks that belong to the letter before them."""
+    return "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code))[0] == "M")
+
+
+@cache
 def _word() -> re.Pattern[str]:
     """Return the pattern of a word; that of the standard library ends at combining marks."""
-    marks = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code))[0] == "M")
-    spaced = rf"[^\W_{DENSE_RANGES}{HANGUL_RANGES}]+"
+    marks, spaced = combining_marks(), rf"[^\W_{DENSE_RANGES}{HANGUL_RANGES}]+"
     return re.compile(rf"{spaced}(?:[{marks}]+(?:{spaced})?)*|[^\W_][{marks}]*")

@@ -131,3 +131,13 @@ def test_a_semantic_chunk_ends_where_the_text_turns_to_something_else() -> None:
 def test_semantic_chunking_rejects_a_text_over_its_limit() -> None:
     with pytest.raises(UnreadableDocument, match=r"at most 1,000,000: split the file"):
         Semantic(300, 0, 95).cut("Herons. " * 125_001, embed)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["हर कर्मचारी को वर्ष में सत्ताईस दिन की छुट्टी मिलती है।", "متى يفتح مطعم الشركة في يوم العمل؟"]
+)
+def test_chunks_end_with_a_sentence_in_every_script(sentence: str) -> None:
+    found = FixedSize(40, 0).cut(" ".join([sentence] * 20), embed).chunks
+
+    assert len(found) < 20
+    assert all(chunk.text.startswith(sentence) and chunk.text.endswith(sentence) for chunk in found)

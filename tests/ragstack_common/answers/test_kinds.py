@@ -63,6 +63,7 @@ def test_a_number_of_the_question_is_no_answer() -> None:
         ["یہ پہلا جملہ ہے۔", "یہ دوسرا ہے۔"],
         ["東京は首都です。", "人口は多い。"],
         ["Ο πρώτος είναι εδώ.", "Ο δεύτερος λείπει."],
+        ["Πόσο κοστίζει;", "Δέκα ευρώ; ίσως."],
         ["Am 3. Mai 2025 kam Dr. Schmidt.", "Der 2. Weltkrieg war vorbei."],
         ["Es kostet z. B. max. 180 EUR.", "Mehr nicht."],
         ["Он родился в 1950 г. в Москве.", "Т. е. давно."],
@@ -81,3 +82,13 @@ def test_long_texts_in_thai_are_divided_at_spaces() -> None:
     spans = list(sentence_spans(f"{clause} {clause}"))
 
     assert len(spans) == 2
+
+
+def test_digits_of_other_scripts_are_numbers_and_years() -> None:
+    expected = Question.of("متى تأسست الشركة؟").expected
+
+    assert expected is not None
+    assert expected.kind == "moment"
+    assert expected.found_in("تأسست الشركة سنة ١٩٨٧.")
+    assert expected.found_in("في ١٢ أيار")
+    assert not expected.found_in("تأسست الشركة هنا.")

@@ -1,0 +1,73 @@
+"""One form for words that Arabic and Devanagari write in several ways: with clitics, optional marks and own digits."""
+
+# ruff: noqa: RUF001 - letters of other scripts are the subject
+
+import re
+import unicodedata
+from typing import Final
+
+LEAST_STEM: Final = 3
+"""Letters that must remain of an Arabic word without its article or conjunction."""
+
+LEAST_SHORT_STEM: Final = 2
+"""Letters that must remain without an ending, or without an article after another clitic."""
+
+_ALEFS: Final = str.maketrans("أإآٱىؤئةگکی", "اااايوءهككي")
+_CLITICS: Final = ("وال", "بال", "كال", "فال", "ولل", "ال", "لل")
+_ENDINGS: Final = ("ها", "ان", "ات", "ون", "ين", "يه", "هم", "ه", "ي", "ا")
+_LONG_VOWELS: Final = str.maketrans("", "", "اويء")
+_AUGMENTS: Final = "متنيا"
+
+_NASAL_BEFORE_CONSONANT: Final = re.compile("[ङञणनम]\u094d(?=[क-म])")
+_CANDRABINDU: Final = "\u0901"
+_ANUSVARA: Final = "\u0902"
+_NUKTA: Final = "\u093c"
+
+
+def with_ascii_digits(text: str) -> str:
+    """Replace the decimal digits of other scripts; the length stays."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in text)
+
+
+def is_arabic(word: str) -> bool:
+    """Whether a word begins with an Arabic letter."""
+    return "\u0600" <= word[:1] <= "\u06ff"
+
+
+def arabic_stem(word: str) -> str:
+    """Return a word without its conjunction, article and ending, and with one form of alef, ya and ta marbuta.
+
+    Source: Larkey, Ballesteros and Connell 2007, "Light stemming for Arabic information retrieval", light10, which
+    stems a word alike with and without its article; the Snowball stemmer does not.
+    """
+    stem = word.translate(_ALEFS)
+    for clitic in _CLITICS:
+        if stem.startswith(clitic) and len(stem) - len(clitic) >= LEAST_SHORT_STEM:
+            stem = stem[len(clitic) :]
+            break
+    else:
+        if stem[0] == "و" and len(stem) > LEAST_STEM:
+            stem = stem[1:]
+    for ending in _ENDINGS:
+        if stem.endswith(ending) and len(stem) - len(ending) >= LEAST_SHORT_STEM:
+            stem = stem[: -len(ending)]
+    return stem
+
+
+def arabic_root(stem: str) -> str:
+    """Return the consonants of a stem without those that derive words, as broken plurals and verbs share them.
+
+    It is empty if fewer than three remain.
+    """
+    root = stem.translate(_LONG_VOWELS)
+    if len(root) > LEAST_STEM and root[0] in _AUGMENTS:
+        root = root[1:]
+    return root if len(root) >= LEAST_STEM else ""
+
+
+def devanagari_spelling(word: str) -> str:
+    """Return a word without nuktas, and with an anusvara for every nasal before a consonant."""
+    spelled = word.replace(_NUKTA, "").replace(_CANDRABINDU, _ANUSVARA)
+    return _NASAL_BEFORE_CONSONANT.sub(_ANUSVARA, spelled)
