@@ -10,6 +10,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from ragstack_common.answers.records import entries, is_record, key_of, titles
 from ragstack_common.text.sentences import sentence_spans
 
 LONGEST_LIST: Final = 700
@@ -23,6 +24,9 @@ LONGEST_TITLE: Final = 80
 
 TITLE_LEVEL: Final = 7
 """Level of such a heading: below the six of Markdown."""
+
+_SEPARATORS: Final = ",;\t"
+"""Between the cells of a CSV file."""
 
 _LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
@@ -47,6 +51,8 @@ class Quote:
         context: The headings above it and the line that introduces it.
         block: Whether it needs lines of its own.
         head: The header of its table, without which it can't be read.
+        key: What a value or a table row is about: the words before a colon or an amount, or the first cell.
+        above: Offset of the heading, header or line that introduces a block; None if there is none.
     """
 
     start: int
@@ -55,6 +61,8 @@ class Quote:
     context: str = ""
     block: bool = False
     head: str = ""
+    key: str = ""
+    above: int | None = None
 
     @property
     def whole(self) -> str:
@@ -81,15 +89,20 @@ def quotes(passage: str) -> list[Quote]:
 def surroundings(passage: str, start: int, end: int) -> tuple[int, int] | None:
     """Return where the sentence before some characters begins and the sentence after them ends.
 
-    Only sentences of their section count.
+    Only sentences of their section count. A row, list item or value is returned with what is between it and its header,
+    heading or introduction.
 
     Returns:
-        None if the characters are no sentences, but rows, list items or code.
+        None for code, and for blocks without a heading or far below it.
     """
-    sentences = [quote for quote in quotes(passage) if not quote.block]
+    found = quotes(passage)
+    sentences = [quote for quote in found if not quote.block]
     own = [quote for quote in sentences if quote.start < end and start < quote.end]
     if not own:
-        return None
+        above = [
+            quote.above for quote in found if quote.start <= start and end <= quote.end and quote.above is not None
+        ]
+        return (above[-1], end) if above and end - above[-1] <= LONGEST_LIST else None
     near = [quote for quote in sentences if quote.context == own[0].context]
     begins = [quote.start for quote in near if quote.end <= own[0].start]
     ends = [quote.end for quote in near if quote.start >= own[-1].end]
@@ -106,15 +119,23 @@ def _lines(passage: str) -> list[_Line]:
 
 def _csv_rows(lines: list[_Line]) -> list[Quote]:
     filled = [line for line in lines if line.text.strip()]
-    if len(filled) < 2 or "," not in filled[0].text:  # noqa: PLR2004 - a header and a row
+    separator = max(_SEPARATORS, key=filled[0].text.count) if filled else ""
+    if len(filled) < 2 or separator not in filled[0].text:  # noqa: PLR2004 - a header and a row
         return []
-    widths = {len(row) for row in csv.reader(line.text for line in filled)}
-    if len(widths) != 1 or widths <= {1, 2}:
+    rows = list(csv.reader((line.text for line in filled), delimiter=separator))
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or widths <= {1, 2} or len(rows) != len(filled):  # a cell with a line break takes two lines
         return []
-    head, *rest = filled
-    if any(character.isdigit() for character in head.text):
-        return [Quote(line.start, line.end, line.text, block=True) for line in filled]
-    return [Quote(line.start, line.end, line.text, block=True, head=head.text) for line in rest]
+    title = ""
+    if len(rows) > 2 and sum(map(bool, rows[0])) == 1 < sum(map(bool, rows[1])):  # noqa: PLR2004 - the header is below
+        title = "".join(rows[0])
+        filled, rows = filled[1:], rows[1:]
+    has_head = not any(character.isdigit() for character in filled[0].text)
+    head, above = (filled[0].text, filled[0].start) if has_head else ("", None)
+    return [
+        Quote(line.start, line.end, line.text, title, block=True, head=head, key=row[0], above=above)
+        for line, row in list(zip(filled, rows, strict=True))[has_head:]
+    ]
 
 
 class _Reader:
@@ -126,6 +147,7 @@ class _Reader:
         text = _BULLET.sub(r"\1-", passage)
         self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_without_end_of_code(text))).children
         self._headings: list[tuple[int, str]] = []
+        self._heading_start: int | None = None
 
     def quotes(self) -> Iterator[Quote]:
         introduction: list[_Line] = []
@@ -133,11 +155,12 @@ class _Reader:
             lines = self._lines_of(block)
             match block.type:
                 case "heading":
-                    self._enter(int(block.tag[1]), block.children[0].content if block.children else "")
+                    title = block.children[0].content if block.children else ""
+                    self._enter(int(block.tag[1]), title, self._lines_of(block)[0].start)
                 case "bullet_list" | "ordered_list":
                     yield from self._list(block, introduction)
                 case "paragraph" if lines:
-                    yield from self._paragraph(lines, is_last=position + 1 == len(self._blocks))
+                    yield from self._paragraph(lines, introduction, is_last=position + 1 == len(self._blocks))
                 case "table" | "fence":
                     yield from self._leaf(block)
             is_introduction = block.type == "paragraph" and lines and lines[-1].text.rstrip().endswith(":")
@@ -151,8 +174,9 @@ class _Reader:
     def _context(self) -> str:
         return " / ".join(title for _, title in self._headings)
 
-    def _enter(self, level: int, title: str) -> None:
+    def _enter(self, level: int, title: str, start: int) -> None:
         self._headings = [heading for heading in self._headings if heading[0] < level] + [(level, title)]
+        self._heading_start = start
 
     def _leaf(self, block: SyntaxTreeNode) -> Iterator[Quote]:
         """Yield a block of code whole, and a table row by row."""
@@ -166,14 +190,21 @@ class _Reader:
 
     def _rows(self, lines: list[_Line], *, headed: bool) -> Iterator[Quote]:
         head, rows = (lines[:2], lines[2:]) if headed and len(lines) > 2 else ([], lines)  # noqa: PLR2004
+        context = self._context
+        if head and len(rows) > 1 and len(_cells(head[0].text)) <= 1 < len(_cells(rows[0].text)):
+            # A sheet often has its title in the first row, or nothing, and the names of the columns in the second.
+            context = " / ".join(filter(None, (context, *_cells(head[0].text))))
+            head, rows = rows[:1], rows[1:]
         above = "\n".join(line.text.strip() for line in head)
+        start = head[0].start if head else self._heading_start
         bars = {line.text.count("|") for line in head}
         for row in rows:
             bars.add(row.text.count("|"))
             if not _RULE_OF_TABLE.match(row.text):
                 # The check of quotations takes rows for those of one table if they have the same bars.
                 head_of_row = above if len(bars) == 1 else ""
-                yield Quote(row.start, row.end, row.text.strip(), self._context, block=True, head=head_of_row)
+                key = next(iter(_cells(row.text)), "")
+                yield Quote(row.start, row.end, row.text.strip(), context, True, head_of_row, key, start)  # noqa: FBT003
 
     def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
         """Yield a short list whole with its introduction, then every item."""
@@ -182,6 +213,7 @@ class _Reader:
             whole = "\n".join([said, *(line.text for line in listed)])
             yield Quote(introduction[0].start, listed[-1].end, whole, self._context, block=True)
         context = " / ".join(filter(None, (self._context, said)))
+        above = introduction[0].start if introduction else self._heading_start
         for item in block.walk():
             lines = self._lines_of(item)
             if item.type in ("table", "fence"):
@@ -191,17 +223,35 @@ class _Reader:
                 skipped = marker.end() if marker else 0
                 text = " ".join(filter(None, [lines[0].text[skipped:].rstrip(), _joined(lines[1:])]))
                 if text:
-                    yield Quote(lines[0].start + skipped, lines[-1].end, text, context, block=True)
+                    start = lines[0].start + skipped
+                    yield Quote(start, lines[-1].end, text, context, block=True, key=key_of(text), above=above)
 
-    def _paragraph(self, lines: list[_Line], *, is_last: bool) -> Iterator[Quote]:
+    def _paragraph(self, lines: list[_Line], introduction: list[_Line], *, is_last: bool) -> Iterator[Quote]:
         if lines[0].text.lstrip().startswith("|"):  # a table without the header, which is in another chunk
             yield from self._rows(lines, headed=False)
             return
+        if is_record([line.text for line in lines]):
+            yield from self._record(lines, introduction)
+            return
         for group in _groups(lines):
             if _is_title(group) and not (is_last and group[-1] is lines[-1]):
-                self._enter(TITLE_LEVEL, group[0].text.strip())
+                self._enter(TITLE_LEVEL, group[0].text.strip(), group[0].start)
             else:
                 yield from self._sentences(group)
+
+    def _record(self, lines: list[_Line], introduction: list[_Line]) -> Iterator[Quote]:
+        """Yield the lines one by one, or entry by entry, below a title and the names of columns."""
+        title = lines[: titles([line.text for line in lines])]
+        said = [*introduction, *title]
+        context = " / ".join(filter(None, (self._context, *(line.text.strip().rstrip(":") for line in said))))
+        above = said[0].start if said else self._heading_start
+        rest = lines[len(title) :]
+        for entry in entries([line.text for line in rest]):
+            own = rest[entry.start : entry.stop]
+            text = _joined(own)
+            if any(map(str.isalnum, text)):
+                start = own[0].start + len(own[0].text) - len(own[0].text.lstrip())
+                yield Quote(start, own[-1].end, text, context, block=True, key=key_of(text), above=above)
 
     def _sentences(self, lines: list[_Line]) -> Iterator[Quote]:
         text, offset = "\n".join(line.text for line in lines), lines[0].start
@@ -220,6 +270,10 @@ def _without_end_of_code(text: str) -> str:
     if next((index for index, fence in enumerate(fences) if fence[2]), len(fences)) % 2:
         return text[: fences[0].start(1)] + " " * len(fences[0][1]) + text[fences[0].end(1) :]
     return text
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.split("|") if cell.strip()]
 
 
 def _joined(lines: Sequence[_Line]) -> str:

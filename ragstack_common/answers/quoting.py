@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Final
 
@@ -11,6 +12,8 @@ from ragstack_common.answers.confidence import Evidence
 from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
+from ragstack_common.text.sentences import QUESTION_MARKS
+from ragstack_common.text.spelling import arabic_root, is_arabic
 from ragstack_common.text.words import detect_language, terms
 
 MAX_QUOTES: Final = 4
@@ -30,6 +33,9 @@ RELATED_CHARACTERS: Final = 4
 RANK_WEIGHT: Final = 0.2
 FIT_WEIGHT: Final = 0.15
 """For a quote with what the question asks for, such as a number or a date."""
+
+KEY_WEIGHT: Final = 0.15
+"""For a value whose key is in the question: of ``Total 10`` and ``Total points 5``, the total is the former."""
 
 MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
@@ -133,10 +139,10 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
             if addresses_assistant(quote.text):
                 continue
             words = frozenset(terms(quote.whole, question.language))
-            begun = {word[:RELATED_CHARACTERS] for word in words if len(word) >= RELATED_CHARACTERS}
+            begun = {_beginning(word) for word in words} - {""}
             inside = words & asked
             above = title | (frozenset(terms(quote.context, question.language)) & asked)
-            related = {word for word in asked if word[:RELATED_CHARACTERS] in begun}
+            related = {word for word in asked if _beginning(word) in begun}
             weights = {
                 **dict.fromkeys(() if quote.block else before, BEFORE_WEIGHT),
                 **dict.fromkeys(above, ABOVE_WEIGHT),
@@ -146,6 +152,14 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
             found.append(_Candidate(quote, position, weights))
             before = inside
     return found
+
+
+@lru_cache(maxsize=100_000)
+def _beginning(word: str) -> str:
+    """Return what related words share; empty if the word is too short."""
+    if is_arabic(word):
+        return arabic_root(word)
+    return word[:RELATED_CHARACTERS] if len(word) >= RELATED_CHARACTERS else ""
 
 
 def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Candidate]) -> float:
@@ -160,10 +174,13 @@ def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Can
 
 
 def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate]:
+    asks_for_key = scored and _share_of_key(question, scored[0].quote.key) == 1
     close = [
         candidate
         for candidate in scored[1:]
-        if candidate.score >= SECOND_BEST * scored[0].score and candidate.coverage >= FURTHER_COVERAGE
+        if candidate.score >= SECOND_BEST * scored[0].score
+        and candidate.coverage >= FURTHER_COVERAGE
+        and not (asks_for_key and 0 < _share_of_key(question, candidate.quote.key) < 1)
     ]
     return _ordered(_distinct([*scored[:1], *close], question.language))
 
@@ -180,10 +197,17 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         misfits = fits is False
         shown = sum(share for _, share in shares) - MISFIT_COST * misfits
         score = shown + RANK_WEIGHT / (1 + candidate.passage)
-        score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith("?")
+        score += KEY_WEIGHT * _share_of_key(question, candidate.quote.key)
+        score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith(QUESTION_MARKS)
         if shown >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
             found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _share_of_key(question: Question, key: str) -> float:
+    """Return the share of a key's words that are in the question; 0 without a key."""
+    found = set(terms(key, question.language))
+    return len(found.intersection(question.words)) / len(found) if found else 0.0
 
 
 def _rarity(question: Question, candidates: Sequence[_Candidate]) -> dict[str, float]:

@@ -41,6 +41,12 @@ def test_a_table_row_follows_the_names_of_its_columns() -> None:
     assert answer("What is the hotel limit in Rome?", table) == '"City | Hotel limit ... Rome | 180 euros" [1]'
 
 
+def test_the_total_of_a_receipt_is_the_value_of_that_name() -> None:
+    receipt = "SUBTOTAL $219.97\n\nTOTAL $238.67\n\nREWARDS\nTotal Points: 3,247\n\nThank you for shopping!"
+
+    assert answer("total on the receipt?", receipt).endswith('"TOTAL $238.67" [1]')
+
+
 def test_a_list_is_quoted_in_one_line_and_code_as_it_is() -> None:
     assert answer("How is a sensor paired?", "To pair a sensor:\n\n1. Press the button.\n2. Wait.") == (
         '"To pair a sensor: 1. Press the button. 2. Wait." [1]'

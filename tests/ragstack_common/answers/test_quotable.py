@@ -1,5 +1,6 @@
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,3 +91,70 @@ def test_surroundings_are_the_neighbouring_sentences() -> None:
     assert around("One is here.") == "One is here. Two is here."
     assert around("Five is here.") == "Five is here."
     assert surroundings("| a | b |\n| --- | --- |\n| 1 | 2 |", 22, 31) is None
+
+
+def test_a_csv_file_with_a_line_break_in_a_cell_is_read_as_text() -> None:
+    assert texts('name,note,city\nBlues,"old\nteam",STL') == ['name,note,city Blues,"old team",STL']
+
+
+RECEIPT = (
+    "TECHMART\n\nUSB hub\nwith cable\n2 @ $79.99\n$159.98\nMouse\n1 @ $59.99\n$59.99\n\n"
+    "SUBTOTAL $219.97\nSales Tax (8.5%) $18.70\n\nTOTAL $238.67\n\nREWARDS MEMBER\nName: Sarah\nTotal Points: 3,247\n\n"
+    "RETURN POLICY\nReturns within 30 days\nReceipt required\n\nThank you for shopping!"
+)
+
+
+def test_a_value_is_quoted_with_its_key() -> None:
+    found = {quote.text: quote for quote in quotes(RECEIPT)}
+
+    assert found["TOTAL $238.67"].key == "TOTAL"
+    assert found["Sales Tax (8.5%) $18.70"].key == "Sales Tax (8.5%)"
+    assert found["Total Points: 3,247"].context == "TECHMART / REWARDS MEMBER"
+
+
+def test_an_item_is_quoted_with_the_price_below_it() -> None:
+    assert "USB hub with cable 2 @ $79.99 $159.98" in texts(RECEIPT)
+
+
+def test_short_lines_below_a_heading_are_quoted_one_by_one() -> None:
+    found = {
+        quote.text: quote.context for quote in quotes("RETURN POLICY\nIn 30 days\nReceipt required\nOnly unopened")
+    }
+
+    assert found == dict.fromkeys(["In 30 days", "Receipt required", "Only unopened"], "RETURN POLICY")
+
+
+def test_prose_with_a_colon_or_a_number_stays_whole() -> None:
+    prose = "The rule is simple: nobody pays twice, and\nall invoices of 2024 are paid in 30 days, if\nthey are right."
+
+    assert texts(prose) == [" ".join(prose.split())]
+
+
+def test_columns_without_borders_have_their_names_as_context() -> None:
+    text = "Stock:\nCode Category Unit Cost\nA-1 Steel $45.00\nA-2 Wood $32.50\nA-3 Glass $9.00"
+
+    assert quotes(text)[0].text == "A-1 Steel $45.00"
+    assert quotes(text)[0].context == "Stock / Code Category Unit Cost"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "| Cups | | |\n| --- | --- | --- |\n| Team | City | Won |\n| Blues | STL | 1 |",
+        "Cups,,\nTeam,City,Won\nBlues,STL,1",
+        "Cups;;\nTeam;City;Won\nBlues;STL;1",
+    ],
+)
+def test_the_names_of_columns_may_be_below_a_title(table: str) -> None:
+    (row,) = quotes(table)
+
+    assert "Team" in row.head
+    assert (row.key, row.context) == ("Blues", "Cups")
+
+
+def test_the_surroundings_of_a_value_begin_with_its_heading() -> None:
+    value = RECEIPT.index("Total Points")
+    found = surroundings(RECEIPT, value, value + len("Total Points: 3,247"))
+
+    assert found is not None
+    assert RECEIPT[slice(*found)] == "REWARDS MEMBER\nName: Sarah\nTotal Points: 3,247"

@@ -1,0 +1,84 @@
+"""Paragraphs whose lines are no prose: keys with values, items with prices, and columns without borders.
+
+Receipts, invoices and forms have them, mostly as converted from PDF.
+"""
+
+# ruff: noqa: RUF001 - punctuation of other scripts
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+LONGEST_LINE: Final = 120
+"""Characters of a line in such a paragraph."""
+
+SHORT_LINE: Final = 60
+"""Characters of a line that needs no number."""
+
+LONGEST_KEY: Final = 6
+"""Words of a key; a colon after more of them is that of a sentence."""
+
+LEAST_LINES: Final = 3
+LEAST_COLUMNS: Final = 4
+"""Words of a line below a heading that names columns."""
+
+_CURRENCY: Final = r"[$€£¥₹₽₩฿₫]|[A-Z]{3}"
+_AMOUNT: Final = rf"[-+(]*(?:(?:{_CURRENCY})\s?)?[-+]?\d[\d.,'\u00a0\u202f]*(?:\s?(?:%|{_CURRENCY}|kr|zł))?\)?"
+_PAIR: Final = re.compile(r"[*_`\s]*([^\W\d_][^:：\n]*?)[*_`\s]*[:：][*_`]*(?:\s+|(?<=：))[*_`]*(?=\S)")
+_PRICED: Final = re.compile(rf"\s*([^\W\d_][^\d\n]*?(?:\([^()\n]*\))?)[\s.·…_]*(?<![\w.,]){_AMOUNT}\s*")
+_BARE_AMOUNT: Final = re.compile(rf"\s*{_AMOUNT}\s*")
+_SENTENCE: Final = re.compile(r"[.!?。！？।؟]\s+[^\W\d_]|[,;、،]\s*$")
+_NUMBER: Final = re.compile(r"\d")
+
+
+def key_of(line: str) -> str:
+    """Return the key of a line such as ``Returns: within 30 days`` or ``GRAND TOTAL 5,738``; empty for others."""
+    if len(line) > LONGEST_LINE or _SENTENCE.search(line):
+        return ""
+    found = _PAIR.match(line) or _PRICED.fullmatch(line)
+    if found is None:
+        return ""
+    key = found[1].strip()
+    return key if len(key.split()) <= LONGEST_KEY else ""
+
+
+def is_record(lines: Sequence[str]) -> bool:
+    """Whether the lines of a paragraph are read one by one, not as prose."""
+    keys = sum(bool(key_of(line)) for line in lines)
+    if len(lines) == 1:
+        return keys == 1
+    if any(len(line) > LONGEST_LINE or _SENTENCE.search(line) for line in lines):
+        return False
+    are_short = max(map(len, lines)) <= SHORT_LINE
+    if 2 * keys >= len(lines) or (are_short and any(map(_BARE_AMOUNT.fullmatch, lines))):
+        return True
+    numbers = sum(_NUMBER.search(line) is not None for line in lines)
+    are_short = are_short or 2 * numbers >= len(lines)
+    return len(lines) >= LEAST_LINES and are_short and all(_begins(line.lstrip()) for line in lines)
+
+
+def titles(lines: Sequence[str]) -> int:
+    """Return how many lines are above the values: a heading, the names of columns, or both."""
+    if any(map(_BARE_AMOUNT.fullmatch, lines)):  # the first line names an item
+        return 0
+    bare = list(takewhile(lambda line: not (_NUMBER.search(line) or key_of(line)), lines))
+    if not bare or len(bare) == len(lines):
+        return min(1, len(bare))
+    columns = len(bare) > 1 and len(bare[1].split()) >= LEAST_COLUMNS
+    return 1 + columns
+
+
+def entries(lines: Sequence[str]) -> Iterator[range]:
+    """Yield which lines belong together: an amount in a line of its own belongs to the lines before it."""
+    amounts = [number for number, line in enumerate(lines) if _BARE_AMOUNT.fullmatch(line)]
+    start = 0
+    for amount in amounts:
+        yield range(start, amount + 1)
+        start = amount + 1
+    yield from (range(number, number + 1) for number in range(start, len(lines)))
+
+
+def _begins(line: str) -> bool:
+    """Whether a line begins with a capital letter or with no letter: lines of prose seldom do."""
+    return line[:1].isupper() or not line[:1].isalpha()
