@@ -24,7 +24,9 @@ class CitedText(Characters):
     """Characters of a source that the answer quotes."""
 
     context: Characters | None = Field(
-        default=None, description="These characters with the sentences before and after them; null for rows and code"
+        default=None,
+        description="These characters with the sentences before and after them, or, in a row, list item or value, with"
+        " what is between them and their heading; null for code, or far below the heading",
     )
 
 
