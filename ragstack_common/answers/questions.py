@@ -1,5 +1,7 @@
 """What a question asks for: its words, and the kind of answer."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +14,22 @@ LIGHT_WEIGHT: Final = 0.4
 """Weight of words that occur in questions on any subject."""
 
 _LIGHT: Final = frozenset(
-    terms(
-        "get need happen happens give given gets make made take taken go use used say says mean means want like know"
-        " find there"
-    )
+    term
+    for language, common in {
+        "en": "get need happen happens give given gets make made take taken go use used say says mean means want like"
+        " know find there",
+        "ar": "اسم أسماء يسمى تسمى سمي نوع أنواع عدد مصطلح كلمة معنى يعني تعني يشير شيء أشياء شخص قال يقال سبب طريقة"
+        " هدف استخدم يستخدم تستخدم حدث يحدث وجد يوجد توجد جعل أعطى حصل أخذ",
+        "hi": "नाम प्रकार शब्द संख्या समय चीज व्यक्ति बात कारण तरीका उपयोग प्रयोग कहा कहते जाना बना बनाया मिला मिले दे देना"
+        " लेना पाया बताया हुआ रखा",
+    }.items()
+    for term in terms(common, language)
 )
 _ASKING: Final = frozenset(
     terms("who what when where why how which whose whom must may might shall do does did can could")
 )
 _PHRASES: Final = re.compile(
-    r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"  # noqa: RUF001
+    r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"
     r"|\b(?:please|tell me|show me|give me|explain|describe|according to|means?)\b",
     re.IGNORECASE,
 )

@@ -13,7 +13,7 @@ from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
 from ragstack_common.text.sentences import QUESTION_MARKS
-from ragstack_common.text.spelling import arabic_root, is_arabic
+from ragstack_common.text.spelling import arabic_roots, is_arabic
 from ragstack_common.text.words import detect_language, terms
 
 MAX_QUOTES: Final = 4
@@ -139,10 +139,10 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
             if addresses_assistant(quote.text):
                 continue
             words = frozenset(terms(quote.whole, question.language))
-            begun = {_beginning(word) for word in words} - {""}
+            begun = frozenset[str]().union(*map(_beginnings, words))
             inside = words & asked
             above = title | (frozenset(terms(quote.context, question.language)) & asked)
-            related = {word for word in asked if _beginning(word) in begun}
+            related = {word for word in asked if not begun.isdisjoint(_beginnings(word))}
             weights = {
                 **dict.fromkeys(() if quote.block else before, BEFORE_WEIGHT),
                 **dict.fromkeys(above, ABOVE_WEIGHT),
@@ -155,11 +155,11 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
 
 
 @lru_cache(maxsize=100_000)
-def _beginning(word: str) -> str:
-    """Return what related words share; empty if the word is too short."""
+def _beginnings(word: str) -> frozenset[str]:
+    """Return what related words share; nothing if the word is too short."""
     if is_arabic(word):
-        return arabic_root(word)
-    return word[:RELATED_CHARACTERS] if len(word) >= RELATED_CHARACTERS else ""
+        return arabic_roots(word)
+    return frozenset([word[:RELATED_CHARACTERS]] if len(word) >= RELATED_CHARACTERS else ())
 
 
 def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Candidate]) -> float:

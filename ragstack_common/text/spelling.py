@@ -17,6 +17,10 @@ _CLITICS: Final = ("وال", "بال", "كال", "فال", "ولل", "ال", "ل
 _ENDINGS: Final = ("ها", "ان", "ات", "ون", "ين", "يه", "هم", "ه", "ي", "ا")
 _LONG_VOWELS: Final = str.maketrans("", "", "اويء")
 _AUGMENTS: Final = "متنيا"
+_PREPOSITIONS: Final = "بلكفس"
+LEAST_PREFIXED: Final = 4
+"""Letters below which a word has no preposition before it."""
+
 
 _NASAL_BEFORE_CONSONANT: Final = re.compile("[ङञणनम]\u094d(?=[क-म])")
 _CANDRABINDU: Final = "\u0901"
@@ -56,15 +60,19 @@ def arabic_stem(word: str) -> str:
     return stem
 
 
-def arabic_root(stem: str) -> str:
+def arabic_roots(stem: str) -> frozenset[str]:
     """Return the consonants of a stem without those that derive words, as broken plurals and verbs share them.
 
-    It is empty if fewer than three remain.
+    There are two if the stem may begin with a preposition, and none if fewer than three consonants remain.
     """
+    is_prefixed = stem[0] in _PREPOSITIONS and len(stem) > LEAST_PREFIXED
+    roots = {_root(stem), _root(stem[1:])} if is_prefixed else {_root(stem)}
+    return frozenset(root for root in roots if len(root) >= LEAST_STEM)
+
+
+def _root(stem: str) -> str:
     root = stem.translate(_LONG_VOWELS)
-    if len(root) > LEAST_STEM and root[0] in _AUGMENTS:
-        root = root[1:]
-    return root if len(root) >= LEAST_STEM else ""
+    return root[1:] if len(root) > LEAST_STEM and root[0] in _AUGMENTS else root
 
 
 def devanagari_spelling(word: str) -> str:
