@@ -16,7 +16,13 @@ MIN_CONFIDENCE: Final = 0.6
 """A quotation with less is shown as one of the closest passages, not as an answer."""
 
 INTERCEPT: Final = -3.65
-WEIGHTS: Final[Mapping[str, float]] = {"coverage": 3.7, "nearby": 2.3, "misfits": -1.2, "relevance": 2.3}
+WEIGHTS: Final[Mapping[str, float]] = {
+    "coverage": 3.7,
+    "nearby": 2.3,
+    "misfits": -1.2,
+    "relevance": 2.3,
+    "consonantal": 0.3,
+}
 
 MEAN_RELEVANCE: Final = 0.2
 """For engines without a calibration."""
@@ -31,12 +37,15 @@ class Evidence:
         nearby: The same, with the sentences before and after it.
         misfits: 1 if it lacks the number, date, person or reason that the question asks for, outside its own words.
         relevance: That of its passage; None if the engine has no calibration.
+        consonantal: 1 for questions in Arabic or Hebrew letters. These languages inflect words within, so that a right
+            quotation contains fewer of the question's words.
     """
 
     coverage: float
     nearby: float
     misfits: float
     relevance: float | None = None
+    consonantal: float = 0
 
     @property
     def values(self) -> dict[str, float]:
@@ -47,6 +56,7 @@ class Evidence:
             "nearby": self.nearby,
             "misfits": self.misfits,
             "relevance": relevance,
+            "consonantal": self.consonantal,
         }
 
     @property

@@ -13,7 +13,7 @@ from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
 from ragstack_common.text.sentences import QUESTION_MARKS
-from ragstack_common.text.spelling import arabic_roots, is_arabic
+from ragstack_common.text.spelling import arabic_roots, is_arabic, is_consonantal
 from ragstack_common.text.words import detect_language, terms
 
 MAX_QUOTES: Final = 4
@@ -122,6 +122,7 @@ def best_quotations(
             _nearby(asked, candidate, candidates),
             float(candidate.misfits),
             relevance,
+            consonantal=float(2 * sum(map(is_consonantal, asked.words)) > len(asked.words)),
         )
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
         space, head = _space(before, candidate), _head_after(before, candidate)

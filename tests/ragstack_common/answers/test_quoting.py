@@ -110,3 +110,18 @@ def test_an_answer_consists_of_quotes(question: str, passages: list[str]) -> Non
 
 def _spaced(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "consonantal"),
+    [
+        ("متى يفتح المطعم؟", "يفتح المطعم عند الظهر.", 1),
+        ("מתי נפתחת המסעדה?", "המסעדה נפתחת בצהריים.", 1),
+        ("When does the canteen open?", "The canteen opens at noon.", 0),
+        ("Когда открывается столовая?", "Столовая открывается в полдень.", 0),
+    ],
+)
+def test_scripts_of_consonants_are_known(question: str, passage: str, consonantal: float) -> None:
+    (quotation,) = best_quotations(question, [passage])
+
+    assert quotation.evidence.consonantal == consonantal
