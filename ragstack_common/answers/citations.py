@@ -3,12 +3,12 @@
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
 from ragstack_common.answers.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
-from ragstack_common.answers.marks import OUTER_MARKS, quotations_in
+from ragstack_common.answers.marks import AMBIGUOUS_MARKS, OUTER_MARKS, Quoted, quotations_in, unclosed_in
 from ragstack_common.answers.models import Passage
 from ragstack_common.answers.phrases import NO_ANSWER, has_closest_passages, is_no_answer
 from ragstack_common.answers.quotations import PassageIndex, is_checked
@@ -40,6 +40,7 @@ class Verifier:
             number for passage in passages for number in _LONG_NUMBER.findall(passage.chunk.content)
         )
         self._sentences: list[tuple[Sentence, bool]] = []
+        self._unclosed = ""
         self._length = 0
         self._marker_at: list[int] = []
         self._longer_by = [0]
@@ -150,15 +151,17 @@ class Verifier:
     def _quoted(self, span: Span, text: str, citations: Sequence[int]) -> list[tuple[str, bool]]:
         """Return the quotations of a sentence, and whether each must occur in a passage.
 
-        A short one is looked up only if it is the whole sentence. A line of a block quotation is one quotation,
-        unless it consists of several and of words between them.
+        A short one is looked up only if it is the whole sentence, or if no passage mentions it. One that is not closed
+        ends with its sentence, or with the next one. A line of a block quotation is one quotation, unless it consists
+        of several and of words between them.
         """
         if span.kind == "code":
             code = _FENCES.sub("", span.text)
             return [(code, True)] if is_checked(code) else []
-        spans, _ = quotations_in(text)
+        spans = self._spans(text)
         if span.kind == "quotation" and is_checked(text) and (not spans or self._passages_index.find(text, citations)):
             return [(text, True)]
+        spans = [quoted for quoted in spans if not self._passages_index.is_name(quoted.text.strip())]
         found = [quoted.text.strip() for quoted in spans]
         if span.kind == "quotation":
             edges = [0, *(edge for quoted in spans for edge in (quoted.start, quoted.end)), len(text)]
@@ -167,4 +170,25 @@ class Verifier:
             (quotation, is_checked(quotation))
             for quotation in found
             if is_checked(quotation) or quotation == text.strip(OUTER_MARKS + " \t")
-        ]
+        ] + [(phrase, True) for phrase in self._unmentioned(text, spans)]
+
+    def _spans(self, text: str) -> list[Quoted]:
+        """Return the quotations of a sentence, with one that is not closed, and the rest of one from before."""
+        opened, self._unclosed = self._unclosed, ""
+        spans, _ = quotations_in(text)
+        continued = quotations_in(opened + text)[0][:1] if opened else []
+        if continued and not continued[0].start:
+            end = continued[0].end - len(opened)
+            spans = [Quoted(0, end, continued[0].text), *(quoted for quoted in spans if quoted.start >= end)]
+        elif (rest := unclosed_in(text)) and is_checked(rest.text):
+            self._unclosed = text[rest.start : rest.end - len(rest.text)]
+            spans = [*(quoted for quoted in spans if quoted.end <= rest.start), rest]
+        return spans
+
+    def _unmentioned(self, text: str, spans: Sequence[Quoted]) -> Iterator[str]:
+        """Yield the short texts in quotation marks that no passage mentions."""
+        for quoted in spans:
+            phrase = quoted.text.strip()
+            is_phrase = sum(map(str.isalpha, phrase)) > 1 and text[quoted.start] not in AMBIGUOUS_MARKS
+            if is_phrase and not is_checked(phrase) and not self._passages_index.mentions(phrase):
+                yield phrase

@@ -25,6 +25,9 @@ _PAIRS: Final = dict(zip("「『《〈﹁﹃｢", "」』》〉﹂﹄｣", stric
 
 _DOUBLE: Final = '"＂“”„‟〝〞〟❝❞'
 _SINGLE: Final = "'＇‘’‚‛❛❜"
+AMBIGUOUS_MARKS: Final = frozenset("'＇‘’《〈")
+"""Apostrophes look like some, and titles have others."""
+
 _ALWAYS_OPEN: Final = "„‟〝❝"
 _ALWAYS_CLOSE: Final = "〞〟❞❜"
 _PARTNERS: Final = {
@@ -52,13 +55,14 @@ _FAMILIES: Final = {
 }
 """Marks of a family may close each other."""
 
+_ASCII: Final = {",,": "„", "<<": "«", ">>": "»"}
 _MARK: Final = re.compile(
-    rf"\\?(?:&(?:quot|[lrb]dquo|[lr]aquo|[lr]squo|sbquo|[lr]saquo|apos|#3[49]|#x2[27]);"
+    rf"\\?(?:&(?:quot|[lrb]dquo|[lr]aquo|[lr]squo|sbquo|[lr]saquo|apos|#\d{{2,5}}|#x[\da-f]{{2,4}});"
     rf"|</?(?:q|blockquote)\b[^<>\n]{{0,{LONGEST_MARK}}}>"
-    rf"|``|''|[{_DOUBLE}{_SINGLE}«»‹›{''.join(_PAIRS)}{''.join(_PAIRS.values())}])",
+    rf"|``|''|,,|<<|>>|[{_DOUBLE}{_SINGLE}«»‹›{''.join(_PAIRS)}{''.join(_PAIRS.values())}])",
     re.IGNORECASE,
 )
-_PERHAPS_MARK: Final = re.compile(rf"\\?(?:&[#\w]{{0,6}}|<[^<>\n]{{0,{LONGEST_MARK}}}|`|')\Z|\\\Z")
+_PERHAPS_MARK: Final = re.compile(rf"\\?(?:&[#\w]{{0,6}}|<[^<>\n]{{0,{LONGEST_MARK}}}|[`',>])\Z|\\\Z")
 _BEFORE_OPENING: Final = "([{—–-:*_>"
 _LOOKAHEAD: Final = 4
 _YEARS: Final = re.compile(r"\d\ds\b")
@@ -105,6 +109,22 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], in
     Returns:
         The quotations; and where the part begins that the next piece may change.
     """
+    found, opened, undecided = _read(text, complete=complete)
+    if complete:
+        return found, len(text)
+    opened.forget(len(text) - LONGEST_QUOTATION)
+    undecided = min(undecided, opened.first(undecided))
+    return [quoted for quoted in found if quoted.end <= undecided], undecided
+
+
+def unclosed_in(text: str) -> Quoted | None:
+    """Return what follows the first mark that is never closed; apostrophes and single marks don't count."""
+    _, opened, _ = _read(text, complete=True)
+    mark = next((mark for mark in opened.marks if mark.family != "single"), None)
+    return None if mark is None else Quoted(mark.start, len(text), text[mark.end :])
+
+
+def _read(text: str, *, complete: bool) -> tuple[list[Quoted], "_Open", int]:
     found: list[Quoted] = []
     opened = _Open()
     undecided = len(text)
@@ -125,39 +145,39 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], in
                 while found and found[-1].start >= opener.start:
                     found.pop()
                 found.append(Quoted(opener.start, mark.end, text[opener.end : mark.start]))
-    if complete:
-        return found, len(text)
-    opened.forget(len(text) - LONGEST_QUOTATION)
-    undecided = min(undecided, opened.first(undecided))
-    return [quoted for quoted in found if quoted.end <= undecided], undecided
+    return found, opened, undecided
 
 
 class _Open:
-    """The marks that are open, in their order. Each step takes constant time, on average."""
+    """The marks that are open, in their order. Each step takes constant time, on average.
+
+    Attributes:
+        marks: All of them, with those that began too long ago to be closed.
+    """
 
     def __init__(self) -> None:
-        self._marks: list[_Mark] = []
+        self.marks: list[_Mark] = []
         self._places: dict[str, list[int]] = defaultdict(list)
         self._begin = 0
 
     def add(self, mark: _Mark) -> None:
         for key in (mark.family, mark.shape):
-            self._places[key].append(len(self._marks))
-        self._marks.append(mark)
+            self._places[key].append(len(self.marks))
+        self.marks.append(mark)
 
     def forget(self, before: int) -> None:
         """Drop the marks that began too long ago to be closed."""
-        while self._begin < len(self._marks) and self._marks[self._begin].end < before:
+        while self._begin < len(self.marks) and self.marks[self._begin].end < before:
             self._begin += 1
 
     def first(self, default: int) -> int:
         """Return where the first open mark begins."""
-        return self._marks[self._begin].start if self._begin < len(self._marks) else default
+        return self.marks[self._begin].start if self._begin < len(self.marks) else default
 
     def last(self, key: str) -> _Mark | None:
         """Return the last open mark of a family or shape."""
         places = self._places[key]
-        return self._marks[places[-1]] if places and places[-1] >= self._begin else None
+        return self.marks[places[-1]] if places and places[-1] >= self._begin else None
 
     def close(self, mark: _Mark) -> _Mark | None:
         """Close the last mark that fits, and drop those after it; None if no mark fits."""
@@ -166,42 +186,55 @@ class _Open:
         opener = usual or self.last(mark.family)
         if opener is None:
             return None
-        while self._marks[-1] is not opener:
+        while self.marks[-1] is not opener:
             self._drop()
         if mark.family not in ("double", "single") or opener.shape in partners:
             self._drop()
         return opener
 
     def _drop(self) -> None:
-        mark = self._marks.pop()
+        mark = self.marks.pop()
         for key in (mark.family, mark.shape):
             self._places[key].pop()
-        self._begin = min(self._begin, len(self._marks))
+        self._begin = min(self._begin, len(self.marks))
 
 
 def _marks(text: str) -> Iterator[_Mark]:
     for found in _MARK.finditer(text):
         shape = html.unescape(found[0].removeprefix("\\"))
+        shape = _ASCII.get(shape, shape)
         lower = shape.lower()
-        if lower.startswith("<"):
+        if lower.startswith("<") and len(lower) > 1:
             name = lower.strip("</>").split()[0]
             yield _Mark(found.start(), found.end(), name, lower[:2])
-        else:
+        elif shape in _FAMILIES:
             yield _Mark(found.start(), found.end(), _FAMILIES[shape], shape)
 
 
 def _role(text: str, mark: _Mark, opened: _Open) -> _Role:
-    if mark.shape in ("</", "''") or mark.shape in _PAIRS.values() or mark.shape in _ALWAYS_CLOSE:
+    if mark.shape == "</" or mark.shape in _PAIRS.values() or mark.shape in _ALWAYS_CLOSE:
         return "close"
     if mark.shape.startswith("<") or mark.shape == "``" or mark.shape in _PAIRS:
         return "open"
     before, after = text[mark.start - 1 : mark.start] or " ", text[mark.end : mark.end + 1] or " "
+    if mark.shape == "''":
+        return _role_of_apostrophes(mark, before, after, opened)
     match mark.family:
         case "«»" | "‹›":
             return _role_of_guillemet(mark, before, after, opened)
         case "single":
             return _role_of_single(text, mark, before, after, opened)
     return _role_of_double(mark, before, after, opened)
+
+
+def _role_of_apostrophes(mark: _Mark, before: str, after: str, opened: _Open) -> _Role:
+    """Return the role of two apostrophes, which close ``, or any double mark, and may open too."""
+    if opened.last("``"):
+        return "close"
+    if opened.last("double"):
+        mark.family, mark.shape = "double", '"'
+        return _role_of_double(mark, before, after, opened)
+    return "none" if _is_word(before) or after.isspace() else "open"
 
 
 def _role_of_guillemet(mark: _Mark, before: str, after: str, opened: _Open) -> _Role:

@@ -22,7 +22,8 @@ LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20
 LEAST_DENSE_CHARACTERS: Final = 10
 """LEAST_DENSE_CHARACTERS is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a
-term, a title or irony: it supports nothing, and is never missing. One with a number is always checked."""
+term or a title: it supports nothing, and is missing only if no source mentions it. One with a number is always
+checked."""
 
 MAX_PARTS: Final = 10
 """Parts of a quotation with omissions; one with more is not found."""
@@ -34,6 +35,10 @@ _OMISSION: Final = re.compile(r"\[\s{0,3}(?:\.{3}|…)\s{0,3}\]|\(\s{0,3}(?:\.{3
 _EDGES: Final = frozenset(".,;:…。，；：、،؛।|-")
 """Punctuation at the beginning and end that a writer may add or leave out. Question marks are not in it."""
 
+_SIGNED: Final = re.compile(r"\s*[-+>#]\s*\d")
+"""Is not the mark of a list, a block quotation or a heading."""
+
+_LAST_SENTENCE: Final = re.compile(r"[^.!?。！？।؟\n]+[.!?。！？।؟\n]+\s*[^.!?。！？।؟\n]*\Z")
 _CHANGED_CASE: Final = re.compile(r"\[([^\W\d_])\](?=[^\W\d_])")
 _SUBSTITUTE: Final = re.compile(r"\[([^\W\d_]+(?:[ -][^\W\d_]+){0,4})\]")
 _PRONOUNS: Final = frozenset(
@@ -84,6 +89,16 @@ class _Searchable:
                     return [CitedText(start=tokens.starts[begin], end=tokens.ends[end - 1]) for begin, end in runs]
         return None
 
+    def mentions(self, phrase: str) -> bool:
+        """Whether a few words occur, and no negation is next to them."""
+        return any(
+            tokens.is_whole(*run)
+            for tokens in self._readings
+            for parts in _ways(phrase)
+            if len(parts) == 1
+            for run in tokens.runs(parts[0].joined)
+        )
+
     def pronouns(self) -> list[str]:
         """Return the pronouns that occur."""
         words = {word for tokens in self._readings for word in tokens.vocabulary}
@@ -118,15 +133,34 @@ class PassageIndex:
                 return number, found
         return None
 
+    def is_name(self, phrase: str) -> bool:
+        """Whether a text is the name of a document."""
+        names = {chunk.source.rpartition("/")[2].casefold() for chunk in self._passages.values()}
+        return phrase.casefold() in names | {name.rpartition(".")[0] for name in names}
+
+    def mentions(self, phrase: str) -> bool:
+        """Whether a passage or the headings above it have a few words, in any case."""
+        written = dict.fromkeys([phrase, phrase[:1].swapcase() + phrase[1:], phrase.lower(), phrase.title()])
+        return any(
+            text(number).mentions(variant)
+            for text in (self._content, self._context)
+            for number in self._passages
+            for variant in written
+        )
+
     def _substituted(self, number: int, quotation: str) -> list[CitedText] | None:
-        """Find a quotation with words in brackets in the place of a pronoun; they must occur before it."""
+        """Find a quotation with words in brackets for a pronoun; its sentence or the one before must have them."""
         substitute = _substitute(quotation)
         assert substitute is not None
         content, context = self._content(number), self._context(number).original
         for pronoun in content.pronouns():
             replaced = quotation[: substitute.start()] + pronoun + quotation[substitute.end() :]
             found = content.find(replaced)
-            if found and _mentions(f"{context}\n{content.original[: found[0].end]}", substitute[1]):
+            if not found:
+                continue
+            before = _LAST_SENTENCE.search(content.original, 0, found[0].start)
+            begin = before.start() if before else 0
+            if _mentions(f"{context}\n{content.original[begin : found[0].end]}", substitute[1]):
                 return found
         return None
 
@@ -164,8 +198,8 @@ def _may_follow(tokens: Tokens, one: tuple[int, int], other: tuple[int, int], or
     """Whether what is between two runs may be left out."""
     if not tokens.is_quotable(*other):
         return False
-    if tokens.are_clauses(*one) and tokens.are_clauses(*other) and not tokens.negates(one[1], other[0]):
-        return True
+    if tokens.are_clauses(*one) and tokens.are_clauses(*other) and tokens.are_sentences(one, other):
+        return not tokens.negates(one[1], other[0])
     return tokens.are_rows(original, one, other)
 
 
@@ -176,7 +210,7 @@ def _ways(quotation: str) -> list[list[_Part]]:
     Punctuation at its ends may be the writer's own.
     """
     found: dict[tuple[str, ...], list[_Part]] = {}
-    for reading in readings(quotation):
+    for reading in [literal(quotation)] if _SIGNED.match(quotation) else readings(quotation):
         for texts in ([reading.text], _OMISSION.split(reading.text)):
             tokens = [one for one in (Tokens.of(literal(text)) for text in texts) if one.kinds]
             for strip in (False, True):
@@ -190,9 +224,17 @@ def _part(tokens: Tokens, *, strip: bool) -> _Part:
     begin, end = 0, len(tokens.texts)
     while strip and end > begin and tokens.texts[end - 1] in _EDGES:
         end -= 1
-    while strip and begin < end and tokens.texts[begin] in _EDGES and tokens.kinds[begin] != SYMBOL:
+    while strip and begin < end and _is_edge(tokens, begin):
         begin += 1
     return _Part(tokens.joined(begin, end), frozenset(tokens.texts[begin:end]))
+
+
+def _is_edge(tokens: Tokens, place: int) -> bool:
+    """Whether a quotation may begin after a token: not between a sign or decimal point and its number."""
+    if tokens.texts[place] not in _EDGES or tokens.kinds[place] == SYMBOL:
+        return False
+    is_before_number = tokens.kinds[place + 1 : place + 2] in ("D", "c")
+    return not is_before_number or (tokens.texts[place] != "-" and bool(tokens.spaces[place + 1]))
 
 
 def _cases(quotation: str) -> Iterator[str]:

@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import Final, Self
 
 from ragstack_common.answers import negations
-from ragstack_common.answers.visible import Visible
+from ragstack_common.answers.visible import END_OF_BLOCK, Visible
 from ragstack_common.text import characters
-from ragstack_common.text.characters import DENSE, DIGIT, IGNORED, SYMBOL, folded
+from ragstack_common.text.characters import DENSE, DIGIT, IGNORED, NUMERAL, SYMBOL, folded
 
 WORD: Final = "W"
 NUMBER: Final = "D"
@@ -34,6 +34,8 @@ LEAST_COLUMNS: Final = 3
 
 _SPACED: Final = " "
 _GLUED: Final = "\x1f"
+_APART: Final = "\x1e"
+"""Between two tokens: white space, none, or the end of a heading or another block without punctuation."""
 
 _TOKEN: Final = re.compile(
     r"(?P<D>(?=[D.,]*N)[DN](?:[DN]|[.,](?=D))+)"
@@ -47,13 +49,25 @@ _UNIT_MARKS: Final = frozenset("\"'”’")
 """After a number: inches and feet, unless they close a quotation."""
 
 _ENDS_OF_CLAUSE: Final = frozenset(".!?…;:,()|—。、！？।॥؟،؛¿¡·•" + "-")
+_ENDS_OF_SENTENCE: Final = frozenset(".!?…。！？।॥؟")
+_COMMAS: Final = frozenset(",、،")
+_OR: Final = frozenset("or nor oder noch ou o или либо या अथवा أو 或".split())
+"""A negation before a list with such a word negates all of it: no bonuses, company cars or flights."""
+
+_QUESTION_MARKS: Final = frozenset("?？؟")
+_LEADING_VOWELS: Final = frozenset("เแโใไເແໂໃໄ")
+"""Thai and Lao vowels that are written before their consonant."""
+
+POINTS: Final = frozenset(".,٫")
+"""What may begin a number: .5 is not 5."""
+
 _BLANK_LINE: Final = re.compile(r"\n\s*\n")
 _LINE_MARKS: Final = frozenset("-*+•#>|")
 _GROUP: Final = re.compile(r"\d{1,3}")
 _NEXT_GROUP: Final = re.compile(r"\d{3}(?!\d)|\d+/\d|[^\w\s]|[²³¹⁰-₉½-¾⅐-⅞]")
 _BOUND: Final = frozenset("%‰°$€£¥₹₽₩±~<>≤≥≈=−+′″^×÷")
 _SIGNS: Final = frozenset("minus negative plus moins menos meno минус мінус ऋण ناقص سالب 영하 마이너스".split())
-_DENSE_SIGNS: Final = re.compile(r"(?:负|負|零下|マイナス|氷点下|ลบ)\Z")
+_DENSE_SIGNS: Final = re.compile(r"(?:负|負|零下|マイナス|氷点下|ลบ|分之|分の|第)\Z")
 _SCALES: Final = frozenset(
     (
         "hundred hundreds thousand thousands million millions billion billions trillion trillions dozen percent per"
@@ -64,6 +78,14 @@ _SCALES: Final = frozenset(
     ).split()
 )
 """Words after a number without which it is another number."""
+
+_MULTIPLIERS: Final = frozenset(
+    (
+        "hundred thousand million billion trillion hundert tausend Million Milliarde mille million milliard mil millón"
+        " mila milione тысяч тысяча миллион миллиард हज़ार लाख करोड़ ألف مليون مليار"
+    ).split()
+)
+"""Those that also follow a number in words: two hundred."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +141,22 @@ class Tokens:
         return [0, *accumulate(len(text) + 1 for text in self.texts)]
 
     def joined(self, begin: int = 0, end: int | None = None) -> str:
-        """Return tokens with a mark between two of them that tells whether there is white space."""
-        pairs = zip(self.gaps[begin:end], self.texts[begin:end], strict=True)
-        return "".join((_SPACED if gap else _GLUED) + text for gap, text in pairs)[1:]
+        """Return tokens with a mark between two of them that tells what is there."""
+        return "".join(map(str.__add__, self._marks[begin:end], self.texts[begin:end]))[1:]
+
+    @cached_property
+    def _marks(self) -> list[str]:
+        return [
+            _APART if place and self._begins_part(place) else _SPACED if gap else _GLUED
+            for place, gap in enumerate(self.gaps)
+        ]
+
+    def _begins_part(self, place: int) -> bool:
+        """Whether a token begins a block, and the block before ends without punctuation, as headings do."""
+        space, before = self.spaces[place], self.texts[place - 1]
+        if before in _ENDS_OF_CLAUSE:
+            return False
+        return END_OF_BLOCK in space or (_BLANK_LINE.search(space) is not None and not self.texts[place][0].islower())
 
     @cached_property
     def _joined(self) -> str:
@@ -143,16 +178,28 @@ class Tokens:
         """Whether a run says what its text says: no part of a number, and no negation of a clause, is left out."""
         return self._may_begin(begin) and self._may_end(end) and not self._negates_outside(begin, end)
 
+    def is_whole(self, begin: int, end: int) -> bool:
+        """Whether a run is no part of a word or number, and no negation is next to it in its clause."""
+        first, last = self._clauses[begin][0], self._clauses[end - 1][1]
+        near = self.negates(max(first, begin - 2), begin) or self.negates(end, min(last, end + 1))
+        return self._may_begin(begin) and self._may_end(end) and not near
+
     def _may_begin(self, begin: int) -> bool:
         if not begin:
             return True
         before, kind, text = self.kinds[begin - 1], self.kinds[begin], self.texts[begin - 1]
         is_number = kind in "Dc"
+        first = self.texts[begin]
+        if (before in "Dc" and first in _SCALES) or (before == WORD and first in _MULTIPLIERS):
+            return False
         if not self.spaces[begin]:
-            if SYMBOL in (before, kind):
+            if SYMBOL in (before, kind) or text in _LEADING_VOWELS:
+                return False
+            if is_number and text in POINTS and (begin == 1 or self.spaces[begin - 1]):
                 return False
             if before in "WD" and kind in "WD":
                 return text.endswith("'")
+            is_number = is_number or characters.classes(first) == NUMERAL
             return not (before in "Cc" and is_number and _DENSE_SIGNS.search("".join(self.texts[:begin][-4:])))
         if kind == SYMBOL:
             return before not in "Dc"
@@ -164,7 +211,9 @@ class Tokens:
         if end == len(self.kinds):
             return True
         last, kind, text = self.kinds[end - 1], self.kinds[end], self.texts[end]
-        if last in "Dc" and kind in "Cc":
+        if (last in "Dc" and kind in "Cc") or text in _QUESTION_MARKS or self.texts[end - 1] in _LEADING_VOWELS:
+            return False
+        if last == WORD and text in _MULTIPLIERS:
             return False
         if not self.spaces[end]:
             return kind != SYMBOL and not (last in "WDX" and kind in "WD") and not (last == SYMBOL and kind in "Cc")
@@ -208,7 +257,7 @@ class Tokens:
         first = 0
         for place in range(len(self.kinds) + 1):
             is_end = place == len(self.kinds)
-            is_mark = not is_end and self._is_mark(place)
+            is_mark = not is_end and self._is_mark(place) and place not in self._negated_commas
             if is_end or is_mark or self._begins_block(place):
                 found += [(first, place)] * (place - first)
                 first = place
@@ -219,6 +268,8 @@ class Tokens:
 
     def _begins_block(self, place: int) -> bool:
         space, text = self.spaces[place], self.texts[place]
+        if END_OF_BLOCK in space:
+            return True
         if "\n" not in space:
             return False
         if self._is_csv:
@@ -245,6 +296,35 @@ class Tokens:
             return False
         after = self.spaces[place + 1] if place + 1 < len(self.spaces) else ""
         return text != "-" or bool(self.spaces[place]) == bool(after)
+
+    @cached_property
+    def _negated_commas(self) -> frozenset[int]:
+        """The commas that do not end a negation: in "not, in any case, paid" and "no leave, pay or tea"."""
+        found: list[int] = []
+        first = 0
+        for place in range(len(self.texts) + 1):
+            is_end = place == len(self.texts)
+            if is_end or self._begins_block(place) or (self._is_mark(place) and self.texts[place] not in _COMMAS):
+                found += self._commas_after_negation(first, place)
+                first = place
+        return frozenset(found)
+
+    def _commas_after_negation(self, begin: int, end: int) -> list[int]:
+        commas = [place for place in range(begin + 1, end) if self.texts[place] in _COMMAS]
+        last_or = max((place for place in range(begin, end) if self.texts[place] in _OR), default=-1)
+        for index, place in enumerate(commas):
+            is_parenthesis = (
+                place - 1 > begin and self.negates(place - 1, place) and self.texts[place - 2] not in _COMMAS
+            )
+            if self.negates(begin, place) and (is_parenthesis or place < last_or):
+                return commas[index:]
+        return []
+
+    def are_sentences(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        """Whether one run ends with a sentence, and the other begins with one."""
+        end, begin = one[1], other[0]
+        ended = {self.texts[end - 1], *self.texts[end : end + 1]} & _ENDS_OF_SENTENCE or self._begins_block(end)
+        return bool(ended) and (self.texts[begin - 1] in _ENDS_OF_SENTENCE or self._begins_block(begin))
 
     def are_clauses(self, begin: int, end: int) -> bool:
         """Whether a run consists of whole clauses, and is too long to be a selection of words."""

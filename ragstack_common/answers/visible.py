@@ -21,6 +21,11 @@ from ragstack_common.text.characters import DIVIDER, is_dense
 _BLOCK: Final = re.compile(r"^[ \t]*(?:>[ \t]*|#{1,6}[ \t]+|[-*+•‣◦▪●][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE)
 """Marks at the beginning of a line: of quotations, headings and list items."""
 
+END_OF_BLOCK: Final = "\u2029"
+"""Unicode's paragraph separator stands for the end of a heading, a list item or a block of HTML in a reading."""
+
+_BEFORE_BLOCK: Final = re.compile(r"\n(?=[ \t]*(?:>[ \t]*)*(?:#{1,6}|[-*+•‣◦▪●]|\d{1,9}[.)])[ \t])")
+_HEADING: Final = re.compile(r"^[ \t]*#{1,6}[ \t].*(\n)", re.MULTILINE)
 _END_OF_BLOCK: Final = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•#>]|\d{1,9}[.)])[ \t])|\||\Z")
 _ATTRIBUTES: Final = r"(?:\s{1,20}[\w:-]{1,40}=(?:\"[^\"<>\n]{0,300}\"|'[^'<>\n]{0,300}'))*"
 _TAG: Final = re.compile(
@@ -28,8 +33,8 @@ _TAG: Final = re.compile(
     rf"|span|strong|sub|sup|s|table|tbody|td|thead|th|tr|tt|ul|u){_ATTRIBUTES}\s{{0,20}}/?>",
     re.IGNORECASE,
 )
-_BLOCK_TAGS: Final = re.compile("blockquote|br|d[dlt]|div|h[1-6]|hr|li|[ou]l|p|pre|t(?:able|body|d|h|head|r)")
-_VISIBLE_TAGS: Final = {"sup": "^", "sub": "~", "q": '"'}
+_BLOCK_TAGS: Final = re.compile("blockquote|d[dlt]|div|h[1-6]|hr|li|[ou]l|p|pre|t(?:able|body|d|h|head|r)")
+_VISIBLE_TAGS: Final = {"br": " ", "sup": "^", "sub": "~", "q": '"'}
 """A tag that changes the meaning of what it encloses stays visible: 20<sup>1</sup> is not 201."""
 
 _SPECIAL: Final = re.compile(
@@ -132,13 +137,15 @@ def readings(text: str) -> list[Visible]:
     divided = (found.span() for found in _HYPHENATED.finditer(text))
     hyphens = [_Edit(start, end) for start, end in divided if text[end].islower()]
     kept = [_Edit(hyphen.start + 1, hyphen.end) for hyphen in hyphens]
-    edits = list(_edits(text))
-    found = [literal(text)]
+    ends = [_Edit(*found.span(), END_OF_BLOCK) for found in _BEFORE_BLOCK.finditer(text)]
+    ends += [_Edit(*found.span(1), END_OF_BLOCK) for found in _HEADING.finditer(text)]
+    edits = [*ends, *_edits(text)]
+    found = [_edited(text, ends, frozenset()) if ends else literal(text)]
     if hyphens:
         found += [
             _edited(text, [*edits, *joined], frozenset(edit.start for edit in joined)) for joined in (hyphens, kept)
         ]
-    elif edits:
+    elif len(edits) > len(ends):
         found.append(_edited(text, edits, frozenset()))
     return found
 
@@ -245,7 +252,8 @@ class _Inline:
         if tag is None:
             return []
         name = tag[2].lower()
-        return [_Edit(start, tag.end(), " " if _BLOCK_TAGS.fullmatch(name) else _VISIBLE_TAGS.get(name, ""))]
+        shown = END_OF_BLOCK if _BLOCK_TAGS.fullmatch(name) else _VISIBLE_TAGS.get(name, "")
+        return [_Edit(start, tag.end(), shown)]
 
     def _link(self, start: int, end: int) -> list[_Edit]:
         opened = self._brackets.pop() if self._brackets else None

@@ -52,6 +52,9 @@ _OWN: Final = {
     **dict(zip("．，：／＆＠", ".,:/&@", strict=True)),
     "％": SYMBOL,
     "…": ELLIPSIS,
+    **dict.fromkeys("٫·", "."),
+    "٬": ",",
+    **dict.fromkeys("\u0e33\u0eb3", MARK),
     "|": PUNCTUATION,
     "_": LETTER,
 }

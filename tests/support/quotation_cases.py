@@ -188,7 +188,7 @@ MARKS = (
 _SENTENCE = re.compile(r"(?:[^.!?。！？।؟]|[.!?](?!\s|\Z))+[.!?。！？।؟]+")
 _NUMBER = re.compile(r"\d+")
 _DENSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-_NEGATIONS = {
+NEGATIONS = {
     "en": ("not", "never", "no", "without"),
     "de": ("nicht", "kein", "keine", "ohne"),
     "ru": ("не", "без", "нет"),
@@ -205,11 +205,13 @@ class Generated:
     Attributes:
         change: What was changed; "none" for a true quotation.
         quotation: With quotation marks.
+        variation: How the writing of a true quotation differs.
     """
 
     source: str
     quotation: str
     change: str
+    variation: str = ""
 
     @property
     def is_true(self) -> bool:
@@ -222,7 +224,7 @@ def generated(texts: list[str], language: str, seed: int, count: int) -> Iterato
     texts = [text for text in texts if not re.search(r"\[\d", text)]  # a number in brackets is a citation marker
     for _ in range(count):
         text = chance.choice(texts)
-        run = _run_of_sentences(text, chance)
+        run = run_of_sentences(text, chance)
         if run is None:
             continue
         marks = chance.choice(
@@ -231,15 +233,15 @@ def generated(texts: list[str], language: str, seed: int, count: int) -> Iterato
         yield Generated(text, marks.format(_rewrapped(run, chance)), "none")
         for name, change in _CHANGES.items():
             changed = change(run, chance, language)
-            if changed is not None and (change is _cut_after_number or _key(changed) not in _key(text)):
+            if changed is not None and (change is _cut_after_number or key(changed) not in key(text)):
                 yield Generated(text, marks.format(changed), name)
 
 
-def _key(text: str) -> str:
+def key(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _run_of_sentences(text: str, chance: random.Random) -> str | None:
+def run_of_sentences(text: str, chance: random.Random) -> str | None:
     sentences = [found for found in _SENTENCE.finditer(text) if len(found[0]) > 30]
     if not sentences:
         return None
@@ -253,7 +255,7 @@ def _rewrapped(run: str, chance: random.Random) -> str:
     return re.sub(r"(?<=\S) (?=\S)", lambda _: chance.choice((" ", "  ", "\u00a0", " ")), run.replace("\n", " "))
 
 
-def _words(run: str) -> list[re.Match[str]]:
+def words_in(run: str) -> list[re.Match[str]]:
     dense = bool(_DENSE.search(run))
     return list(
         re.finditer(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]" if dense else r"(?<!\S)[^\W\d_]{2,}(?!\S)", run)
@@ -308,7 +310,7 @@ def _unit(run: str, chance: random.Random, _: str) -> str | None:
 
 
 def _another_word(run: str, chance: random.Random, _: str) -> str | None:
-    words = _words(run)
+    words = words_in(run)
     if len(words) < 2:
         return None
     one, other = chance.sample(words, 2)
@@ -316,7 +318,7 @@ def _another_word(run: str, chance: random.Random, _: str) -> str | None:
 
 
 def _missing_word(run: str, chance: random.Random, _: str) -> str | None:
-    words = _words(run)[1:-1]
+    words = words_in(run)[1:-1]
     if not words:
         return None
     word = chance.choice(words)
@@ -333,7 +335,7 @@ def _joined_words(run: str, chance: random.Random, _: str) -> str | None:
 
 
 def _order(run: str, chance: random.Random, _: str) -> str | None:
-    words = _words(run)
+    words = words_in(run)
     places = [place for place in range(len(words) - 1) if words[place][0] != words[place + 1][0]]
     if not places:
         return None
@@ -343,16 +345,16 @@ def _order(run: str, chance: random.Random, _: str) -> str | None:
 
 
 def _added_negation(run: str, chance: random.Random, language: str) -> str | None:
-    words = _words(run)[1:]
+    words = words_in(run)[1:]
     if not words:
         return None
     place = chance.choice(words).start()
     space = "" if _DENSE.search(run) else " "
-    return run[:place] + chance.choice(_NEGATIONS[language]) + space + run[place:]
+    return run[:place] + chance.choice(NEGATIONS[language]) + space + run[place:]
 
 
 def _negations(run: str, language: str) -> list[re.Match[str]]:
-    pattern = "|".join(_NEGATIONS[language])
+    pattern = "|".join(NEGATIONS[language])
     return list(re.finditer(pattern if language == "zh" else rf"(?<!\S)(?:{pattern}) ", run))
 
 
@@ -374,7 +376,7 @@ def _omitted_negation(run: str, chance: random.Random, language: str) -> str | N
 
 def _selection(run: str, chance: random.Random, _: str) -> str | None:
     """Words with omissions between them."""
-    words = _words(run)
+    words = words_in(run)
     if len(words) < 8:
         return None
     chosen = sorted(chance.sample(range(len(words)), 4))

@@ -26,7 +26,7 @@ FRAGMENTS = st.sampled_from([
     "sixteen weeks at full pay", '"sixteen weeks at full pay"', "“Book trains never, not at all”", "Dr. ",
     "am 3. Mai", "\n- ", "\nwrapped ", "\na) ", "\n1. ", "\n| a | b |", "\n|---|---|", "\n> ", "\n## Title",
     "**Title**", "Employees. They ", "你好。", "z.B. ", "e\u0301", "\U000f0001", "...", "\r\n", "\u2028",
-    "x" * 90, "word " * 90,
+    "x" * 90, "word " * 90, ",,", "''", "<<", ">>", "&#8220;", "&#x201d;", '"fast lane"', "„slow“",
 ])  # fmt: skip
 ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
 

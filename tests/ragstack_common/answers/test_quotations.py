@@ -2,8 +2,10 @@
 
 # ruff: noqa: E501, RUF001 - quotation marks and letters of other languages
 
+import json
 import random
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -17,8 +19,11 @@ from ragstack_common.answers.marks import quotations_in
 from ragstack_common.answers.tokens import Tokens
 from ragstack_common.answers.visible import literal, readings
 from ragstack_common.text.characters import DIVIDER, folded
+from tests.support import quotation_attacks
 from tests.support.passages import numbered
+from tests.support.quotation_attacks import attacks
 from tests.support.quotation_cases import FALSE, MARKS, TRUE, Generated, generated
+from tests.support.soak import examples
 
 TEXTS = {
     "en": "Leave is 20 weeks at full pay, and 12.5 weeks at 50% of it. It isn't paid in the first 3 months of work. "
@@ -33,6 +38,11 @@ TEXTS = {
     "ar": "يحصل كل موظف على 27 يوما من الإجازة في السنة. لا تمنح الإجازة في أول 3 أشهر من العمل. "
     "تبلغ الرسوم 1500 دينار في الشهر لكل مكان من الأماكن البالغ عددها 12 مكانا.",
 }
+
+
+SAMPLES = [
+    json.loads(line)["text"] for line in Path("samples/judged/corpus.jsonl").read_text(encoding="utf-8").splitlines()
+]
 
 
 def sentences(answer: str, *sources: str) -> list[Sentence]:
@@ -51,12 +61,12 @@ def is_marked(quotation: str, source: str) -> bool:
     return any(sentence.unsupported for sentence in sentences(f"It says {quotation} [1].", source))
 
 
-@pytest.mark.parametrize(("source", "quotation"), FALSE)
+@pytest.mark.parametrize(("source", "quotation"), FALSE + quotation_attacks.FALSE)
 def test_a_false_quotation_is_marked(source: str, quotation: str) -> None:
     assert is_marked(quotation, source)
 
 
-@pytest.mark.parametrize(("source", "quotation"), TRUE)
+@pytest.mark.parametrize(("source", "quotation"), TRUE + quotation_attacks.TRUE)
 def test_a_true_quotation_is_found(source: str, quotation: str) -> None:
     assert is_found(quotation, source)
     assert not is_marked(quotation, source)
@@ -70,6 +80,15 @@ def problems(cases: list[Generated]) -> list[Generated]:
 @given(st.integers(0, 2**32))
 def test_a_changed_quotation_is_marked_and_a_true_one_found(language: str, seed: int) -> None:
     assert problems(list(generated([TEXTS[language]], language, seed, 1))) == []
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_other_changes_are_marked_and_other_ways_to_write_found(language: str) -> None:
+    assert problems(list(attacks([TEXTS[language]], language, 17, examples(80)))) == []
+
+
+def test_changes_of_the_sample_documents_are_marked() -> None:
+    assert problems(list(attacks(SAMPLES, "en", 17, examples(400)))) == []
 
 
 def test_the_generated_cases_have_every_kind_of_change() -> None:
@@ -103,13 +122,28 @@ def test_a_quotation_is_read_from_pieces_as_from_the_whole(
         "In the '90s it was 40′ 30″ long, rock ’n’ roll [1].",
         'A 5" pipe, a 6" pipe [1].',
         "See « Titre » and 《书名》 and „Wort“ [1].",
-        "“An opening mark that is never closed in the line [1].",
     ],
 )
 def test_terms_apostrophes_inches_and_primes_are_no_quotations(answer: str) -> None:
-    (sentence,) = sentences(answer, "A pipe.")
+    (sentence,) = sentences(answer, "The Fast lane of Titre has a pipe and a Wort.")
 
     assert (sentence.quotations, sentence.unsupported) == ([], False)
+
+
+def test_a_term_that_no_source_mentions_is_marked() -> None:
+    (sentence,) = sentences('The "slow" lane has “no” end, see the "1.md" file [1].', "A fast lane.")
+
+    assert [(each.text, each.source) for each in sentence.quotations] == [("slow", None), ("no", None)]
+    assert sentence.unsupported
+
+
+def test_each_sentence_of_a_quotation_over_two_lines_is_checked() -> None:
+    source = "Leave is ten weeks at full pay. Guests get it too, all year."
+
+    found = sentences('It says "Leave is ten weeks at full pay.\nGuests get nothing of it all year" [1].', source)
+
+    assert [each.unsupported for each in found][1:] == [True]
+    assert [each.source for sentence in found for each in sentence.quotations] == [1, None]
 
 
 def test_a_heading_with_a_false_quotation_is_unsupported() -> None:
