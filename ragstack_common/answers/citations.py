@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
+from ragstack_common.answers.claims import says_something
 from ragstack_common.answers.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
 from ragstack_common.answers.marks import AMBIGUOUS_MARKS, OUTER_MARKS, Quoted, quotations_in, unclosed_in
 from ragstack_common.answers.models import Passage
@@ -79,7 +80,7 @@ class Verifier:
         for position in reversed(range(len(self._sentences))):
             sentence, is_heading = self._sentences[position]
             is_bare = not (sentence.citations or sentence.quotations)
-            claims = self._has_unknown_number(sentence.text)
+            claims = self._claims(sentence.text, is_heading=is_heading)
             introduces = is_bare and not claims and sentence.text.endswith((":", "：")) and next_is_supported  # noqa: RUF001 - full-width
             refuses = is_bare and position == 0 and self.no_answer
             claims_nothing = is_heading and not claims and all(quotation.source for quotation in sentence.quotations)
@@ -89,9 +90,11 @@ class Verifier:
             found.append(sentence.model_copy(update={"unsupported": unsupported}))
         return found[::-1]
 
-    def _has_unknown_number(self, text: str) -> bool:
-        """Whether a heading or an introduction claims a number that no passage has."""
-        return any(number not in self._known_numbers for number in _LONG_NUMBER.findall(text))
+    def _claims(self, text: str, *, is_heading: bool) -> bool:
+        """Whether a heading or an introduction says something that no passage says in the same words."""
+        if any(number not in self._known_numbers for number in _LONG_NUMBER.findall(text)):
+            return True
+        return says_something(text, is_heading=is_heading) and not self._passages_index.mentions(text.strip("#*_:： "))  # noqa: RUF001 - full-width
 
     def _events(self, text: str, *, last: bool) -> list[TokenEvent | CitationEvent]:
         events: list[TokenEvent | CitationEvent] = []

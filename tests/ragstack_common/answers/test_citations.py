@@ -26,7 +26,8 @@ FRAGMENTS = st.sampled_from([
     "sixteen weeks at full pay", '"sixteen weeks at full pay"', "“Book trains never, not at all”", "Dr. ",
     "am 3. Mai", "\n- ", "\nwrapped ", "\na) ", "\n1. ", "\n| a | b |", "\n|---|---|", "\n> ", "\n## Title",
     "**Title**", "Employees. They ", "你好。", "z.B. ", "e\u0301", "\U000f0001", "...", "\r\n", "\u2028",
-    "x" * 90, "word " * 90, ",,", "''", "<<", ">>", "&#8220;", "&#x201d;", '"fast lane"', "„slow“",
+    "x" * 90, "word " * 90, ",,", "''", "<<", ">>", "&#8220;", "&#x201d;", '"fast lane"', "„slow“", "(1)", "¹",
+    "max. 5 EUR",
 ])  # fmt: skip
 ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
 
@@ -158,6 +159,9 @@ def test_markers_get_one_form_and_unknown_ones_are_removed(written: str, shown: 
         ("One is\nwrapped [1]. Two [2]\nis not.\nThree:\na) four", [
             ("One is\nwrapped.", [1]), ("Two", [2]), ("is not.", []), ("Three:", []), ("a) four", []),
         ]),
+        ("A night costs max. 180 EUR [1]. It is ca. 3 km away [2].", [
+            ("A night costs max. 180 EUR.", [1]), ("It is ca. 3 km away.", [2]),
+        ]),
         ('It costs 9 euros. "call the hotline" [1]', [("It costs 9 euros.", []), ('"call the hotline"', [1])]),
         ("It costs 9 euros [1]. iPhones are free.", [("It costs 9 euros.", [1]), ("iPhones are free.", [])]),
         ("[1] [2]", []),
@@ -168,6 +172,24 @@ def test_sentences_have_the_citations_within_and_right_after_them(
     answer: str, expected: list[tuple[str, list[int]]]
 ) -> None:
     assert cited(answer) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "There are two ways. (1) Go home. (2) Stay.",
+        "The notice is long, see § 4 (1).",
+        "Leave is twenty weeks. (1)",
+        "Leave is twenty weeks.¹",
+        "Leave is twenty¹ weeks.",
+    ],
+)
+def test_numbers_in_parentheses_and_superscripts_are_no_markers(answer: str) -> None:
+    """They count ways and paragraphs, and passages and earlier turns have them: prompts write [1] in these as (1)."""
+    verifier, _ = verified(answer, "Leave is twenty weeks. [1]\n\n1 Only in London.", TRAVEL)
+
+    assert verifier.answer == answer
+    assert verifier.cited == set()
 
 
 def test_offsets_of_sentences_are_those_of_the_answer() -> None:
@@ -189,6 +211,13 @@ def test_offsets_of_sentences_are_those_of_the_answer() -> None:
         ("# Leave lasts 30 weeks\nLeave is long [1].", [True, False]),
         ("# 2. See § 4 and [12]\nLeave is long [1].", [False, False]),
         ("In 30 weeks you may:\n- go [1]", [True, False]),
+        (
+            "## Leave is never paid\n**Leave isn't paid**\n# Leave without pay\nLeave is long [1].",
+            [True, True, True, False],
+        ),
+        ("## What is paid\n# Who may not go?\n# Is leave paid?\nLeave is long [1].", [False] * 4),
+        ("# A journey of over four hours is an exception\nLeave is long [1].", [False, False]),
+        ("You must not:\n- go [1]", [True, False]),
         ("You have 2 options:\n- go [1]", [False, False]),
         ("**Leave**\n**Leave is long.**", [False, True]),
         ("It costs 5 euros [1]: nothing.", [False]),
