@@ -29,7 +29,7 @@ from evaluation.table import Cell, Table
 from ragstack_common.answers.answer import Answer, Source
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.ask_models import AskRequest, AskResponse, ChatTurn
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import MAX_ANSWER_SECONDS, MAX_RETRIEVAL_SECONDS, QuerySettings
 from ragstack_common.core.deadline import wait_for
@@ -129,6 +129,8 @@ def _ask_all(
                 filter_mode=setup.filter_mode,
                 top_k=setup.top_k,
                 infer_filter=setup.infer,
+                chat_history=[] if query.before is None else [ChatTurn(role="user", content=query.before)],
+                rewrite_question=setup.rewrite,
             )
             try:
                 answer = wait_for(service.ask(request))

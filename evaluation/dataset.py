@@ -80,6 +80,7 @@ class Query:
         attributes: Of the documents that answer it; empty if unknown.
         filters: The filters of the file, the first of each kind.
         answers: References; any of them is acceptable.
+        before: The question before it in the conversation, for a follow-up.
     """
 
     id: str
@@ -87,6 +88,7 @@ class Query:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+    before: str | None = None
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,7 @@ class _QueryMetadata(BaseModel):
     filter: Attributes = {}
     answer: Annotated[tuple[NonBlank, ...], BeforeValidator(lambda one: [one] if isinstance(one, str) else one)] = ()
     answerable: StrictBool = True
+    before: NonBlank | None = None
 
 
 class _QueryLine(BaseModel):
@@ -249,14 +252,15 @@ class _FilterLine(BaseModel, extra="allow"):
 
 
 def _read_folder(folder: Path, split: str, count: int | None, cluster: str | None) -> DataSet:
-    documents = _entries(folder / CORPUS, _DocumentLine)
-    filters = _entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
-    lines = _entries(folder / QUERIES, _QueryLine)
+    documents = entries(folder / CORPUS, _DocumentLine)
+    filters = entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
+    lines = entries(folder / QUERIES, _QueryLine)
     judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, lines)
     queries, unanswerable = [], []
     for name, line in lines.items():
         further = filters[name].by_kind if name in filters else {}
-        query = Query(name, line.text, line.metadata.filter, further, line.metadata.answer)
+        metadata = line.metadata
+        query = Query(name, line.text, metadata.filter, further, metadata.answer, metadata.before)
         has_relevant = any(grade > 0 for grade in judgments.get(name, {}).values())
         if has_relevant and not line.metadata.answerable:
             raise DataSetError(
@@ -280,7 +284,7 @@ def _read_folder(folder: Path, split: str, count: int | None, cluster: str | Non
     )
 
 
-def _entries(file: Path, kind: type[Model]) -> dict[str, Model]:
+def entries(file: Path, kind: type[Model]) -> dict[str, Model]:
     """Read every line, by id."""
     found: dict[str, Model] = {}
     for number, line in _lines(file):

@@ -19,6 +19,8 @@ from evaluation.index import Index, Indexing, serving
 from evaluation.metrics import PRIMARY, Difference, Interval, Values
 from evaluation.setups import PRIVATE, STACK, Setup
 from evaluation.table import Table
+from ragstack_common.answers.followup import with_subject
+from ragstack_common.answers.models import ModelMessage
 from ragstack_common.config import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
@@ -252,6 +254,13 @@ class Measured:
         return metrics.difference_interval(self.values[measure], baseline.values[measure], self.clusters)
 
 
+def searched_text(query: Query, setup: Setup) -> str:
+    """Return the question, made self-contained if the setup rewrites."""
+    if not setup.rewrite or query.before is None:
+        return query.text
+    return with_subject(query.text, [ModelMessage.user(query.before)]) or query.text
+
+
 def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iterator[Measured]:
     """Search and judge one setup after the other.
 
@@ -268,7 +277,7 @@ def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iter
                 asked = filter_of(data, query, setup.filter)
                 soft, hard = (asked, None) if setup.filter_mode == "prefer" else (None, asked)
                 request = SearchRequest(
-                    query.text,
+                    searched_text(query, setup),
                     depth,
                     filters=hard,
                     metadata_filter=soft,

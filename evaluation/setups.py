@@ -46,6 +46,7 @@ class Setup(BaseModel):
         description="weight of the search's score with rerank=lexical",
     )
     infer: bool = Field(False, description="prefer attribute values that the query names, as the API does")
+    rewrite: bool = Field(False, description="add words of metadata.before to a follow-up, as without a model")
     engine: str = Field(
         PRIVATE, description="private, stack (the running one), or a file with a backend's configuration"
     )
