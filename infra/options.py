@@ -419,6 +419,7 @@ def _check_engines(options: Options) -> None:
     for name, model in {
         "answer_model": options.answers.answer_model,
         "answer_fallback_model": options.answers.answer_fallback_model,
+        "support_model": options.answers.support_model,
     }.items():
         if model and options.target is Target.AWS and not is_answer_model(model):
             raise OptionError(

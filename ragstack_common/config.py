@@ -359,6 +359,9 @@ class QuerySettings(SearchSettings):
         return self
 
 
+ONNX_SUPPORT: Final = "onnx:"
+
+
 class AnswerSettings(Settings):
     """How the function `answers` answers questions; it searches with the settings of `query`."""
 
@@ -377,6 +380,12 @@ class AnswerSettings(Settings):
         6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"
     )
     answer_guardrail: Guardrail | None = Field(None, description="guardrail of the model calls, as `ID:VERSION`")
+    support_model: str | None = Field(
+        None,
+        description="what judges sentences for `check_support`: another model of the same provider, or"
+        f" `{ONNX_SUPPORT}FOLDER` with a classifier for natural language inference on this machine; by default"
+        " `ANSWER_MODEL`",
+    )
     answer_timeout_seconds: float = Field(
         60.0, ge=1, le=MAX_ANSWER_SECONDS, description="deadline of an answer, from the request to its last token"
     )
@@ -389,8 +398,10 @@ class AnswerSettings(Settings):
 
     @model_validator(mode="after")
     def _has_model(self) -> Self:
-        if not self.answer_model and (self.answer_guardrail or self.answer_fallback_model):
-            raise ValueError("ANSWER_GUARDRAIL and ANSWER_FALLBACK_MODEL need ANSWER_MODEL: set it, or leave them out")
+        if not self.answer_model and (self.answer_guardrail or self.answer_fallback_model or self.support_model):
+            raise ValueError(
+                "ANSWER_GUARDRAIL, ANSWER_FALLBACK_MODEL and SUPPORT_MODEL need ANSWER_MODEL: set it, or leave them out"
+            )
         return self
 
 

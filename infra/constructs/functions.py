@@ -155,7 +155,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
     if options.target is Target.AWS:
-        for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
+        for model in filter(None, (answers.answer_model, answers.answer_fallback_model, answers.support_model)):
             # Source: service authorization reference, Converse and ConverseStream.
             grant_model(function, model, ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"))
     watch_service(own, service="answers", options=options, searches=True, answers=True)

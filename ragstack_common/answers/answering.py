@@ -35,7 +35,7 @@ from ragstack_common.answers.models import (
 from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
 from ragstack_common.answers.quotable import surroundings
-from ragstack_common.answers.support import judged
+from ragstack_common.answers.support import SupportJudge, judged
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
@@ -90,7 +90,7 @@ class Question:
         min_confidence: Below it, quotations are the closest passages, and no answer.
         searched: The question that was searched, if it was rewritten.
         notes: Remarks about the question.
-        check_support: Whether the model judges its own sentences at the end.
+        check_support: Whether the sentences are judged at the end.
     """
 
     text: str
@@ -107,10 +107,18 @@ class Question:
 class Answering:
     """One question on its way to an answer. Iterate over :meth:`events`, then read :meth:`answer`."""
 
-    def __init__(self, question: Question, provider: ModelProvider, settings: AnswerSettings, watch: Stopwatch) -> None:
+    def __init__(
+        self,
+        question: Question,
+        provider: ModelProvider,
+        settings: AnswerSettings,
+        watch: Stopwatch,
+        judge: SupportJudge,
+    ) -> None:
         """Select the passages."""
         self._question = question
         self._provider = provider
+        self._judge = judge
         self._settings = settings
         self._watch = watch
         self.retrieval_ms = watch.milliseconds
@@ -150,13 +158,13 @@ class Answering:
                     yield event
         for event in self._verifier.finish():
             yield event
-        if self._question.check_support:
+        if self._question.check_support and not self._provider.quotes:  # quotations are verified already
             async for verdict in self._judged():
                 yield verdict
 
     async def _judged(self) -> AsyncGenerator[SupportEvent, None]:
         self._verdicts, remark = await judged(
-            self._verifier.sentences, self._passages, self._provider, self._watch.seconds_left
+            self._verifier.sentences, self._passages, self._judge, self._watch.seconds_left
         )
         if remark is not None:
             self._remarks.append(Note("support", redacted(remark)))

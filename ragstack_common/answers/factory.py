@@ -1,9 +1,11 @@
 """The provider that the settings choose."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstack_common.answers.models import ModelProvider
-from ragstack_common.config import AnswerSettings
+from ragstack_common.answers.support import ModelJudge, SupportJudge
+from ragstack_common.config import ONNX_SUPPORT, AnswerSettings
 from ragstack_common.core.errors import needs_extra
 
 if TYPE_CHECKING:
@@ -16,7 +18,29 @@ def provider_from(settings: AnswerSettings, client: "BedrockRuntimeClient | None
     Raises:
         MissingPackageError: A package for quotations is not installed.
     """
-    if settings.answer_model is None:
+    return _provider(settings, settings.answer_model, client)
+
+
+def judge_from(settings: AnswerSettings, provider: ModelProvider) -> SupportJudge:
+    """Create what judges the sentences of a provider's answers: the provider itself, or what SUPPORT_MODEL names.
+
+    Raises:
+        EmbeddingError: The classifier cannot be loaded.
+        MissingPackageError: Its packages are not installed.
+    """
+    model = settings.support_model
+    if model is None:
+        return ModelJudge(provider)
+    if model.startswith(ONNX_SUPPORT):
+        with needs_extra("local", "A classifier that checks sentences"):
+            from ragstack_common.answers.entailment import EntailmentJudge  # noqa: PLC0415
+
+        return EntailmentJudge(Path(model.removeprefix(ONNX_SUPPORT)))
+    return ModelJudge(_provider(settings, model, None))
+
+
+def _provider(settings: AnswerSettings, model: str | None, client: "BedrockRuntimeClient | None") -> ModelProvider:
+    if model is None:
         with needs_extra("answers", "An answer without a model"):
             from ragstack_common.answers.extractive import ExtractiveProvider  # noqa: PLC0415
 
@@ -24,7 +48,7 @@ def provider_from(settings: AnswerSettings, client: "BedrockRuntimeClient | None
     from ragstack_common.answers.bedrock import BedrockProvider  # noqa: PLC0415
 
     return BedrockProvider(
-        settings.answer_model,
+        model,
         fallback_model=settings.answer_fallback_model,
         temperature=settings.answer_temperature,
         guardrail=settings.answer_guardrail,

@@ -1,16 +1,16 @@
-"""Ask the model, after its answer, whether the cited passages say what each sentence says."""
+"""Judge, after an answer, whether the cited passages say what each sentence says."""
 
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Protocol
 
 from ragstack_common.answers.answer import Sentence, Verdict
 from ragstack_common.answers.models import ModelProvider, ModelText, Passage
 from ragstack_common.answers.prompt import support_request
 from ragstack_common.core.deadline import inner_deadline, seconds_left
-from ragstack_common.core.errors import GenerationError
+from ragstack_common.core.errors import EmbeddingError, GenerationError
 
 SUPPORT_SECONDS: Final = 30.0
 MAX_SENTENCES: Final = 40
@@ -31,43 +31,76 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 }
 
 
-async def judged(
-    sentences: Sequence[Sentence], passages: Sequence[Passage], provider: ModelProvider, seconds: float
-) -> tuple[dict[int, Verdict], str | None]:
-    """Judge the sentences that cite passages, in one call.
+class SupportJudge(Protocol):
+    """Judges sentences: a language model, or a classifier on this machine."""
 
-    A sentence that the model does not mention, or mentions with two verdicts, is unknown.
+    async def verdicts(
+        self, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
+    ) -> Mapping[int, Verdict]:
+        """Return verdicts by the position of the sentence; a missing one is unknown.
+
+        Args:
+            sentences: Each with the numbers of the passages that it cites.
+            passages: What the answerer received.
+
+        Raises:
+            GenerationError: The model failed.
+            EmbeddingError: The classifier failed.
+        """
+        ...
+
+
+class ModelJudge:
+    """A language model, which judges all sentences in one call."""
+
+    def __init__(self, provider: ModelProvider) -> None:
+        self._provider = provider
+        self.model = provider.model
+
+    async def verdicts(
+        self, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
+    ) -> Mapping[int, Verdict]:
+        """Return the verdicts of the lines that the model writes; two for one sentence are none."""
+        request = support_request(sentences, passages)
+        said = ""
+        async with aclosing(self._provider.stream(request)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                said += piece.text if isinstance(piece, ModelText) else ""
+                if len(said) > MAX_JUDGEMENT:
+                    break
+        found: dict[int, set[Verdict]] = {}
+        for number, word in _VERDICT.findall(said):
+            found.setdefault(int(number) - 1, set()).add(_VERDICTS[word.lower()])
+        return {place: verdicts.pop() for place, verdicts in found.items() if len(verdicts) == 1}
+
+
+async def judged(
+    sentences: Sequence[Sentence], passages: Sequence[Passage], judge: SupportJudge, seconds: float
+) -> tuple[dict[int, Verdict], str | None]:
+    """Judge the sentences that cite passages.
 
     Args:
         sentences: Those of the answer.
         passages: What the answerer received.
-        provider: The model; one that quotes is not asked, because quotations are verified.
+        judge: Who judges.
         seconds: Time until the deadline of the answer.
 
     Returns:
         The verdicts by the index of the sentence; and a remark about what failed, if anything did.
     """
     cited = [(index, sentence) for index, sentence in enumerate(sentences) if sentence.citations]
-    if not cited or provider.quotes:
+    if not cited:
         return {}, None
-    unknown: dict[int, Verdict] = {index: "unknown" for index, _ in cited}
+    verdicts: dict[int, Verdict] = {index: "unknown" for index, _ in cited}
     chosen = cited[:MAX_SENTENCES]
-    request = support_request([(sentence.text, sentence.citations) for _, sentence in chosen], passages)
     limit = max(0.0, min(SUPPORT_SECONDS, seconds_left(seconds)))
-    said = ""
     try:
         with inner_deadline(limit):
-            async with asyncio.timeout(limit), aclosing(provider.stream(request)) as pieces:  # type: ignore[type-var]
-                async for piece in pieces:
-                    said += piece.text if isinstance(piece, ModelText) else ""
-                    if len(said) > MAX_JUDGEMENT:
-                        break
-    except (GenerationError, TimeoutError) as error:
-        return unknown, f"The model did not check the sentences: {str(error) or 'there was no time left'}"
-    found: dict[int, set[Verdict]] = {}
-    for number, word in _VERDICT.findall(said):
-        found.setdefault(int(number), set()).add(_VERDICTS[word.lower()])
-    for number, (index, _) in enumerate(chosen, start=1):
-        if len(verdicts := found.get(number, set())) == 1:
-            unknown[index] = verdicts.pop()
-    return unknown, None
+            async with asyncio.timeout(limit):
+                asked = [(sentence.text, sentence.citations) for _, sentence in chosen]
+                found = await judge.verdicts(asked, passages)
+    except (GenerationError, EmbeddingError, TimeoutError) as error:
+        return verdicts, f"The model did not check the sentences: {str(error) or 'there was no time left'}"
+    return verdicts | {
+        chosen[place][0]: verdict for place, verdict in found.items() if place in range(len(chosen))
+    }, None

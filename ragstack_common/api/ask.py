@@ -9,6 +9,7 @@ from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.followup import self_contained
 from ragstack_common.answers.models import ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
+from ragstack_common.answers.support import ModelJudge, SupportJudge
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, SearchOptions, report_of
@@ -33,12 +34,14 @@ class AskService:
         searches: QueryService,
         provider: ModelProvider,
         *,
+        judge: SupportJudge | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Bind a provider of answers to a service that searches."""
+        """Bind a provider of answers to a service that searches; without a judge, it judges its own sentences."""
         self.searches = searches
         self._settings = settings
         self._provider = provider
+        self._judge = judge or ModelJudge(provider)
         self._clock = clock
 
     @classmethod
@@ -48,10 +51,11 @@ class AskService:
         Raises:
             ConfigurationError: A variable is missing or invalid.
         """
-        from ragstack_common.answers.factory import provider_from  # noqa: PLC0415 - not for services with their own
+        from ragstack_common.answers.factory import judge_from, provider_from  # noqa: PLC0415 - not for services with their own
 
         settings = AnswerSettings.from_env(env)
-        return cls(settings, QueryService.from_env(env, metrics), provider_from(settings))
+        provider = provider_from(settings)
+        return cls(settings, QueryService.from_env(env, metrics), provider, judge=judge_from(settings, provider))
 
     async def ask(self, request: AskRequest) -> AskResponse:
         """Answer a question.
@@ -103,7 +107,7 @@ class AskService:
         )
         texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
         answering = await in_thread_if_long(
-            lambda: Answering(question, self._provider, self._settings, watch), sum(texts)
+            lambda: Answering(question, self._provider, self._settings, watch, self._judge), sum(texts)
         )
         yield SourcesEvent(
             question=request.question,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
@@ -165,6 +165,16 @@ def model_inputs(session: Any) -> list[str]:
             f" {', '.join(sorted(INPUTS))}"
         )
     return names
+
+
+def pair_feed(pair: Encoding, inputs: Sequence[str]) -> dict[str, Any]:
+    """Return the inputs of a model that reads two texts together, as a batch of one."""
+    feed = {
+        "input_ids": np.array([pair.ids], dtype=np.int64),
+        "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
+        "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+    }
+    return {name: feed[name] for name in inputs}
 
 
 def _output(session: Any) -> tuple[str, bool]:

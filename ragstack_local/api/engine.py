@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_common.answers.factory import provider_from
+from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService, engine_of
@@ -51,7 +51,8 @@ def engine_operations(
 
         @cache
         def answers() -> AskService:
-            return AskService(answering, searches, provider_from(answering))
+            provider = provider_from(answering)
+            return AskService(answering, searches, provider, judge=judge_from(answering, provider))
 
         yield ServiceOperations(lambda: searches, answers)
 

@@ -305,6 +305,13 @@ def test_a_model_brings_the_rights_to_generate_with_it(synthesize: Any, model: s
     assert assembly.violations == []
 
 
+def test_the_model_that_judges_brings_its_rights(synthesize: Any) -> None:
+    rights = synthesize(answer_model="amazon.nova-pro-v1:0", support_model="amazon.nova-micro-v1:0").rights("answers")
+
+    for model in ("nova-pro", "nova-micro"):
+        assert f"::foundation-model/amazon.{model}-v1:0" in rights["bedrock:InvokeModelWithResponseStream"]
+
+
 def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> None:
     assert ":knowledge-base/ZYXWVUTSRQ" in tuned.rights("query")["bedrock:Retrieve"]
     assert tuned.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"

@@ -13,7 +13,7 @@ from tokenizers import Encoding
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
-from ragstack_common.embedding.onnx import model_inputs, open_session, open_tokenizer
+from ragstack_common.embedding.onnx import model_inputs, open_session, open_tokenizer, pair_feed
 from ragstack_common.embedding.protocol import cores
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.chunks import by_score, text_of
@@ -75,13 +75,8 @@ class CrossEncoderReranker:
         return list(self._threads.map(self._score, pairs))
 
     def _score(self, pair: Encoding) -> float:
-        feed = {
-            "input_ids": np.array([pair.ids], dtype=np.int64),
-            "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
-            "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
-        }
         try:
-            (found,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
+            (found,) = self._session.run([self._output], pair_feed(pair, self._inputs))
         except Exception as error:
             raise EmbeddingError(f"The reranker {self._model.name} failed ({error})") from error
         return _probability(np.asarray(found, dtype=np.float64).reshape(-1), self._model.name)

@@ -2,8 +2,9 @@ import pytest
 
 from ragstack_common.answers.bedrock import BedrockProvider
 from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.factory import provider_from
+from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.answers.models import ModelMessage, ModelRequest
+from ragstack_common.answers.support import ModelJudge
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.errors import ConfigurationError
 from tests.support.aws_service import aws_service
@@ -35,6 +36,17 @@ def test_the_temperature_can_be_left_to_the_model(setting: str, sent: float | No
     assert models.asked("ConverseStream")[0]["inferenceConfig"].get("temperature") == sent
 
 
+def test_another_model_can_judge() -> None:
+    env = {"ANSWER_MODEL": "amazon.nova-pro-v1:0", "SUPPORT_MODEL": "amazon.nova-micro-v1:0"}
+    settings = AnswerSettings.from_env(env)
+
+    own, other = (judge_from(each, provider_from(each)) for each in (AnswerSettings(answer_model="a.b"), settings))
+
+    assert isinstance(own, ModelJudge)
+    assert isinstance(other, ModelJudge)
+    assert (own.model, other.model) == ("a.b", "amazon.nova-micro-v1:0")
+
+
 def test_a_guardrail_is_never_ignored_for_want_of_a_model() -> None:
-    with pytest.raises(ConfigurationError, match=r"ANSWER_GUARDRAIL .* need ANSWER_MODEL: set it, or leave them out"):
+    with pytest.raises(ConfigurationError, match=r"ANSWER_GUARDRAIL.* need ANSWER_MODEL: set it, or leave them out"):
         AnswerSettings.from_env({"ANSWER_GUARDRAIL": "abc123:1"})
