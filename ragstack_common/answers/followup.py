@@ -65,13 +65,19 @@ async def _by_model(
 
 
 def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
-    """Add the words of the question before that this one lacks; None if it has a subject of its own."""
+    """Add the words of the question before that this one lacks; None if it has a subject of its own.
+
+    A number in this one replaces those before: "And in version 1?" is not about version 2.
+    """
     before = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
     own, asked = Question.of(question), Question.of(before)
     if not asked.words or len(own.words) > MAX_OWN_WORDS:
         return None
+    has_number = any(word.isdecimal() for word in words(question))
     kept = []
     for word in words(before):
+        if has_number and word.isdecimal():
+            continue
         (term, *_) = terms([word], asked.language)
         if term in asked.words and term not in own.words and word not in kept:
             kept.append(word)

@@ -74,6 +74,12 @@ async def test_without_a_model_a_short_question_gets_the_subject(question: str, 
     assert await rewritten(ExtractiveProvider(), question) == (searched, None)
 
 
+def test_a_number_replaces_those_before() -> None:
+    history = [ModelMessage.user("How large may an upload be in version 2?")]
+
+    assert with_subject("And in version 1?", history) == "And in version 1? upload"
+
+
 async def test_without_a_conversation_nothing_changes() -> None:
     assert await self_contained("And in Germany?", [], Model("x"), 10) == (None, None)
     assert with_subject("And in Germany?", [ModelMessage.assistant("Hello.")]) is None
