@@ -24,7 +24,7 @@ _BLOCK: Final = re.compile(r"^[ \t]*(?:>[ \t]*|#{1,6}[ \t]+|[-*+•‣◦▪●]
 END_OF_BLOCK: Final = "\u2029"
 """Unicode's paragraph separator stands for the end of a heading, a list item or a block of HTML in a reading."""
 
-_BEFORE_BLOCK: Final = re.compile(r"\n(?=[ \t]*(?:>[ \t]*)*(?:#{1,6}|[-*+•‣◦▪●]|\d{1,9}[.)])[ \t])")
+_BEFORE_BLOCK: Final = re.compile(r"\n(?=[ \t]*(?:>[ \t]*)*(?:#{1,6}|[-*+•‣◦▪●])[ \t])")
 _HEADING: Final = re.compile(r"^[ \t]*#{1,6}[ \t].*(\n)", re.MULTILINE)
 _END_OF_BLOCK: Final = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•#>]|\d{1,9}[.)])[ \t])|\||\Z")
 _ATTRIBUTES: Final = r"(?:\s{1,20}[\w:-]{1,40}=(?:\"[^\"<>\n]{0,300}\"|'[^'<>\n]{0,300}'))*"
