@@ -173,7 +173,7 @@ class Verifier:
             (quotation, is_checked(quotation))
             for quotation in found
             if is_checked(quotation) or quotation == text.strip(OUTER_MARKS + " \t")
-        ] + [(phrase, True) for phrase in self._unmentioned(text, spans)]
+        ] + [(phrase, True) for phrase in self._unmentioned(text, spans, is_whole=span.kind == "quotation")]
 
     def _spans(self, text: str) -> list[Quoted]:
         """Return the quotations of a sentence, with one that is not closed, and the rest of one from before."""
@@ -188,8 +188,10 @@ class Verifier:
             spans = [*(quoted for quoted in spans if quoted.end <= rest.start), rest]
         return spans
 
-    def _unmentioned(self, text: str, spans: Sequence[Quoted]) -> Iterator[str]:
-        """Yield the short texts in quotation marks that no passage mentions."""
+    def _unmentioned(self, text: str, spans: Sequence[Quoted], *, is_whole: bool) -> Iterator[str]:
+        """Yield the short texts in quotation marks, or the whole text, that no passage mentions."""
+        if is_whole and not spans:
+            spans = [Quoted(0, len(text), text)]
         for quoted in spans:
             phrase = quoted.text.strip()
             is_phrase = sum(map(str.isalpha, phrase)) > 1 and text[quoted.start] not in AMBIGUOUS_MARKS

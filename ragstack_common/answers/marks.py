@@ -55,7 +55,9 @@ _FAMILIES: Final = {
 }
 """Marks of a family may close each other."""
 
-_ASCII: Final = {",,": "„", "<<": "«", ">>": "»"}
+_ASCII: Final = {",,": "„", "<<": "«", ">>": "»", "''": "''"}
+"""Marks that are typed with two characters."""
+
 _MARK: Final = re.compile(
     rf"\\?(?:&(?:quot|[lrb]dquo|[lr]aquo|[lr]squo|sbquo|[lr]saquo|apos|#\d{{2,5}}|#x[\da-f]{{2,4}});"
     rf"|</?(?:q|blockquote)\b[^<>\n]{{0,{LONGEST_MARK}}}>"
@@ -118,9 +120,10 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], in
 
 
 def unclosed_in(text: str) -> Quoted | None:
-    """Return what follows the first mark that is never closed; apostrophes and single marks don't count."""
+    """Return what follows the first mark that is never closed, and that is hardly an apostrophe, a bullet or a typo."""
     _, opened, _ = _read(text, complete=True)
-    mark = next((mark for mark in opened.marks if mark.family != "single"), None)
+    certain = (mark for mark in opened.marks if mark.family != "single" and mark.shape not in "»›")
+    mark = next((mark for mark in certain if text[mark.start : mark.end] not in _ASCII), None)
     return None if mark is None else Quoted(mark.start, len(text), text[mark.end :])
 
 

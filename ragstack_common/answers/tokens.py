@@ -142,10 +142,10 @@ class Tokens:
 
     def joined(self, begin: int = 0, end: int | None = None) -> str:
         """Return tokens with a mark between two of them that tells what is there."""
-        return "".join(map(str.__add__, self._marks[begin:end], self.texts[begin:end]))[1:]
+        return "".join(map(str.__add__, self._separators[begin:end], self.texts[begin:end]))[1:]
 
     @cached_property
-    def _marks(self) -> list[str]:
+    def _separators(self) -> list[str]:
         return [
             _APART if place and self._begins_part(place) else _SPACED if gap else _GLUED
             for place, gap in enumerate(self.gaps)

@@ -137,6 +137,17 @@ def test_a_term_that_no_source_mentions_is_marked() -> None:
     assert sentence.unsupported
 
 
+@pytest.mark.parametrize("answer", ["» Leave is as long as that [1]", "Leave is << 5 and no more than that [1]."])
+def test_bullets_and_signs_open_no_quotation(answer: str) -> None:
+    assert [each.quotations for each in sentences(answer, "Leave.")] == [[]]
+
+
+def test_a_short_line_of_a_block_quotation_is_looked_up() -> None:
+    found = sentences("> Fast lane [1]\n\n> Never free [1]", "The fast lane is free.")
+
+    assert [each.unsupported for each in found] == [False, True]
+
+
 def test_each_sentence_of_a_quotation_over_two_lines_is_checked() -> None:
     source = "Leave is ten weeks at full pay. Guests get it too, all year."
 
