@@ -22,6 +22,8 @@ from rich.console import Console
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.models import Passage
 from ragstack_common.search import RetrievedChunk
+from tests.support import quotation_attacks
+from tests.support.quotation_attacks import attacks
 from tests.support.quotation_cases import FALSE, TRUE, Generated, generated
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "documents"
@@ -37,12 +39,12 @@ def main() -> None:
     started = time.process_time()
     sets: dict[str, Iterable[Generated]] = {"written by hand": written()}
     samples = [file.read_text(encoding="utf-8") for file in sorted(SAMPLES.rglob("*.md"))]
-    sets["sample documents"] = generated(samples, "en", SEED, chosen.count)
+    sets["sample documents"] = all_generated(samples, "en", chosen.count)
     for language in ("en", "de", "ru", "hi", "zh", "ar"):
         corpus = chosen.folder and chosen.folder / language / "corpus.jsonl"
         if corpus and corpus.is_file():
             paragraphs = [json.loads(line)["text"] for line in corpus.read_text(encoding="utf-8").splitlines()]
-            sets[language] = generated(paragraphs, language, SEED, chosen.count)
+            sets[language] = all_generated(paragraphs, language, chosen.count)
         else:
             console.print(f"Skipped {language}: no corpus.jsonl in {corpus and corpus.parent}")
     rows = []
@@ -57,10 +59,15 @@ def main() -> None:
     console.print(f"{total:,} false quotations; {time.process_time() - started:.0f} s of processor time")
 
 
+def all_generated(texts: list[str], language: str, count: int) -> Iterator[Generated]:
+    yield from generated(texts, language, SEED, count)
+    yield from attacks(texts, language, SEED, count // 4)
+
+
 def written() -> Iterator[Generated]:
-    for source, quotation in TRUE:
+    for source, quotation in TRUE + quotation_attacks.TRUE:
         yield Generated(source, quotation, "none")
-    for source, quotation in FALSE:
+    for source, quotation in FALSE + quotation_attacks.FALSE:
         yield Generated(source, quotation, "written by hand")
 
 

@@ -218,9 +218,9 @@ def _joined(run: str, chance: random.Random, _: str) -> str | None:
 
 
 def _joined_by_ellipsis(run: str, chance: random.Random, _: str) -> str | None:
-    between = _fragments(run, chance, chance.choice(_ELLIPSES))
-    # Whole clauses may be joined honestly.
-    return None if between is None or re.search(r"[,;:.。，；：、،؛।–—()]", run) else between
+    """Join parts of one clause; whole sentences may be joined honestly."""
+    clauses = [part for part in re.split(r"[,;:.。，；：、،؛।–—()]", run) if len(words_in(part)) >= 16]
+    return _fragments(chance.choice(clauses), chance, chance.choice(_ELLIPSES)) if clauses else None
 
 
 def _inside_a_word(run: str, chance: random.Random, _: str) -> str | None:
