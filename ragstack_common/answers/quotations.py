@@ -84,7 +84,7 @@ class _Searchable:
         for tokens in self._readings:
             for parts in ways:
                 if all(part.texts <= tokens.vocabulary for part in parts) and (
-                    runs := _runs(tokens, parts, self.original)
+                    runs := _runs(tokens, parts, self.original, across="\n" in quotation)
                 ):
                     return [CitedText(start=tokens.starts[begin], end=tokens.ends[end - 1]) for begin, end in runs]
         return None
@@ -176,15 +176,15 @@ class PassageIndex:
         return self._contexts[number]
 
 
-def _runs(tokens: Tokens, parts: Sequence[_Part], original: str) -> list[tuple[int, int]] | None:
+def _runs(tokens: Tokens, parts: Sequence[_Part], original: str, *, across: bool) -> list[tuple[int, int]] | None:
     """Return where the parts of a quotation occur one after the other, each as its text means it."""
     first, *rest = parts
-    for run in tokens.runs(first.joined):
+    for run in tokens.runs(first.joined, across=across):
         if not tokens.is_quotable(*run):
             continue
         found = [run]
         for part in rest:
-            later = islice(tokens.runs(part.joined, found[-1][1]), MAX_CONTINUATIONS)
+            later = islice(tokens.runs(part.joined, found[-1][1], across=across), MAX_CONTINUATIONS)
             following = (one for one in later if _may_follow(tokens, found[-1], one, original))
             if (continuation := next(following, None)) is None:
                 break

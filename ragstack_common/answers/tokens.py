@@ -162,11 +162,17 @@ class Tokens:
     def _joined(self) -> str:
         return self.joined() + _GLUED
 
-    def runs(self, wanted: str, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield where joined tokens occur from a token on, up to some number of places."""
+    @cached_property
+    def _joined_across(self) -> str:
+        return _across_blocks(self._joined)
+
+    def runs(self, wanted: str, start: int = 0, *, across: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield where joined tokens occur from a token on, up to some number of places; also *across* blocks."""
+        text = self._joined_across if across else self._joined
+        wanted = _across_blocks(wanted) if across else wanted
         at = self._offsets[start] - 1
         for _ in range(MAX_OCCURRENCES):
-            at = self._joined.find(wanted, at + 1)
+            at = text.find(wanted, at + 1)
             if at < 0:
                 return
             begin = bisect_left(self._offsets, at)
@@ -340,6 +346,11 @@ class Tokens:
         rows = original[first[0] : last[1]].splitlines()
         separators = {row.count("|") for row in rows}
         return (len(separators) == 1 and separators != {0}) or self._is_csv
+
+
+def _across_blocks(joined: str) -> str:
+    """Return joined tokens without the ends of blocks: a quotation of several lines has its own."""
+    return joined.replace(_APART, _SPACED)
 
 
 def _divided(text: str, classes: str) -> Iterator[tuple[int, int, str, str]]:
