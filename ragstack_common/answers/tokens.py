@@ -154,8 +154,8 @@ class Tokens:
     def _begins_part(self, place: int) -> bool:
         """Whether a token begins a block, and the block before ends without punctuation, as headings do."""
         space, before = self.spaces[place], self.texts[place - 1]
-        if before in _ENDS_OF_CLAUSE:
-            return False
+        if before in _ENDS_OF_CLAUSE or self.texts[place] in _LINE_MARKS:
+            return False  # a mark that is read as it is written must be quoted too
         return END_OF_BLOCK in space or (_BLANK_LINE.search(space) is not None and not self.texts[place][0].islower())
 
     @cached_property

@@ -140,6 +140,7 @@ def test_a_stream_adds_up_to_the_whole_answer() -> None:
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["sentence", "heading", "item", "code", "b"])), st.lists(markdown, max_size=4))
 @example(["sentence"], ["| a | b |\n| --- | --- |\nA sentence. Another one!"])
+@example(["sentence"], ["Lead-in:\n- an item\n- an item\nA sentence. Another one!"])
 @example(["item"], ["```\na,b,c\n   \n| a | b |\n- an item\n\nItem\n```"])
 def test_every_answer_passes_the_check_of_citations(words: list[str], texts: list[str]) -> None:
     request = model_request(" ".join(words) + "?", numbered(*texts))
