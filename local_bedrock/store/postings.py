@@ -193,4 +193,5 @@ class Postings:
             shares = counts / (counts + self._saturations[part][rows])
             shares *= np.repeat(factors.astype(np.float32), [place.stop - place.start for place in of_words])
             scores[part] = np.bincount(rows, shares, len(segment))
-        return np.where(self.alive, scores, 0.0)
+        scores[~self.alive] = 0.0
+        return scores

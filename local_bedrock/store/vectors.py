@@ -18,14 +18,16 @@ import numpy.typing as npt
 from local_bedrock.store.postings import Postings, Segment, grown, kept_of
 
 QUERIES_AT_ONCE: Final = 32
-ROWS_SHARED: Final = 512
-"""Rows that several queries are multiplied with one after the other, while the processor's cache has them.
+ROWS_MULTIPLIED: Final = 32
+"""Rows in one product of two matrices: so few that BLAS does not copy them, or the processor's cache has the copy.
 
-100,000 rows of 1,024 numbers take 12 ms for one query, 20 for two, 28 for four and 40 for eight; a product of two
-matrices takes 44, 49 and 51, because BLAS first copies the rows.
+One call of numpy multiplies all parts of a block, so that a thread needs the interpreter's lock once. 102,400 rows of
+1,024 numbers take 36 ms of processor time for one query, 43 for two, 42 for four, 56 for eight and 78 for sixteen (Xeon
+with AVX-512); one product for each query and 512 rows takes 65, 118, 177 and 328. Of BLAS's code for AVX2, six take 98
+instead of 148, and up to three take as long as one by one.
 """
 
-MATRICES_ON_ONE_CORE: Final = 6
+MATRICES_FOR_EVERY_CORE: Final = 6
 """Fewer than this are multiplied before another core has begun."""
 
 Vectors = npt.NDArray[np.float32]
@@ -100,21 +102,34 @@ class Products:
     def _multiply(self, taken: Sequence[_Waiting]) -> None:
         matrices = taken[0].matrices
         ends = np.cumsum([len(matrix) for matrix in matrices]).tolist()
+        queries = np.stack([waiting.query for waiting in taken])
         scores = np.empty((len(taken), ends[-1]), dtype=np.float32)
+        # Every core takes the next matrix, so that none waits for one that does other work too.
+        left = iter(list(zip(matrices, ends, strict=True)))
 
-        rows_at_once = ROWS_SHARED if len(taken) > 1 else BLOCK_ROWS
+        def multiply() -> None:
+            for matrix, end in left:
+                _multiply(matrix, queries, scores[:, end - len(matrix) : end])
 
-        def multiply(matrix: Vectors, end: int) -> None:
-            first = end - len(matrix)
-            for row in range(0, len(matrix), rows_at_once):
-                part = matrix[row : row + rows_at_once]
-                for waiting, of_query in zip(taken, scores, strict=True):
-                    np.dot(part, waiting.query, out=of_query[first + row : first + row + len(part)])
-
-        each = map if len(matrices) < MATRICES_ON_ONE_CORE else self._cores.map
-        list(each(multiply, matrices, ends))
+        others = (os.cpu_count() or 1) - 1 if len(matrices) >= MATRICES_FOR_EVERY_CORE else 0
+        helpers = [self._cores.submit(multiply) for _ in range(others)]
+        multiply()
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
         for waiting, of_query in zip(taken, scores, strict=True):
             waiting.scores = of_query
+
+
+def _multiply(matrix: Vectors, queries: Vectors, scores: Scores) -> None:
+    """Write the product of each query with each row into ``scores``, of shape ``(queries, rows)``."""
+    if len(queries) == 1:
+        np.dot(matrix, queries[0], out=scores[0])
+        return
+    whole = len(matrix) - len(matrix) % ROWS_MULTIPLIED
+    parts = matrix[:whole].reshape(-1, ROWS_MULTIPLIED, matrix.shape[1])
+    scores[:, :whole] = np.matmul(parts, queries.T).reshape(whole, len(queries)).T
+    np.matmul(queries, matrix[whole:].T, out=scores[:, whole:])
 
 
 BLOCK_ROWS: Final = 4096
@@ -210,7 +225,7 @@ class VectorSnapshot:
         query: Vectors,
         rows: Ids,
         limit: int,
-        score: Callable[[Ids, Scores], npt.NDArray[Any]] = lambda _rows, cosines: cosines,
+        score: Callable[[Ids | slice, npt.NDArray[Any]], npt.NDArray[Any]] = lambda _rows, cosines: cosines,
     ) -> tuple[Ids, Scores]:
         """Return the best of some rows and their cosines, best first, ties by chunk id.
 
@@ -218,17 +233,18 @@ class VectorSnapshot:
             query: Of unit length, or zero.
             rows: Ascending.
             limit: Maximum number of results.
-            score: Computes the scores to order by from rows and their cosines; a score must not change by more than
-                its cosine does.
+            score: Computes the scores to order by from rows and their cosines, in the precision of the cosines; a score
+                must not change by more than its cosine does.
         """
         if len(rows) > limit:
             # Keep everything as good as the last result that fits, so that ties are decided by the id. The products
             # are exact up to rounding; the remaining rows are scored again, all in the same way.
-            approximate = score(rows, _PRODUCTS.of(self._matrices, query)[rows])
+            chosen = slice(None) if len(rows) == len(self.chunks) else rows
+            approximate = score(chosen, _PRODUCTS.of(self._matrices, query)[chosen])
             floor = np.partition(approximate, -limit)[-limit]
             rows = rows[approximate >= floor - _ROUNDING]
         exact = self._exact(rows, query)
-        order = np.lexsort((self.chunks[rows], -score(rows, exact)))[:limit]
+        order = np.lexsort((self.chunks[rows], -score(rows, exact.astype(np.float64))))[:limit]
         return rows[order], exact[order]
 
     def _exact(self, rows: Ids, query: Vectors) -> Scores:

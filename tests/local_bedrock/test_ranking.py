@@ -52,8 +52,10 @@ def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     assert len(set(scores)) == 1
 
 
-def test_parallel_searches_find_exactly_the_same_as_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "BLOCK_ROWS", 300)
+@pytest.mark.parametrize("rows", [40, 300])
+def test_parallel_searches_find_exactly_the_same_as_single_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few blocks on one core, and with many on all."""
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", rows)
     index = VectorIndex()
     everything = unit(1000)
     index.extend(BASE, np.arange(1000), np.arange(1000), everything)
@@ -77,3 +79,19 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
     assert list(chunks) == expected
     assert list(scores) == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("deleted", [[], [3, 5, 690]])
+def test_another_score_decides_which_of_all_rows_are_the_best(deleted: list[int]) -> None:
+    index = VectorIndex()
+    everything = unit(700)
+    index.extend(BASE, np.arange(700), np.arange(700), everything)
+    index.remove(BASE, deleted)
+    held = index.snapshot(BASE)
+    addends = np.random.default_rng(8).random(700)
+
+    rows, cosines = held.best(everything[3], held.rows(), 20, lambda some, cosines: 0.1 * cosines + addends[some])
+
+    scores = 0.1 * (everything @ everything[3]) + addends
+    assert rows.tolist() == sorted({*range(700)}.difference(deleted), key=lambda row: -scores[row])[:20]
+    assert cosines == pytest.approx((everything @ everything[3])[rows], abs=1e-6)
