@@ -184,14 +184,17 @@ class Postings:
             else:
                 found += [np.count_nonzero(alive[segment.rows[place]]) for place in of_words]
         rarity = np.log1p((self._size - found + 0.5) / (found + 0.5))
-        factors = (SATURATION + 1) * rarity * [*weights.values()]
+        factors = ((SATURATION + 1) * rarity * [*weights.values()]).astype(np.float32)
         scores = np.empty(len(self.alive))
         for segment, first, of_words in zip(self.segments, firsts, places, strict=False):
             part = slice(first, first + len(segment))
-            rows = np.concatenate([segment.rows[place] for place in of_words])
-            counts = np.concatenate([segment.counts[place] for place in of_words]).astype(np.float32)
-            shares = counts / (counts + self._saturations[part][rows])
-            shares *= np.repeat(factors.astype(np.float32), [place.stop - place.start for place in of_words])
+            # Converted once, and calculated in place.
+            rows = np.concatenate([segment.rows[place] for place in of_words], dtype=np.intp)
+            counts = np.concatenate([segment.counts[place] for place in of_words], dtype=np.float32)
+            shares = self._saturations[part].take(rows)
+            shares += counts
+            np.divide(counts, shares, out=shares)
+            shares *= np.repeat(factors, [place.stop - place.start for place in of_words])
             scores[part] = np.bincount(rows, shares, len(segment))
         scores[~self.alive] = 0.0
         return scores
