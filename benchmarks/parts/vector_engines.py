@@ -50,12 +50,12 @@ class Measurement:
         """Yield the vectors in parts, each with the number of its first row.
 
         Raises:
-            SystemExit: The time is over.
+            TimeoutError: The time is over.
         """
         first = 0
         for part in parts(self.folder):
             if (passed := time.perf_counter() - self._start) > self._limit:
-                raise SystemExit(f"{first:,} vectors were added in {passed:.0f} s")
+                raise TimeoutError(f"{first:,} vectors were added in {passed:.0f} s")
             yield first, part
             first += len(part)
 
