@@ -19,7 +19,13 @@ MAX_DETAILS: Final = 20
 MAX_NAME_CHARACTERS: Final = 80
 """Characters of a caller's own names that an answer quotes."""
 
-_ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotFoundError, errors.JobConflictError)
+_ABOUT_THE_REQUEST: Final = (
+    errors.InvalidRequestError,
+    errors.JobConflictError,
+    errors.NotAllowedError,
+    errors.NotAuthenticatedError,
+    errors.NotFoundError,
+)
 """RAGStack writes these messages itself, about the caller's own input, so they are returned unchanged."""
 
 _INTERNALS: Final = re.compile(
@@ -39,6 +45,8 @@ _STATUS_OF: Final = {
     errors.EmbeddingError: HTTPStatus.BAD_GATEWAY,
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
     errors.UnsupportedContentTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.NotAuthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.NotAllowedError: HTTPStatus.FORBIDDEN,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.JobConflictError: HTTPStatus.CONFLICT,
     errors.GenerationError: HTTPStatus.BAD_GATEWAY,

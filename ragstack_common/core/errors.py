@@ -17,6 +17,8 @@ answers a request maps a class to a status.
     │   ├── UnknownCorpusError           there is no corpus of that name
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
+    ├── NotAuthenticatedError            the caller did not prove who they are
+    ├── NotAllowedError                  the caller lacks a right
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   ├── JobNotFoundError             there is no ingestion job of that id
@@ -143,6 +145,14 @@ class InvalidFilterError(InvalidRequestError):
 
 class InvalidDocumentError(InvalidRequestError):
     """A document cannot be submitted as it is."""
+
+
+class NotAuthenticatedError(RagStackError):
+    """The caller did not prove who they are: sign in again."""
+
+
+class NotAllowedError(RagStackError):
+    """The caller lacks a right; the message names it and the caller, and nothing else."""
 
 
 class NotFoundError(RagStackError):

@@ -10,6 +10,8 @@
     RATE#<operation>             RATE                      when the next call of that operation may start
     GATE                         GATE                      the full synchronisation that blocks direct ingestion
     SNAPSHOT                     SNAPSHOT                  a snapshot of the catalogue that was requested
+    ACCESS                       VERSION                   number of the changes of the access rules
+    ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 
 A document's item is also in three indexes, each sorted by URI: all documents, the documents of one status, and the
 documents of one corpus. The stacks create the table from the same names.
@@ -40,6 +42,7 @@ FULL_URI: Final = "full_uri"
 KIND: Final = "kind"
 STATUS: Final = "status"
 CORPUS: Final = "corpus"
+LABEL: Final = "label"
 
 REVISION: Final = "revision"
 WRITE: Final = "write"
@@ -64,6 +67,7 @@ JOB: Final = "JOB"
 RATE: Final = "RATE"
 GATE: Final = "GATE"
 SNAPSHOT: Final = "SNAPSHOT"
+ACCESS: Final = "ACCESS"
 
 _ID_CHARACTERS: Final = 32
 

@@ -1,0 +1,52 @@
+"""Audit events: who was refused what, who changed a rule, and who looked at another caller's view.
+
+An event has no text of a question or a document. It is a line of the structured log, and an event on the bus if the
+deployment names one.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias
+
+from ragstack_common.access.callers import Caller
+from ragstack_common.core.telemetry import LOGGER
+
+AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reached"]
+
+AUDIT: Final = "audit"
+"""The member of a line of the log, and the detail type of an event, that holds an audit event."""
+
+MAX_RESOURCE_CHARACTERS: Final = 300
+
+AuditSink: TypeAlias = Callable[[dict[str, Any]], None]
+"""Takes an event in addition to the log."""
+
+
+def record(
+    kind: AuditKind,
+    caller: Caller,
+    *,
+    right: str | None = None,
+    resource: str = "",
+    rule: str = "",
+    sink: AuditSink | None = None,
+) -> None:
+    """Write an audit event.
+
+    Args:
+        kind: What happened.
+        caller: Who did or tried it.
+        right: The right that it takes, if it takes one.
+        resource: The route, the document's URI or the label that it is about.
+        rule: The rule that decided, or the change.
+        sink: Takes the event too.
+    """
+    event = {
+        "kind": kind,
+        "caller": caller.name,
+        "right": right,
+        "resource": resource[:MAX_RESOURCE_CHARACTERS],
+        "rule": rule,
+    }
+    LOGGER.info("audit: %s", kind, extra={AUDIT: event})
+    if sink is not None:
+        sink(event)

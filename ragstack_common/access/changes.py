@@ -1,0 +1,150 @@
+"""The changes of the access rules in the registry's table, and the labels of documents."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.rules import AccessRules, Change, Effect
+from ragstack_common.core.errors import RegistryError
+from ragstack_common.core.retry import Backoff
+from ragstack_common.registry.table import (
+    ACCESS,
+    LABEL,
+    PARTITION_KEY,
+    SORT_KEY,
+    STATUS,
+    Item,
+    document_id,
+    document_key,
+    from_item,
+    to_item,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+KEYS_PER_READ: Final = 100
+"""Source: DynamoDB API reference, BatchGetItem."""
+
+_VERSION: Final = "VERSION"
+_GONE: Final = "DELETED"
+_ATTEMPTS: Final = 5
+
+
+class Labels(NamedTuple):
+    """The labels of documents by URI, without those of unknown and deleted ones, and the version of the rules."""
+
+    version: int
+    of: Mapping[str, str]
+
+
+class AccessTable:
+    """Reads and writes changes of the rules. A change and the new version are one transaction."""
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._clock = clock
+        self._sleep = sleep
+
+    def version(self) -> int:
+        """Return the version of the rules, which increases with each change."""
+        answer = self._client.get_item(TableName=self._table, Key=_key(_VERSION), ConsistentRead=True)
+        return _version_in(answer.get("Item"))
+
+    def rules(self, policy: AccessPolicy) -> AccessRules:
+        """Read the rules in effect.
+
+        Raises:
+            RegistryError: They changed while they were read, repeatedly.
+        """
+        for _ in range(_ATTEMPTS):
+            before = self.version()
+            pages = self._client.get_paginator("query").paginate(
+                TableName=self._table,
+                KeyConditionExpression=f"{PARTITION_KEY} = :access",
+                ExpressionAttributeValues=to_item({":access": ACCESS}),
+                ConsistentRead=True,
+            )
+            items = [item for page in pages for item in page["Items"] if item[SORT_KEY]["S"] != _VERSION]
+            if self.version() == before:
+                return AccessRules(policy, map(_change, items), before)
+        raise RegistryError("The access rules changed while they were read; try again")
+
+    def change(self, label: str, principal: str, effect: Effect | None, by: str) -> int:
+        """Write what one label does to one principal, or with None remove an earlier change; return the new version."""
+        place = _key(f"{len(label)}#{label}#{principal}")
+        if effect is None:
+            action: Any = {"Delete": {"TableName": self._table, "Key": place}}
+        else:
+            change = {"label": label, "principal": principal, "effect": str(effect), "by": by, "at": self._clock()}
+            action = {"Put": {"TableName": self._table, "Item": {**place, **to_item(change)}}}
+        increase: Any = {
+            "Update": {
+                "TableName": self._table,
+                "Key": _key(_VERSION),
+                "UpdateExpression": "ADD #number :one",
+                "ExpressionAttributeNames": {"#number": "number"},
+                "ExpressionAttributeValues": to_item({":one": 1}),
+            }
+        }
+        self._client.transact_write_items(TransactItems=[action, increase])
+        return self.version()
+
+    def labels(self, uris: Iterable[str]) -> Labels:
+        """Read the labels of documents and the version of the rules, in one call for up to 99 documents.
+
+        Raises:
+            RegistryError: The table repeatedly returned only a part of them.
+        """
+        by_key = {f"DOCUMENT#{document_id(uri)}": uri for uri in uris}
+        keys = [_key(_VERSION), *(document_key(name.partition("#")[2]) for name in by_key)]
+        version, found = 0, {}
+        for start in range(0, len(keys), KEYS_PER_READ):
+            for item in self._items(keys[start : start + KEYS_PER_READ]):
+                name = item[PARTITION_KEY]["S"]
+                if name == ACCESS:
+                    version = _version_in(item)
+                elif LABEL in item and item[STATUS]["S"] != _GONE:
+                    found[by_key[name]] = item[LABEL]["S"]
+        return Labels(version, found)
+
+    def _items(self, keys: list[Item]) -> Iterable[Mapping[str, Any]]:
+        waiting: Any = {
+            self._table: {
+                "Keys": keys,
+                "ConsistentRead": True,
+                "ProjectionExpression": f"{PARTITION_KEY}, #label, #status, #number",
+                "ExpressionAttributeNames": {"#label": LABEL, "#status": STATUS, "#number": "number"},
+            }
+        }
+        backoff = Backoff(_ATTEMPTS, base_seconds=0.05, ceiling_seconds=1.0, sleep=self._sleep)
+        for attempt in range(_ATTEMPTS):
+            answer = self._client.batch_get_item(RequestItems=waiting)
+            yield from answer["Responses"].get(self._table, [])
+            waiting = answer.get("UnprocessedKeys")
+            if not waiting:
+                return
+            backoff.pause(attempt)
+        raise RegistryError("The registry's table returned only a part of the labels; try again")
+
+
+def _key(sort_key: str) -> Item:
+    return to_item({PARTITION_KEY: ACCESS, SORT_KEY: sort_key})
+
+
+def _version_in(item: Mapping[str, Any] | None) -> int:
+    return int(item["number"]["N"]) if item else 0
+
+
+def _change(item: Mapping[str, Any]) -> Change:
+    stored = from_item(item)
+    return Change(stored["label"], stored["principal"], Effect(stored["effect"]), stored["by"], float(stored["at"]))

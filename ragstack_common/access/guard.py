@@ -1,0 +1,147 @@
+"""The guard of a process: it applies the rules in effect to each request and to each result."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Final, NamedTuple, Self
+
+from pydantic import Field
+
+from ragstack_common.access.audit import AuditSink, record
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.changes import AccessTable
+from ragstack_common.access.policy import AccessPolicy, read_policy
+from ragstack_common.access.rules import AccessRules, Effect
+from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
+from ragstack_common.core.settings import Settings
+
+
+class AccessSettings(Settings):
+    """Where the rules are."""
+
+    access_file: Path | None = Field(None, description="the access file; without one, every caller may do everything")
+    registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
+
+
+class Checked(NamedTuple):
+    """The rules in effect after a search, and which of its documents the caller may not see."""
+
+    rules: AccessRules
+    hidden: frozenset[str]
+
+
+class _OpenRules(AccessRules):
+    """The rules without an access file: every caller may do and see everything."""
+
+    def rights(self, caller: Caller) -> frozenset[Right]:  # noqa: ARG002
+        return frozenset(Right)
+
+    def sees_everything(self, caller: Caller) -> bool:  # noqa: ARG002
+        return True
+
+
+OPEN_RULES: Final = _OpenRules(AccessPolicy())
+
+
+class Guard:
+    """Applies the rules in effect. Each method that reads the table raises a ClientError if it cannot be read.
+
+    Args:
+        policy: The access file; None allows everything.
+        table: The changes since; None has none.
+        sink: Takes audit events in addition to the log.
+    """
+
+    def __init__(
+        self, policy: AccessPolicy | None = None, table: AccessTable | None = None, sink: AuditSink | None = None
+    ) -> None:
+        self.policy = policy
+        self._table = table
+        self._sink = sink
+        self._lock = Lock()
+        self._rules = OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Build the guard that the environment describes.
+
+        Raises:
+            ConfigurationError: The access file cannot be read, or is invalid.
+        """
+        settings = AccessSettings.from_env(env)
+        if settings.access_file is None:
+            return cls()
+        from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a file, no table is read
+
+        table = AccessTable(dynamodb_client(), settings.registry_table) if settings.registry_table else None
+        return cls(read_policy(settings.access_file), table)
+
+    def known_rules(self) -> AccessRules:
+        """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""
+        return self._rules or self._refreshed(None)
+
+    def rules(self) -> AccessRules:
+        """Return the rules in effect now, which takes one read of the table."""
+        if self.policy is None or self._table is None:
+            return self.known_rules()
+        return self._refreshed(self._table.version())
+
+    def check(self, caller: Caller, uris: Collection[str]) -> Checked:
+        """Compare documents with the rules and the labels in effect now, in one read for up to 99 documents.
+
+        Documents that the registry does not know, or knows as deleted, have no label.
+        """
+        rules = self.known_rules()
+        if self._table is None or rules.labels(caller) is None:
+            return Checked(rules, frozenset())
+        labels = self._table.labels(uris)
+        rules = self._refreshed(labels.version)
+        return Checked(rules, frozenset(uri for uri in uris if not rules.sees(caller, labels.of.get(uri))))
+
+    def require(self, caller: Caller, right: Right, resource: str) -> None:
+        """Check that a caller has a right.
+
+        Args:
+            caller: The caller.
+            right: What the resource asks for.
+            resource: The route, for the audit event.
+
+        Raises:
+            NotAllowedError: The caller does not have it.
+        """
+        # Rights come from the file alone, which only a deployment changes.
+        if right not in self.known_rules().rights(caller):
+            self.refuse(caller, right, resource, f"{caller.name} lacks the right {right}")
+
+    def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
+        """Write an audit event, and raise.
+
+        Raises:
+            NotAllowedError: Always.
+        """
+        record("refused", caller, right=right, resource=resource, rule=message, sink=self._sink)
+        raise NotAllowedError(message)
+
+    def change(self, caller: Caller, label: str, principal: str, effect: Effect | None) -> AccessRules:
+        """Change what a label does to a principal; None returns to what the access file says.
+
+        Raises:
+            InvalidRequestError: There are no rules to change, or no such label.
+        """
+        if self.policy is None or self._table is None:
+            raise InvalidRequestError("This deployment has no access file: deploy it with access=FILE")
+        if label not in self.policy.labels:
+            raise InvalidRequestError(f"There is no label {label!r:.100}: add it to the access file and deploy")
+        version = self._table.change(label, principal, effect, caller.name)
+        action = "removes its change for" if effect is None else f"{effect}s" if effect == "allow" else "denies"
+        record("rule changed", caller, resource=label, rule=f"{label} {action} {principal}", sink=self._sink)
+        return self._refreshed(version)
+
+    def _refreshed(self, version: int | None) -> AccessRules:
+        """Return the rules, read again if those in memory have another version."""
+        with self._lock:
+            if self._rules is None or (version is not None and version != self._rules.version):
+                assert self.policy is not None
+                assert self._table is not None
+                self._rules = self._table.rules(self.policy)
+            return self._rules

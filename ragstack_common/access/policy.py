@@ -1,0 +1,158 @@
+"""The access file: which claims make which principals, who has which right, and who sees which documents."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from ragstack_common.access.callers import EVERYONE, Right
+from ragstack_common.core.errors import ConfigurationError
+
+LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
+"""A label is short, because it is part of every document's metadata, of which S3 Vectors takes 1 KB."""
+
+PRINCIPAL: Final = rf"^({EVERYONE}|(user|group|tenant|role|key|scope):\S.*)$"
+
+Label: TypeAlias = Annotated[str, StringConstraints(pattern=LABEL)]
+Principal: TypeAlias = Annotated[str, StringConstraints(pattern=PRINCIPAL, max_length=500)]
+Principals: TypeAlias = tuple[Principal, ...]
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Claims(_Part):
+    """Which claims of a token make which principals."""
+
+    user: str = Field(default="sub", description="the claim that names the user; `email` counts only if it is verified")
+    group: Annotated[tuple[str, ...], BeforeValidator(_one_or_more)] = Field(
+        default=("groups", "cognito:groups"), description="the claims that list the user's groups"
+    )
+    tenant: str | None = Field(default=None, description="the claim that names the user's tenant, if there are tenants")
+
+
+class LabelRule(_Part):
+    """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
+
+    allow: Principals = Field(default=(), description="principals who see these documents")
+    deny: Principals = Field(default=(), description="principals who do not, even if they are allowed as well")
+
+
+class PrefixRule(_Part):
+    """What holds for the documents whose keys begin with a prefix. The longest prefix of a key decides alone."""
+
+    default: Label | None = Field(
+        default=None, description="the label of documents without one, or with one that is not listed here"
+    )
+    labels: tuple[Label, ...] = Field(default=(), description="other labels that documents may have")
+    writers: Principals = Field(
+        default=(EVERYONE,), description="who may upload and delete here, with the right to write"
+    )
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """The labels that documents under the prefix can have."""
+        return frozenset(self.labels) | ({self.default} if self.default else set())
+
+
+class AccessPolicy(_Part):
+    """The access file. Whatever it does not allow is refused.
+
+    Raises:
+        ValueError: A prefix names a label that does not exist.
+    """
+
+    claims: Claims = Field(default=Claims(), description="which claims of a token make which principals")
+    attribute: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,49}$")] = Field(
+        default="access", description="the attribute of documents that holds their label"
+    )
+    rights: Mapping[Right, Principals] = Field(
+        default={}, description="who may read (search, ask, list), write (upload, delete) and operate"
+    )
+    labels: Mapping[Label, LabelRule] = Field(default={}, description="who sees the documents of each label")
+    prefixes: Mapping[str, PrefixRule] = Field(
+        default={}, description="the labels of documents by the beginning of their keys; an empty one is for all keys"
+    )
+    sees_everything: Principals = Field(
+        default=(), description="who sees every document, also those without a label, as operators do"
+    )
+
+    @model_validator(mode="after")
+    def _names_existing_labels(self) -> Self:
+        for prefix, rule in self.prefixes.items():
+            if unknown := sorted(rule.permitted - self.labels.keys()):
+                raise ValueError(f"prefixes: {prefix!r} names the label {unknown[0]!r}, which labels does not have")
+        return self
+
+    @cached_property
+    def _longest_first(self) -> list[tuple[str, PrefixRule]]:
+        return sorted(self.prefixes.items(), key=lambda each: -len(each[0]))
+
+    def rule_for(self, key: str) -> tuple[str, PrefixRule]:
+        """Return the longest prefix of a document's key, with its rule; without one, a rule that permits nobody."""
+        return next((each for each in self._longest_first if key.startswith(each[0])), ("", _NOBODY))
+
+    def label_of(self, key: str, wanted: Any) -> str | None:
+        """Return the label of a document: the one that its attribute names if the prefix permits it, or the default.
+
+        Args:
+            key: The document's key in the bucket.
+            wanted: The value of its attribute; None if it has none.
+        """
+        _, rule = self.rule_for(key)
+        return wanted if isinstance(wanted, str) and wanted in rule.permitted else rule.default
+
+
+_NOBODY: Final = PrefixRule(writers=())
+
+_FORMS: Final = {
+    LABEL: "a letter or digit, then up to 99 letters, digits and _ . : / @ + -",
+    PRINCIPAL: f"{EVERYONE}, or a kind with a name, such as group:people",
+}
+
+
+def read_policy(file: Path) -> AccessPolicy:
+    """Read an access file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is invalid; the message names the place.
+    """
+    try:
+        return parse_policy(file.read_bytes(), str(file))
+    except OSError as error:
+        raise ConfigurationError(f"The access file {file} cannot be read: {error.strerror}") from error
+
+
+def parse_policy(body: bytes, name: str) -> AccessPolicy:
+    """Read the content of an access file, which messages call *name*. Errors are those of :func:`read_policy`."""
+    try:
+        return AccessPolicy.model_validate(json.loads(body, object_pairs_hook=_distinct))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+        reason = str(problem["msg"]).removeprefix("Value error, ")
+        if problem["type"] == "string_pattern_mismatch":
+            form = _FORMS.get(problem["ctx"]["pattern"], "a letter, then letters, digits, _ and -")
+            reason = f"{problem['input']!r:.100} must be {form}"
+        raise ConfigurationError(
+            f"The access file {name} is invalid: {': '.join(filter(None, (place, reason)))}"
+        ) from error
+    except ValueError as error:
+        raise ConfigurationError(f"The access file {name} is invalid: {error}") from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is given twice")
+    return found

@@ -1,0 +1,166 @@
+"""The rules in effect: the access file, and the changes that operators made since."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.filters import Clause, Filter, Operator
+
+MAX_LABELS_IN_A_FILTER: Final = 200
+"""Labels of one caller. A filter that is longer makes each search slower, and stores may refuse it."""
+
+CALLERS_REMEMBERED: Final = 1024
+
+NO_LABEL: Final = "\x00"
+"""A label that no document can have: the filter of a caller who sees nothing."""
+
+
+class Effect(StrEnum):
+    """What a change does to a principal at a label."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the access file's rules, of one label for one principal. It replaces what the file says of the two.
+
+    Attributes:
+        label: The label.
+        principal: The principal.
+        effect: Whether the principal sees the label's documents.
+        by: Who made the change.
+        at: When, in seconds since 1970.
+    """
+
+    label: str
+    principal: str
+    effect: Effect
+    by: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a caller sees a document, and the rule that decides it."""
+
+    is_visible: bool
+    rule: str
+
+
+class AccessRules:
+    """The rules in effect at one moment.
+
+    Args:
+        policy: The access file.
+        changes: The changes since.
+        version: Increases with each change.
+    """
+
+    def __init__(self, policy: AccessPolicy, changes: Iterable[Change] = (), version: int = 0) -> None:
+        self.policy = policy
+        self.version = version
+        self.changes = {(each.label, each.principal): each for each in changes}
+        effects: dict[tuple[str, str], Effect] = {}
+        for label, rule in policy.labels.items():
+            effects |= {(label, principal): Effect.ALLOW for principal in rule.allow}
+            effects |= {(label, principal): Effect.DENY for principal in rule.deny}
+        # A label that left the file admits nobody, whatever was changed before.
+        effects |= {place: each.effect for place, each in self.changes.items() if each.label in policy.labels}
+        self._effects = effects
+        self._labels: dict[Effect, dict[str, set[str]]] = {effect: defaultdict(set) for effect in Effect}
+        for (label, principal), effect in effects.items():
+            self._labels[effect][principal].add(label)
+        self._labels_of = lru_cache(CALLERS_REMEMBERED)(self._computed_labels)
+
+    def rights(self, caller: Caller) -> frozenset[Right]:
+        """Return the rights of a caller."""
+        if caller.is_local:
+            return frozenset(Right)
+        return frozenset(right for right, holders in self.policy.rights.items() if caller.principals & {*holders})
+
+    def sees_everything(self, caller: Caller) -> bool:
+        """Whether a caller sees every document, also those without a label."""
+        if caller.is_local or caller.principals & {*self.policy.sees_everything}:
+            return True
+        return bool(caller.principals & {*self.policy.rights.get(Right.OPERATE, ())})
+
+    def labels(self, caller: Caller) -> frozenset[str] | None:
+        """Return the labels whose documents a caller sees; None for every document."""
+        return None if self.sees_everything(caller) else self._labels_of(caller.principals)
+
+    def scope(self, caller: Caller) -> Filter | None:
+        """Return what every chunk must match that a caller sees; None for every chunk.
+
+        Raises:
+            InvalidRequestError: The caller has more labels than a filter can hold.
+        """
+        labels = self.labels(caller)
+        if labels is None:
+            return None
+        if len(labels) > MAX_LABELS_IN_A_FILTER:
+            raise InvalidRequestError(
+                f"{caller.name} has {len(labels)} access labels, and a search takes at most {MAX_LABELS_IN_A_FILTER}:"
+                " join labels that the same people see"
+            )
+        return Clause(Operator.IN, self.policy.attribute, tuple(sorted(labels) or [NO_LABEL]))
+
+    def sees(self, caller: Caller, label: str | None) -> bool:
+        """Whether a caller sees the documents of a label; None is the missing label."""
+        labels = self.labels(caller)
+        return labels is None or label in labels
+
+    def explain(self, caller: Caller, label: str | None) -> Decision:
+        """Return whether a caller sees the documents of a label, and the rule that decides it."""
+        if self.sees_everything(caller):
+            return _visible(f"{caller.name} sees every document")
+        if label is None:
+            return _hidden("The document has no label: only operators see it")
+        if label not in self.policy.labels:
+            return _hidden(f"The access file has no label {label}: only operators see its documents")
+        found = {
+            effect: sorted(name for name in caller.principals if self._effects.get((label, name)) is effect)
+            for effect in Effect
+        }
+        for effect in (Effect.DENY, Effect.ALLOW):
+            if found[effect]:
+                principal = found[effect][0]
+                return Decision(
+                    effect is Effect.ALLOW, f"{label} {_VERB[effect]} {principal}, {self._origin(label, principal)}"
+                )
+        return _hidden(f"{label} allows none of {', '.join(sorted(caller.principals))}")
+
+    def _computed_labels(self, principals: frozenset[str]) -> frozenset[str]:
+        allowed, denied = (
+            frozenset[str]().union(*(labels[name] for name in principals & labels.keys()))
+            for labels in (self._labels[Effect.ALLOW], self._labels[Effect.DENY])
+        )
+        return allowed - denied
+
+    def _origin(self, label: str, principal: str) -> str:
+        change = self.changes.get((label, principal))
+        return "by the access file" if change is None else f"by a change of {change.by}"
+
+
+def _visible(rule: str) -> Decision:
+    return Decision(is_visible=True, rule=rule)
+
+
+def _hidden(rule: str) -> Decision:
+    return Decision(is_visible=False, rule=rule)
+
+
+_VERB: Final[Mapping[Effect, str]] = {Effect.ALLOW: "allows", Effect.DENY: "denies"}
+
+
+def label_in(attributes: Mapping[str, Any], policy: AccessPolicy) -> str | None:
+    """Return the label among a document's attributes; None if there is none."""
+    label = attributes.get(policy.attribute)
+    return label if isinstance(label, str) else None
