@@ -247,7 +247,6 @@ Reranker = Annotated[
     Field(pattern=f"^({'|'.join((*REQUEST_RERANKERS, NO_RERANKER))})$"),
     Allowed(" or ".join((*REQUEST_RERANKERS, NO_RERANKER))),
 ]
-ApiAuth = Annotated[Literal["iam", "api_key"], _LOWER]
 
 
 class SearchSettings(Settings):
@@ -349,7 +348,6 @@ class QuerySettings(SearchSettings):
     vector_store: VectorStore = Field(
         OTHER_STORE, description="the vector store; filters that it may ignore are rejected"
     )
-    api_auth: ApiAuth | None = Field(None, description="the security scheme in `GET /openapi.json`, from `auth`")
 
     @model_validator(mode="after")
     def _has_knowledge_base(self) -> Self:

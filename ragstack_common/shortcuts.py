@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
 from ragstack_common.api.search import QueryService
@@ -44,7 +45,7 @@ def search(query: str, *, engine: str | Mapping[str, Any] | None = None, **optio
     """
     request = _validated(RetrieveRequest, {"query": query, **options})
     with closing(QueryService.from_env(_environment(engine))) as service:
-        return service.retrieve(request)
+        return service.retrieve(request, OPERATOR)
 
 
 def ask(question: str, *, engine: str | Mapping[str, Any] | None = None, **options: Any) -> AskResponse:
@@ -63,7 +64,7 @@ def ask(question: str, *, engine: str | Mapping[str, Any] | None = None, **optio
     """
     request = _validated(AskRequest, {"question": question, **options})
     with closing(AskService.from_env(_environment(engine))) as service:
-        return wait_for(service.ask(request))
+        return wait_for(service.ask(request, OPERATOR))
 
 
 def _environment(engine: str | Mapping[str, Any] | None) -> Mapping[str, str]:

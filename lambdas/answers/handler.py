@@ -6,6 +6,9 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.identity import Callers
+from ragstack_common.access.tokens import verifier_from_env
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.documents import Documents
@@ -15,10 +18,19 @@ if TYPE_CHECKING:
     from ragstack_common.tools import Registry
 
 
+IS_DEPLOYED = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
 @cache
 def service() -> AskService:
     """Build the service when the server starts and keep it for the life of the container."""
     return AskService.from_env(os.environ, metrics)
+
+
+@cache
+def callers() -> Callers:
+    """Read the rules when the first request comes, and verify tokens here: not every path has an authorizer."""
+    return Callers.from_env(os.environ, verifier_from_env(os.environ))
 
 
 @cache
@@ -41,10 +53,12 @@ def mcp() -> "McpEndpoint":
     from ragstack_common.api.mcp import McpEndpoint  # noqa: PLC0415 - takes half a second
     from ragstack_common.api.operations import ServiceOperations  # noqa: PLC0415
 
-    operations = ServiceOperations(lambda: service().searches, service, documents, tools, metrics)
-    return McpEndpoint(operations, metrics, is_local="AWS_LAMBDA_FUNCTION_NAME" not in os.environ)
+    def operations(caller: Caller) -> ServiceOperations:
+        return ServiceOperations(caller, lambda: service().searches, service, documents, tools, metrics)
+
+    return McpEndpoint(operations, metrics, is_local=not IS_DEPLOYED)
 
 
-application = create_app(service, mcp=mcp, logger=logger, metrics=metrics)
+application = create_app(service, callers, is_behind_gateway=IS_DEPLOYED, mcp=mcp, logger=logger, metrics=metrics)
 spans = function_spans()
 app = with_imports_frozen(application if spans is None else spans.of_app(application))

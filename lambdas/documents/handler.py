@@ -8,8 +8,15 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.access.identity import Callers
 from ragstack_common.api.http import Api
 from ragstack_common.api.routes import DocumentService, add_routes
+
+
+@cache
+def callers() -> Callers:
+    """Read the rules on the first request."""
+    return Callers.from_env(os.environ)
 
 
 @cache
@@ -18,8 +25,8 @@ def service() -> DocumentService:
     return DocumentService.from_env(os.environ, metrics)
 
 
-app = Api(logger, metrics)
-add_routes(app, service)
+app = Api(logger, metrics, callers)
+add_routes(app, service, lambda: app.caller)
 
 
 @entry_point

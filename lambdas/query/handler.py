@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.access.identity import Callers
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.http import Api, json_answer, serve
 from ragstack_common.api.search import QueryService
@@ -18,7 +19,14 @@ from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 if TYPE_CHECKING:
     from ragstack_common.tools import Registry
 
-app = Api(logger, metrics)
+
+@cache
+def callers() -> Callers:
+    """Read the rules on the first request."""
+    return Callers.from_env(os.environ)
+
+
+app = Api(logger, metrics, callers)
 
 
 @cache
@@ -38,19 +46,19 @@ def tools() -> "Registry":
 @serve(app, "retrieve")
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
     """Search with and without the metadata filter in parallel, over every corpus or one, and merge the results."""
-    return service().retrieve(request)
+    return service().retrieve(request, app.caller)
 
 
 @serve(app, "corpora")
 def corpora() -> Corpora:
     """List the configured corpora, and those to which documents belong."""
-    return service().corpora()
+    return service().corpora(app.caller)
 
 
 @serve(app, "versions")
 def versions() -> Versions:
     """List the versions of the searchable documents."""
-    return service().versions()
+    return service().versions(app.caller)
 
 
 @serve(app, "list_tools", enable_validation=False)
@@ -64,7 +72,7 @@ def run_tool(name: str) -> Response[Any]:
     """Run one tool on the input in the body."""
     from ragstack_common.tools import run_tool as run  # noqa: PLC0415 - most containers run none
 
-    return json_answer(*run(tools(), name, app.current_event.json_body, metrics))
+    return json_answer(*run(tools(), name, app.current_event.json_body, app.caller, metrics))
 
 
 @serve(app, "health")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 EVERYONE: Final = "everyone"
 """The principal that every authenticated caller is."""
 
+CALLER: Final = "ragstack.caller"
+"""The member of an ASGI request's scope that holds its caller."""
+
 MAX_PRINCIPALS: Final = 1000
 """Principals of one caller. Identity providers put at most a few hundred groups into a token."""
 

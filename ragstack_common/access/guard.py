@@ -1,26 +1,17 @@
 """The guard of a process: it applies the rules in effect to each request and to each result."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple, Self
-
-from pydantic import Field
 
 from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, read_policy
-from ragstack_common.access.rules import AccessRules, Effect
+from ragstack_common.access.rules import AccessRules, Decision, Effect
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
-from ragstack_common.core.settings import Settings
-
-
-class AccessSettings(Settings):
-    """Where the rules are."""
-
-    access_file: Path | None = Field(None, description="the access file; without one, every caller may do everything")
-    registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
+from ragstack_common.error_responses import reaching_the_registry
 
 
 class Checked(NamedTuple):
@@ -44,7 +35,7 @@ OPEN_RULES: Final = _OpenRules(AccessPolicy())
 
 
 class Guard:
-    """Applies the rules in effect. Each method that reads the table raises a ClientError if it cannot be read.
+    """Applies the rules in effect. Each method raises RegistryError if the table cannot be read.
 
     Args:
         policy: The access file; None allows everything.
@@ -84,7 +75,8 @@ class Guard:
         """Return the rules in effect now, which takes one read of the table."""
         if self.policy is None or self._table is None:
             return self.known_rules()
-        return self._refreshed(self._table.version())
+        with reaching_the_registry():
+            return self._refreshed(self._table.version())
 
     def check(self, caller: Caller, uris: Collection[str]) -> Checked:
         """Compare documents with the rules and the labels in effect now, in one read for up to 99 documents.
@@ -94,8 +86,9 @@ class Guard:
         rules = self.known_rules()
         if self._table is None or rules.labels(caller) is None:
             return Checked(rules, frozenset())
-        labels = self._table.labels(uris)
-        rules = self._refreshed(labels.version)
+        with reaching_the_registry():
+            labels = self._table.labels(uris)
+            rules = self._refreshed(labels.version)
         return Checked(rules, frozenset(uri for uri in uris if not rules.sees(caller, labels.of.get(uri))))
 
     def require(self, caller: Caller, right: Right, resource: str) -> None:
@@ -112,6 +105,24 @@ class Guard:
         # Rights come from the file alone, which only a deployment changes.
         if right not in self.known_rules().rights(caller):
             self.refuse(caller, right, resource, f"{caller.name} lacks the right {right}")
+
+    def require_writer(self, caller: Caller, key: str) -> None:
+        """Check that a caller may write documents with the prefix of a key.
+
+        Raises:
+            NotAllowedError: The access file does not name the caller as a writer there.
+        """
+        if self.policy is None or caller.is_local:
+            return
+        prefix, rule = self.policy.rule_for(key)
+        if not caller.principals & {*rule.writers}:
+            self.refuse(
+                caller, Right.WRITE, key, f"{caller.name} lacks the right write under {prefix or 'this prefix'}"
+            )
+
+    def hide(self, caller: Caller, right: Right, uri: str, decision: Decision) -> None:
+        """Write the audit event of a document that a caller named and does not see."""
+        record("refused", caller, right=right, resource=uri, rule=decision.rule, sink=self._sink)
 
     def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
         """Write an audit event, and raise.
@@ -132,7 +143,8 @@ class Guard:
             raise InvalidRequestError("This deployment has no access file: deploy it with access=FILE")
         if label not in self.policy.labels:
             raise InvalidRequestError(f"There is no label {label!r:.100}: add it to the access file and deploy")
-        version = self._table.change(label, principal, effect, caller.name)
+        with reaching_the_registry():
+            version = self._table.change(label, principal, effect, caller.name)
         action = "removes its change for" if effect is None else f"{effect}s" if effect == "allow" else "denies"
         record("rule changed", caller, resource=label, rule=f"{label} {action} {principal}", sink=self._sink)
         return self._refreshed(version)
@@ -143,5 +155,6 @@ class Guard:
             if self._rules is None or (version is not None and version != self._rules.version):
                 assert self.policy is not None
                 assert self._table is not None
-                self._rules = self._table.rules(self.policy)
+                with reaching_the_registry():
+                    self._rules = self._table.rules(self.policy)
             return self._rules

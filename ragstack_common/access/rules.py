@@ -48,6 +48,22 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Scope:
+    """What a caller sees.
+
+    Attributes:
+        labels: The labels of the documents; None for every document.
+        filter: What every chunk must match; None for every chunk.
+    """
+
+    labels: frozenset[str] | None = None
+    filter: Filter | None = None
+
+
+EVERYTHING: Final = Scope()
+
+
+@dataclass(frozen=True)
 class Decision:
     """Whether a caller sees a document, and the rule that decides it."""
 
@@ -96,21 +112,21 @@ class AccessRules:
         """Return the labels whose documents a caller sees; None for every document."""
         return None if self.sees_everything(caller) else self._labels_of(caller.principals)
 
-    def scope(self, caller: Caller) -> Filter | None:
-        """Return what every chunk must match that a caller sees; None for every chunk.
+    def scope(self, caller: Caller) -> Scope:
+        """Return what a caller sees.
 
         Raises:
             InvalidRequestError: The caller has more labels than a filter can hold.
         """
         labels = self.labels(caller)
         if labels is None:
-            return None
+            return EVERYTHING
         if len(labels) > MAX_LABELS_IN_A_FILTER:
             raise InvalidRequestError(
                 f"{caller.name} has {len(labels)} access labels, and a search takes at most {MAX_LABELS_IN_A_FILTER}:"
                 " join labels that the same people see"
             )
-        return Clause(Operator.IN, self.policy.attribute, tuple(sorted(labels) or [NO_LABEL]))
+        return Scope(labels, Clause(Operator.IN, self.policy.attribute, tuple(sorted(labels) or [NO_LABEL])))
 
     def sees(self, caller: Caller, label: str | None) -> bool:
         """Whether a caller sees the documents of a label; None is the missing label."""

@@ -21,6 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ragstack_common.access.callers import CALLER, Caller
+from ragstack_common.access.identity import BEARER
 from ragstack_common.api.ask_models import EVENTS, AskRequest, ErrorEvent, StreamEvent
 from ragstack_common.api.bodies import (
     MAX_BODY_CHARACTERS,
@@ -29,7 +31,7 @@ from ragstack_common.api.bodies import (
     read_json,
     unknown_parameter,
 )
-from ragstack_common.api.route_table import ROUTES
+from ragstack_common.api.route_table import ROUTES, ApiRoute
 from ragstack_common.config import ANSWERS_FAILED
 from ragstack_common.core.deadline import in_thread, in_thread_if_long
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from ragstack_common.access.identity import Callers
     from ragstack_common.api.ask import AskService
 
 HEARTBEAT_SECONDS: Final = 10.0
@@ -64,6 +67,8 @@ MAX_UTF8_BYTES: Final = 4
 
 MAX_ID_CHARACTERS: Final = 128
 
+_CONTEXT: Final = "x-amzn-request-context"
+
 _REQUEST_ID: Final = "ragstack.request_id"
 """Member of a request's scope."""
 
@@ -78,7 +83,9 @@ _NAME_OF: Final[Mapping[type[BaseModel], bytes]] = {model: name.encode() for nam
 
 def create_app(
     service: "Callable[[], AskService]",
+    callers: "Callable[[], Callers]",
     *,
+    is_behind_gateway: bool = False,
     mcp: "Callable[[], ASGIApp] | None" = None,
     logger: "Logger | None" = None,
     metrics: "Metrics | None" = None,
@@ -88,6 +95,9 @@ def create_app(
 
     Args:
         service: Called with each request; the first call may build the service.
+        callers: Called with each request; finds out who sent it, and what they may do.
+        is_behind_gateway: Whether every request comes from API Gateway through the Lambda Web Adapter, which writes the
+            header with API Gateway's context. Elsewhere, clients could write it themselves.
         mcp: Makes the application of the Model Context Protocol with its first request, because its packages take
             long to import; None for no such route.
         logger: Gets the request's id for its lines.
@@ -95,12 +105,18 @@ def create_app(
         heartbeat_seconds: A stream that is silent for so long gets a comment.
     """
     answers = {"ask": partial(_ask, service), "ask_stream": partial(_stream, service, heartbeat_seconds)}
+    gate = partial(_Gate, callers=callers, is_behind_gateway=is_behind_gateway, metrics=metrics)
     routes = [
-        Route(ROUTES[name].path, _RequestLog(_Endpoint(answer, metrics), logger, metrics), methods=["POST"])
+        Route(
+            ROUTES[name].path,
+            _RequestLog(gate(_Endpoint(answer, metrics), ROUTES[name]), logger, metrics),
+            methods=["POST"],
+        )
         for name, answer in answers.items()
     ]
     if mcp is not None:
-        routes.append(Route(ROUTES["mcp"].path, _RequestLog(_LazyApp(mcp), logger, metrics)))
+        routes.append(Route(ROUTES["mcp"].path, _RequestLog(gate(_LazyApp(mcp), ROUTES["mcp"]), logger, metrics)))
+        routes.append(Route(ROUTES["mcp_metadata"].path, _Metadata(callers, is_behind_gateway)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -126,7 +142,7 @@ async def _health(_: Request) -> Response:
 async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> None:
     """Answer with one JSON object."""
     try:
-        answer = await service().ask(await exchange.question())
+        answer = await service().ask(await exchange.question(), exchange.caller)
     except Exception as error:  # noqa: BLE001 - every error has an answer
         await exchange.fail(error)
     else:
@@ -138,7 +154,7 @@ async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float,
     try:
         async with (
             exchange.heartbeats(heartbeat_seconds),
-            aclosing(service().stream(await exchange.question())) as events,
+            aclosing(service().stream(await exchange.question(), exchange.caller)) as events,
         ):
             async for event in events:
                 await exchange.send_event(event)
@@ -164,6 +180,52 @@ class _Endpoint:
             await _while_connected(receive, self.answer(exchange))
         except ClientDisconnect:
             LOGGER.info("the client disconnected before the end of the answer")
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """Lets requests pass whose callers have the right that the route asks for."""
+
+    application: "ASGIApp"
+    route: ApiRoute
+    callers: "Callable[[], Callers]"
+    is_behind_gateway: bool
+    metrics: "Metrics | None"
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        request = Request(scope, receive)
+        try:
+            scope[CALLER] = await in_thread(partial(self._authorized, request))
+        except Exception as error:  # noqa: BLE001 - every error has an answer
+            status, body = _explained(error, _request_id(request), self.metrics or NO_METRICS)
+            challenge = f'{BEARER}, resource_metadata="{_base_url(request)}{ROUTES["mcp_metadata"].path}"'
+            headers = {"WWW-Authenticate": challenge} if status == HTTPStatus.UNAUTHORIZED else None
+            await JSONResponse(body, status, headers)(scope, receive, send)
+            return
+        await self.application(scope, receive, send)
+
+    def _authorized(self, request: Request) -> Caller:
+        assert self.route.right is not None, "routes that everybody may call have no gate"
+        resource = f"{request.method} {self.route.path}"
+        context = _gateway_context(request) if self.is_behind_gateway else {}
+        return self.callers().authorized(self.route.right, resource, context, request.headers.get("authorization"))
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    """Names the issuer whose tokens the MCP server accepts. Source: RFC 9728; MCP specification, authorization."""
+
+    callers: "Callable[[], Callers]"
+    is_behind_gateway: bool
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        issuer = self.callers().identity.issuer
+        metadata = {
+            "resource": f"{_base_url(Request(scope))}{ROUTES['mcp'].path}",
+            "authorization_servers": [issuer] if issuer else [],
+            "bearer_methods_supported": ["header"],
+        }
+        await JSONResponse(metadata)(scope, receive, send)
 
 
 @dataclass(frozen=True)
@@ -225,6 +287,12 @@ class _Exchange:
         self._sending = asyncio.Lock()  # heartbeats come from another task
         self._has_started = False
         self._sent_at = 0.0
+
+    @property
+    def caller(self) -> Caller:
+        """Who sent the request."""
+        caller: Caller = self._request.scope[CALLER]
+        return caller
 
     async def read(self) -> None:
         """Read the request's body, or a little more than the longest that is accepted.
@@ -360,10 +428,27 @@ def _request_id(request: Request) -> str:
     """
     if _REQUEST_ID in request.scope:
         return str(request.scope[_REQUEST_ID])
-    for header, member in (("x-amzn-request-context", "requestId"), ("x-amzn-lambda-context", "request_id")):
+    for header, member in ((_CONTEXT, "requestId"), ("x-amzn-lambda-context", "request_id")):
         with suppress(KeyError, TypeError, ValueError):
             return str(from_json(request.headers[header])[member])[:MAX_ID_CHARACTERS]
     return str(uuid4())
+
+
+def _gateway_context(request: Request) -> Mapping[str, Any]:
+    """Return API Gateway's context of a request. Source: Lambda Web Adapter, request context."""
+    with suppress(KeyError, ValueError):
+        context = from_json(request.headers[_CONTEXT])
+        if isinstance(context, dict):
+            return context
+    return {}
+
+
+def _base_url(request: Request) -> str:
+    """Return the URL of the API that received the request, with its stage."""
+    context = _gateway_context(request)
+    if domain := context.get("domainName"):
+        return f"https://{domain}/{context.get('stage', '')}".rstrip("/")
+    return str(request.base_url).rstrip("/")
 
 
 async def _explain_route(request: Request, _: Exception) -> Response:

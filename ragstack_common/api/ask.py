@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from time import monotonic
 
+from ragstack_common.access.callers import Caller
 from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.followup import self_contained
@@ -57,31 +58,31 @@ class AskService:
         provider = provider_from(settings)
         return cls(settings, QueryService.from_env(env, metrics), provider, judge=judge_from(settings, provider))
 
-    async def ask(self, request: AskRequest) -> AskResponse:
-        """Answer a question.
+    async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
+        """Answer a question from what the caller sees.
 
         Raises:
             InvalidRequestError: The question, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
             GenerationError: No answer could be generated before the deadline.
         """
-        async with aclosing(self.stream(request)) as events:
+        async with aclosing(self.stream(request, caller)) as events:
             async for event in events:
                 if isinstance(event, AskResponse):
                     return event
         raise GenerationError("The answer ended early: ask again")
 
-    async def stream(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
+    async def stream(self, request: AskRequest, caller: Caller) -> AsyncGenerator[StreamEvent, None]:
         """Yield a SourcesEvent, then the answer in pieces, then the whole AskResponse; errors are those of :meth:`ask`.
 
         Closing the iterator (``aclose``) or cancelling its task ends the search or the call of the model.
         """
         with answer_span(request.question) as span:
-            async with aclosing(self._events(request, span)) as events:
+            async with aclosing(self._events(request, caller, span)) as events:
                 async for event in events:
                     yield event
 
-    async def _events(self, request: AskRequest, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
+    async def _events(self, request: AskRequest, caller: Caller, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
         watch = Stopwatch(self._settings.answer_timeout_seconds, self._clock)
         settings = self.searches.settings
         options = {name: getattr(request, name) for name in SearchOptions.model_fields}
@@ -92,7 +93,8 @@ class AskService:
             if request.rewrite_question:
                 searched, remark = await self_contained(request.question, history, self._provider, watch.seconds_left)
             # Unless it is rewritten, the same search whatever the history is.
-            outcome = await self.searches.search(RetrieveRequest(query=searched or request.question, **options))
+            search_request = RetrieveRequest(query=searched or request.question, **options)
+            outcome = await self.searches.search(search_request, caller)
         search = report_of(outcome)
         question = Question(
             request.question,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstack_common.access.rules import Scope
 from ragstack_common.config import ALL_CORPORA, CORPUS_KEY
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import RetrievalTimeoutError
@@ -27,6 +28,9 @@ VERSION_KEY: Final = "version"
 
 REMEMBERED_SECONDS: Final = 60.0
 """The engine is searched once for each page of values, and documents change rarely."""
+
+REMEMBERED_LISTS: Final = 256
+"""Each caller with other labels has lists of their own."""
 
 VOCABULARY_SECONDS: Final = 60.0
 """Age at which S3 is asked for a newer snapshot; searches use the old one meanwhile."""
@@ -92,8 +96,8 @@ class Values:
     complete: bool
 
 
-ValueSource = Callable[[str], Awaitable[Values]]
-"""Returns the values of an attribute."""
+ValueSource = Callable[[str, Scope], Awaitable[Values]]
+"""Returns the values of an attribute, among the documents that a caller sees."""
 
 
 def values_of_registry(table: str) -> ValueSource:
@@ -107,18 +111,18 @@ def values_of_registry(table: str) -> ValueSource:
     from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
     from ragstack_common.search.values import natural_order  # noqa: PLC0415
 
-    catalogue = Catalogue(dynamodb_client(), table)
+    client = dynamodb_client()
 
-    def counted(key: str) -> Values:
+    def counted(key: str, scope: Scope) -> Values:
         with reaching_the_registry():
-            found = catalogue.facets(key, MAX_LISTED + 1)
+            found = Catalogue(client, table, scope.labels).facets(key, MAX_LISTED + 1)
         counts = [(facet.value, facet.documents) for facet in found if facet.value is not None]
         listed = sorted(counts, key=lambda count: natural_order(count[0]))[:MAX_LISTED]
         values, documents = [value for value, _ in listed], [documents for _, documents in listed]
         return Values(values, documents, complete=len(found) <= MAX_LISTED)
 
-    async def read(key: str) -> Values:
-        return await in_thread(lambda: counted(key))
+    async def read(key: str, scope: Scope) -> Values:
+        return await in_thread(lambda: counted(key, scope))
 
     return read
 
@@ -135,27 +139,27 @@ def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: 
     """
     from ragstack_common.search.values import distinct_values  # noqa: PLC0415 - searches do without
 
-    remembered: TTLCache[str, Values] = TTLCache(maxsize=2, ttl=REMEMBERED_SECONDS, timer=clock)
+    remembered: TTLCache[tuple[str, Scope], Values] = TTLCache(REMEMBERED_LISTS, REMEMBERED_SECONDS, clock)
 
-    async def read(key: str) -> Values:
+    async def read(key: str, scope: Scope) -> Values:
         with suppress(KeyError):
-            return remembered[key]
+            return remembered[key, scope]
         try:
             async with asyncio.timeout(timeout_seconds):
-                found = await distinct_values(engine, key)
+                found = await distinct_values(engine, key, filters=scope.filter)
         except TimeoutError as error:
             raise RetrievalTimeoutError(
                 f"The values of {key} were not found within {timeout_seconds:g} seconds; try again"
             ) from error
-        remembered[key] = values = Values(found.values, None, complete=found.complete)
+        remembered[key, scope] = values = Values(found.values, None, complete=found.complete)
         return values
 
     return read
 
 
-async def list_corpora(source: ValueSource, configured: Sequence[str]) -> Corpora:
+async def list_corpora(source: ValueSource, configured: Sequence[str], scope: Scope) -> Corpora:
     """List the configured corpora first, with documents or not, then the others. Errors are those of the source."""
-    found = await source(CORPUS_KEY)
+    found = await source(CORPUS_KEY, scope)
     numbers: Sequence[int | None] = found.documents or [None] * len(found.values)
     counts = dict(zip(found.values, numbers, strict=True))
     # A search can choose a corpus only by a text, and ALL_CORPORA stands for all of them.
@@ -172,9 +176,9 @@ async def list_corpora(source: ValueSource, configured: Sequence[str]) -> Corpor
     return Corpora(corpora=corpora, complete=found.complete)
 
 
-async def list_versions(source: ValueSource) -> Versions:
+async def list_versions(source: ValueSource, scope: Scope) -> Versions:
     """List the versions. Errors are those of the source."""
-    found = await source(VERSION_KEY)
+    found = await source(VERSION_KEY, scope)
     return Versions(versions=list(found.values), documents=found.documents, complete=found.complete)
 
 

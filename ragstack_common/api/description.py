@@ -60,7 +60,7 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
     """
     others = APIGatewayRestResolver(enable_validation=True)
     _add_answers(others)
-    add_routes(others, _never)
+    add_routes(others, _never, _never)
     described, more = _framework_description(app), _framework_description(others)
     described["paths"] |= more["paths"]
     _schemas(described).update(_schemas(more))

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
-from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.objects import unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
@@ -161,6 +163,16 @@ class DocumentsBucket:
             last_modified=head["LastModified"].timestamp(),
         )
 
+    def read_sidecar(self, key: str) -> bytes | None:
+        """Return a sidecar's content, or a little more than its longest; None if there is none."""
+        with _reaching_the_bucket():
+            found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
+            if found is None:
+                return None
+            with found["Body"] as stream:
+                body: bytes = stream.read(MAX_SIDECAR_BYTES + 1)
+                return body
+
     def write_sidecar(self, key: str, body: bytes) -> None:
         """Write a sidecar."""
         with _reaching_the_bucket():
@@ -267,9 +279,10 @@ class Documents:
     Each method raises RegistryError if the registry fails, and ServiceUnavailableError if the bucket does.
     """
 
-    def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
+    def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket, guard: Guard | None = None) -> None:
         self._registry = registry
         self._bucket = bucket
+        self._guard = guard or Guard()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Documents":
@@ -280,27 +293,32 @@ class Documents:
         """
         settings = DocumentSettings.from_env(env)
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
-        return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket)
+        return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket, Guard.from_env(env))
 
     def page(
         self,
+        caller: Caller,
         status: Status | None = None,
         corpus: str | None = None,
         limit: int = DEFAULT_LIMIT,
         token: str | None = None,
     ) -> DocumentList:
-        """List documents by URI; deleted ones only if their status is asked for.
+        """List the documents that the caller sees by URI; deleted ones only if their status is asked for.
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
         """
+        labels = self._guard.rules().labels(caller)
         with reaching_the_registry():
-            page = self._registry.page(status, corpus, limit, token)
+            page = self._registry.page(status, corpus, limit, token, labels)
         documents = [to_summary(each) for each in page.documents]
         return DocumentList(documents=documents, next_token=page.next_token)
 
-    def named(self, *, key: str | None = None, uri: str | None = None) -> DocumentList:
-        """List the one document of a name, whether the registry knows it or not; an empty list if there is none.
+    def named(self, caller: Caller, *, key: str | None = None, uri: str | None = None) -> DocumentList:
+        """List the one document of a name, whether the registry knows it or not.
+
+        The list is empty if there is none, or if the caller does not see it. What the registry does not know yet has no
+        label, so that only callers who see everything see it.
 
         Raises:
             InvalidRequestError: The URI names no object in the documents bucket.
@@ -309,23 +327,27 @@ class Documents:
         if not name:
             raise InvalidRequestError(f"uri: write {self._bucket.uri('')} and the document's key")
         uri = self._bucket.uri(name)
+        rules = self._guard.rules()
         with reaching_the_registry():
             record = self._registry.read([uri])[uri]
+        if not rules.sees(caller, record.label):
+            self._guard.hide(caller, Right.READ, uri, rules.explain(caller, record.label))
+            return DocumentList(documents=[], next_token=None)
         seen = DocumentNow(record, self._bucket.observe(name))
         if name.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer):
             return DocumentList(documents=[], next_token=None)
         return DocumentList(documents=[to_summary(seen.as_it_is())], next_token=None)
 
-    def detail(self, identifier: str) -> DocumentDetail:
+    def detail(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Return everything about one document.
 
         Raises:
-            DocumentNotFoundError: The registry does not know it.
+            DocumentNotFoundError: The registry does not know it, or the caller does not see it.
         """
-        record = self._find(identifier)
+        record = self._find(caller, Right.READ, identifier)
         return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
 
-    def delete(self, identifier: str) -> DocumentDetail:
+    def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
 
         The document is deleted first. An interruption then leaves a sidecar without a document, which has no effect;
@@ -335,23 +357,29 @@ class Documents:
             The document as it is now, with what it waits for.
 
         Raises:
-            DocumentNotFoundError: The registry does not know it, or it was deleted before and nothing is left.
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted before
+                and nothing is left.
+            NotAllowedError: The caller may not write under its prefix.
             ServiceUnavailableError: The bucket did not delete it; try again.
         """
-        record = self._find(identifier)
+        record = self._find(caller, Right.WRITE, identifier)
         key = self._key(record)
+        self._guard.require_writer(caller, key)
         existed = self._bucket.delete_if_present(key)
         self._bucket.delete_if_present(key + SIDECAR_SUFFIX)
         if record.status is Status.DELETED and not existed:
             raise DocumentNotFoundError(f"The document {identifier} was deleted before")
         return to_detail(DocumentNow(record, self._bucket.observe(key)))
 
-    def _find(self, identifier: str) -> DocumentRecord:
+    def _find(self, caller: Caller, right: Right, identifier: str) -> DocumentRecord:
+        rules = self._guard.rules()
         with reaching_the_registry():
             record = self._registry.find(identifier)
-        if record is None:
-            raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
-        return record
+        if record is not None and rules.sees(caller, record.label):
+            return record
+        if record is not None:
+            self._guard.hide(caller, right, record.uri, rules.explain(caller, record.label))
+        raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
 
     def _key(self, record: DocumentRecord) -> str:
         key = self._bucket.key(record.uri)

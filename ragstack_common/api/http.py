@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.identity import BEARER
 from ragstack_common.api.bodies import check_content_type, check_length, read_json, unknown_parameter
 from ragstack_common.api.route_table import ROUTES
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.shared.types import AnyCallableT
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from ragstack_common.access.identity import Callers
+
 TOOLS: Final = "/tools"
 """Routes under it answer errors in the form that the tools' specification fixes."""
 
@@ -43,22 +47,31 @@ class Api(APIGatewayRestResolver):
     every error has one form, and the id under which the log has the request.
     """
 
-    def __init__(self, logger: "Logger", metrics: MetricSink) -> None:
+    def __init__(self, logger: "Logger", metrics: MetricSink, callers: "Callable[[], Callers]") -> None:
         """Make an interface without routes.
 
         Args:
             logger: The function's logger; each of its lines gets the request's id.
             metrics: Counts the failures that alarms watch.
+            callers: Called with each request; finds out who sent it, and what they may do.
         """
         super().__init__(enable_validation=True, json_body_deserializer=read_json)
         self._logger = logger
         self._metrics = metrics
         self._request_id = ""
-        self.use([self._check_parameters])
+        self._callers = callers
+        self._caller: Caller | None = None
+        self.use([self._authorize, self._check_parameters])
         self.exception_handler(RagStackError)(self._explain)
         self.exception_handler(RequestValidationError)(self._explain_validation)
         self.exception_handler(Exception)(self._explain_bug)
         self.not_found(self._explain_not_found)
+
+    @property
+    def caller(self) -> Caller:
+        """The caller of the current request, who has the right that its route asks for."""
+        assert self._caller is not None, "every route that needs a caller has a right"
+        return self._caller
 
     def resolve(self, event: Mapping[str, Any], context: "LambdaContext") -> dict[str, Any]:
         """Handle a request from API Gateway, even a malformed one."""
@@ -75,6 +88,15 @@ class Api(APIGatewayRestResolver):
                 "multiValueHeaders": {"Content-Type": [content_types.APPLICATION_JSON]},
             }
         return super().resolve(readable, context)
+
+    def _authorize(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
+        """Reject a caller who lacks the right that the route asks for."""
+        route = ROUTES.get(self.context["_route"].operation_id)
+        self._caller = None
+        if route is not None and route.right is not None:
+            context = self.current_event.raw_event.get("requestContext") or {}
+            self._caller = self._callers().authorized(route.right, f"{route.method} {route.path}", context)
+        return following(app)
 
     def _check_parameters(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
         """Reject a query parameter that the route does not have, or that is given twice."""
@@ -101,6 +123,8 @@ class Api(APIGatewayRestResolver):
         answer = json_answer(*self._error(self.current_event.path, error))
         if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             answer.headers["Retry-After"] = RETRY_AFTER_SECONDS
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            answer.headers["WWW-Authenticate"] = BEARER
         return answer
 
     def _explain_validation(self, error: RequestValidationError) -> Response[Any]:

@@ -1,12 +1,15 @@
 """The corpora over which a search of all of them is balanced, if none are configured: those that documents have."""
 
 import asyncio
-import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_common.api.catalogue import REMEMBERED_SECONDS, ValueSource, list_corpora
+from cachetools import TTLCache
+
+from ragstack_common.access.rules import Scope
+from ragstack_common.api.catalogue import REMEMBERED_LISTS, REMEMBERED_SECONDS, ValueSource, list_corpora
 from ragstack_common.config import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
 from ragstack_common.core.deadline import seconds_left
 from ragstack_common.core.errors import RagStackError
@@ -41,27 +44,26 @@ class FoundCorpora:
 
     def __init__(self, source: ValueSource, clock: Callable[[], float]) -> None:
         self._source = source
-        self._clock = clock
-        self._known = KnownCorpora((), are_found=True)
-        self._known_until = -math.inf
+        self._known: TTLCache[Scope, KnownCorpora] = TTLCache(REMEMBERED_LISTS, REMEMBERED_SECONDS, clock)
 
-    async def __call__(self) -> KnownCorpora:
+    async def __call__(self, scope: Scope) -> KnownCorpora:
         """Return up to 20 corpora, those with the most documents where these are counted.
 
         There are none, and a note says why, if the corpora cannot be found in time.
         """
-        if self._clock() >= self._known_until:
-            try:
-                async with asyncio.timeout(seconds_left(MAX_RETRIEVAL_SECONDS) * TIME_SHARE):
-                    found = await self._found()
-            except (RagStackError, TimeoutError) as error:
-                reason = one_line(error) if isinstance(error, RagStackError) else "they were not found in time"
-                found = KnownCorpora((), are_found=True, note=f"The search was not balanced over corpora: {reason}")
-            self._known, self._known_until = found, self._clock() + REMEMBERED_SECONDS
-        return self._known
+        with suppress(KeyError):
+            return self._known[scope]
+        try:
+            async with asyncio.timeout(seconds_left(MAX_RETRIEVAL_SECONDS) * TIME_SHARE):
+                found = await self._found(scope)
+        except (RagStackError, TimeoutError) as error:
+            reason = one_line(error) if isinstance(error, RagStackError) else "they were not found in time"
+            found = KnownCorpora((), are_found=True, note=f"The search was not balanced over corpora: {reason}")
+        self._known[scope] = found
+        return found
 
-    async def _found(self) -> KnownCorpora:
-        listed = await list_corpora(self._source, ())
+    async def _found(self, scope: Scope) -> KnownCorpora:
+        listed = await list_corpora(self._source, (), scope)
         largest = sorted(listed.corpora, key=lambda each: -(each.documents or 0))[:MAX_CORPORA]
         names = tuple(each.name for each in listed.corpora if each in largest)
         if listed.complete and len(names) == len(listed.corpora):

@@ -32,6 +32,7 @@ from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from ragstack_common import __version__
+from ragstack_common.access.callers import CALLER, Caller
 from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.api import mcp_texts
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
@@ -98,14 +99,17 @@ class McpEndpoint:
     cancels its request.
 
     Args:
-        operations: What the tools call.
+        operations: Returns what the tools call for a caller.
         metrics: Counts the failures that alarms watch.
         is_local: Whether only names of this machine are accepted in the headers Host and Origin. API Gateway, which has
             any name, authenticates the caller instead.
     """
 
-    def __init__(self, operations: Operations, metrics: MetricSink = NO_METRICS, *, is_local: bool) -> None:
-        self._server = build_server(operations, metrics)
+    def __init__(
+        self, operations: Callable[[Caller], Operations], metrics: MetricSink = NO_METRICS, *, is_local: bool
+    ) -> None:
+        self._operations = operations
+        self._metrics = metrics
         hosts = [form for host in LOCAL_HOSTS for form in (host, f"{host}:*")]
         self._security = TransportSecuritySettings(
             enable_dns_rebinding_protection=is_local,
@@ -114,13 +118,13 @@ class McpEndpoint:
         )
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer one request."""
+        """Answer one request of the caller in its scope."""
         if scope["method"] != "POST":
             # Clients ask with GET for a stream of the server's own messages, which there are none of.
             await Response(status_code=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})(scope, receive, send)
             return
         manager = StreamableHTTPSessionManager(
-            self._server,
+            build_server(self._operations(scope[CALLER]), self._metrics),
             json_response=True,
             stateless=True,
             security_settings=self._security,

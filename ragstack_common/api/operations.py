@@ -13,6 +13,7 @@ from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import invalid_members
 
 if TYPE_CHECKING:
+    from ragstack_common.access.callers import Caller
     from ragstack_common.api.ask import AskService
     from ragstack_common.api.ask_models import AskRequest, StreamEvent
     from ragstack_common.api.catalogue import Corpora, Versions
@@ -83,6 +84,7 @@ class ServiceOperations:
     """The operations over the services of this process, each of which is built when it is first used.
 
     Attributes:
+        caller: Who sees and does what.
         searches: Returns the service that searches.
         answers: Returns the service that answers questions.
         documents: Returns the documents.
@@ -90,6 +92,7 @@ class ServiceOperations:
         metrics: Counts the failures of tools that alarms watch.
     """
 
+    caller: "Caller"
     searches: "Callable[[], QueryService]"
     answers: "Callable[[], AskService]"
     documents: "Callable[[], Documents]" = _missing
@@ -98,23 +101,23 @@ class ServiceOperations:
 
     async def search(self, request: "RetrieveRequest") -> "RetrieveResponse":
         """Search."""
-        return await self.searches().retrieve_async(request)
+        return await self.searches().retrieve_async(request, self.caller)
 
     def ask(self, request: "AskRequest") -> "AsyncGenerator[StreamEvent, None]":
         """Answer a question."""
-        return self.answers().stream(request)
+        return self.answers().stream(request, self.caller)
 
     async def corpora(self) -> "Corpora":
         """List the corpora."""
-        return await self.searches().corpora_async()
+        return await self.searches().corpora_async(self.caller)
 
     async def versions(self) -> "Versions":
         """List the versions."""
-        return await self.searches().versions_async()
+        return await self.searches().versions_async(self.caller)
 
     async def document(self, request: DocumentStatusRequest) -> "DocumentList":
         """Find a document."""
-        return await in_thread(lambda: self.documents().named(**request.name))
+        return await in_thread(lambda: self.documents().named(self.caller, **request.name))
 
     async def tools(self) -> list[dict[str, Any]]:
         """List the registry's tools."""
@@ -124,7 +127,8 @@ class ServiceOperations:
         """Run a tool of the registry."""
         from ragstack_common.tools import answer  # noqa: PLC0415 - most containers run none
 
-        status, body = await answer(await in_thread(self.registry), name, {"input": data}, self.metrics)
+        registry = await in_thread(self.registry)
+        status, body = await answer(registry, name, {"input": data}, self.caller, self.metrics)
         if not body["success"]:
             raise OperationError(str(body["error"]), status)
         output: Mapping[str, Any] = body["output"]

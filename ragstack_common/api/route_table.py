@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from ragstack_common.access.callers import Right
+
 ANSWERS: Final = "answers"
 DOCUMENTS: Final = "documents"
 QUERY: Final = "query"
@@ -22,6 +24,7 @@ class ApiRoute:
         function: The function that serves it, by the name of its folder in lambdas/.
         method: HTTP method.
         path: Path with parameters in braces.
+        right: What a caller needs; None for everybody, also without authentication.
         summary: A few words for the OpenAPI document, which leaves out routes without them.
         status: Status of a successful response.
         errors: Statuses of errors that only some routes have.
@@ -31,6 +34,7 @@ class ApiRoute:
     function: str
     method: str
     path: str
+    right: Right | None
     summary: str = ""
     status: int = HTTPStatus.OK
     errors: tuple[int, ...] = ()
@@ -38,49 +42,66 @@ class ApiRoute:
 
 
 ROUTES: Final[Mapping[str, ApiRoute]] = {
-    "retrieve": ApiRoute(QUERY, "POST", "/api/retrieve", "Search the knowledge base"),
-    "ask": ApiRoute(ANSWERS, "POST", "/api/ask", "Ask a question"),
-    "ask_stream": ApiRoute(ANSWERS, "POST", "/api/ask/stream", "Ask a question, and stream the answer"),
-    "corpora": ApiRoute(QUERY, "GET", "/api/corpora", "List the corpora that can be searched"),
-    "versions": ApiRoute(QUERY, "GET", "/api/versions", "List the versions of documents that can be searched"),
-    "list_facets": ApiRoute(DOCUMENTS, "GET", "/api/facets", "Count searchable documents by attribute"),
-    "create_document": ApiRoute(
-        DOCUMENTS, "POST", "/api/documents", "Request the upload of a document", status=HTTPStatus.CREATED
+    "retrieve": ApiRoute(QUERY, "POST", "/api/retrieve", Right.READ, "Search the knowledge base"),
+    "ask": ApiRoute(ANSWERS, "POST", "/api/ask", Right.READ, "Ask a question"),
+    "ask_stream": ApiRoute(ANSWERS, "POST", "/api/ask/stream", Right.READ, "Ask a question, and stream the answer"),
+    "corpora": ApiRoute(QUERY, "GET", "/api/corpora", Right.READ, "List the corpora that can be searched"),
+    "versions": ApiRoute(
+        QUERY, "GET", "/api/versions", Right.READ, "List the versions of documents that can be searched"
     ),
-    "list_documents": ApiRoute(DOCUMENTS, "GET", "/api/documents", "List documents and their status"),
-    "get_document": ApiRoute(DOCUMENTS, "GET", "/api/documents/{id}", "Get a document", errors=_UNKNOWN),
+    "list_facets": ApiRoute(DOCUMENTS, "GET", "/api/facets", Right.READ, "Count searchable documents by attribute"),
+    "create_document": ApiRoute(
+        DOCUMENTS, "POST", "/api/documents", Right.WRITE, "Request the upload of a document", status=HTTPStatus.CREATED
+    ),
+    "list_documents": ApiRoute(DOCUMENTS, "GET", "/api/documents", Right.READ, "List documents and their status"),
+    "get_document": ApiRoute(DOCUMENTS, "GET", "/api/documents/{id}", Right.READ, "Get a document", errors=_UNKNOWN),
     "delete_document": ApiRoute(
-        DOCUMENTS, "DELETE", "/api/documents/{id}", "Delete a document", status=HTTPStatus.ACCEPTED, errors=_UNKNOWN
+        DOCUMENTS,
+        "DELETE",
+        "/api/documents/{id}",
+        Right.WRITE,
+        "Delete a document",
+        status=HTTPStatus.ACCEPTED,
+        errors=_UNKNOWN,
     ),
     "start_job": ApiRoute(
         DOCUMENTS,
         "POST",
         "/api/ingestion-jobs",
+        Right.OPERATE,
         "Start a reconciliation or a full synchronisation",
         status=HTTPStatus.ACCEPTED,
         errors=(HTTPStatus.CONFLICT,),
     ),
-    "list_jobs": ApiRoute(DOCUMENTS, "GET", "/api/ingestion-jobs", "List jobs"),
-    "get_job": ApiRoute(DOCUMENTS, "GET", "/api/ingestion-jobs/{id}", "Get a job", errors=_UNKNOWN),
+    "list_jobs": ApiRoute(DOCUMENTS, "GET", "/api/ingestion-jobs", Right.OPERATE, "List jobs"),
+    "get_job": ApiRoute(DOCUMENTS, "GET", "/api/ingestion-jobs/{id}", Right.OPERATE, "Get a job", errors=_UNKNOWN),
     "list_failures": ApiRoute(
-        DOCUMENTS, "GET", "/api/failures", "List failed documents and dead letters", tag=_OPERATORS
+        DOCUMENTS, "GET", "/api/failures", Right.OPERATE, "List failed documents and dead letters", tag=_OPERATORS
     ),
     "replay_failures": ApiRoute(
         DOCUMENTS,
         "POST",
         "/api/failures/replay",
+        Right.OPERATE,
         "Replay dead letters and failed documents",
         errors=_UNKNOWN,
         tag=_OPERATORS,
     ),
     "discard_failures": ApiRoute(
-        DOCUMENTS, "POST", "/api/failures/discard", "Delete dead letters", errors=_UNKNOWN, tag=_OPERATORS
+        DOCUMENTS,
+        "POST",
+        "/api/failures/discard",
+        Right.OPERATE,
+        "Delete dead letters",
+        errors=_UNKNOWN,
+        tag=_OPERATORS,
     ),
-    "list_tools": ApiRoute(QUERY, "GET", "/tools", "List the tools"),
-    "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", "Run a tool"),
-    "mcp": ApiRoute(ANSWERS, "POST", "/mcp"),
-    "mcp_get": ApiRoute(ANSWERS, "GET", "/mcp"),  # answers 405, as the protocol has it
-    "health": ApiRoute(QUERY, "GET", "/health", "Check that the function can answer"),
-    "openapi": ApiRoute(QUERY, "GET", "/openapi.json"),
+    "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
+    "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),
+    "mcp": ApiRoute(ANSWERS, "POST", "/mcp", Right.READ),
+    "mcp_get": ApiRoute(ANSWERS, "GET", "/mcp", Right.READ),  # answers 405, as the protocol has it
+    "mcp_metadata": ApiRoute(ANSWERS, "GET", "/.well-known/oauth-protected-resource", None),
+    "health": ApiRoute(QUERY, "GET", "/health", None, "Check that the function can answer"),
+    "openapi": ApiRoute(QUERY, "GET", "/openapi.json", Right.READ),
 }
 """Each route by the name of its operation, from which generated clients name their functions."""

@@ -11,6 +11,8 @@ from typing import Annotated, Final
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.guard import Guard
 from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
     MAX_VALUES,
@@ -51,12 +53,12 @@ _Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS
 
 @dataclass(frozen=True)
 class DocumentService:
-    """The services behind the routes."""
+    """The services behind the routes. The catalogue counts what a caller sees."""
 
     uploads: Uploads
     documents: Documents
     jobs: Jobs
-    catalogue: Catalogue
+    catalogue: Callable[[Caller], Catalogue]
     failures: Failures
 
     @classmethod
@@ -70,11 +72,12 @@ class DocumentService:
         table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(table, client, metrics=metrics)
+        guard = Guard.from_env(env)
         return cls(
-            uploads=Uploads(settings, bucket),
-            documents=Documents(registry, bucket),
+            uploads=Uploads(settings, bucket, registry, guard),
+            documents=Documents(registry, bucket, guard),
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
-            catalogue=Catalogue(client, table),
+            catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
@@ -84,23 +87,28 @@ class DocumentService:
         )
 
 
-def add_routes(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+def add_routes(
+    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
+) -> None:
     """Add the routes of documents, jobs and failures.
 
     Args:
         app: Routes the requests.
         service: Called with each request.
+        caller: Returns the caller of the current request.
     """
-    _add_documents(app, service)
+    _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
 
 
-def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+def _add_documents(
+    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
+) -> None:
     @serve(app, "create_document")
     def create_document(request: UploadRequest) -> UploadAnswer:
         """Write the document's attributes, and sign one upload of it that is valid for a short time."""
-        return service().uploads.permit(request)
+        return service().uploads.permit(request, caller())
 
     @serve(app, "list_documents")
     def list_documents(
@@ -113,21 +121,21 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
     ) -> DocumentList:
         """List documents by status and corpus, or find one document by key or uri, which looks into the bucket too."""
         if key is None and uri is None:
-            return service().documents.page(Status(status) if status else None, corpus, limit, next_token)
+            return service().documents.page(caller(), Status(status) if status else None, corpus, limit, next_token)
         # A limit is harmless, and generated clients send it by default.
         if sum(each is not None for each in (key, uri, status, corpus, next_token)) > 1:
             raise InvalidRequestError("key and uri each name one document: give one of them, and no other filter")
-        return service().documents.named(key=key, uri=uri)
+        return service().documents.named(caller(), key=key, uri=uri)
 
     @serve(app, "get_document")
     def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
         """Return its status, its history and what happens next, including changes in the bucket since."""
-        return service().documents.detail(id)
+        return service().documents.detail(caller(), id)
 
     @serve(app, "delete_document")
     def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
         """Delete the document and its sidecar from the bucket, then from the knowledge base; it ends as DELETED."""
-        return service().documents.delete(id)
+        return service().documents.delete(caller(), id)
 
     @serve(app, "list_facets")
     def list_facets(
@@ -140,7 +148,7 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentSe
         next_token: _Token = None,
     ) -> Facets:
         """Count the values of all attributes, or of one, or those of one that begin with a prefix, in pages."""
-        return facets_of(service().catalogue, key, prefix, limit, next_token)
+        return facets_of(service().catalogue(caller()), key, prefix, limit, next_token)
 
 
 def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:

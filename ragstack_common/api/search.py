@@ -7,6 +7,10 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.rules import Scope
+from ragstack_common.access.view import search_as
 from ragstack_common.api.catalogue import (
     VERSION_KEY,
     Corpora,
@@ -30,7 +34,7 @@ from ragstack_common.config import (
     MilvusSettings,
     QuerySettings,
 )
-from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, wait_for
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import redacted
 from ragstack_common.filters import all_of
@@ -117,10 +121,15 @@ class QueryService:
         engine: RetrievalBackend,
         metrics: MetricSink = NO_METRICS,
         *,
+        guard: Guard | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Bind an engine that accepts metadata filters to the settings."""
+        """Bind an engine that accepts metadata filters to the settings and to the rules of access.
+
+        Without rules, every caller sees everything.
+        """
         self.settings = settings
+        self._guard = guard or Guard()
         self._engine = engine
         # The slices of Bedrock are counted where they fail.
         self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
@@ -136,25 +145,34 @@ class QueryService:
         """
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
-        return cls(settings, engine_of(settings, metrics, MilvusSettings.from_env(env)), metrics)
+        engine = engine_of(settings, metrics, MilvusSettings.from_env(env))
+        return cls(settings, engine, metrics, guard=Guard.from_env(env))
 
-    def retrieve(self, request: RetrieveRequest) -> RetrieveResponse:
-        """Search.
+    def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
+        """Search what the caller sees.
 
         Raises:
             InvalidRequestError: The query, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
         """
-        return wait_for(self.retrieve_async(request))
+        return wait_for(self.retrieve_async(request, caller))
 
-    async def retrieve_async(self, request: RetrieveRequest) -> RetrieveResponse:
+    async def retrieve_async(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
         """Search on the running event loop. Errors are those of :meth:`retrieve`."""
-        return answer_to(request, await self.search(request), self.settings.answerable_relevance)
+        return answer_to(request, await self.search(request, caller), self.settings.answerable_relevance)
 
-    async def search(self, request: RetrieveRequest) -> SearchOutcome:
+    async def search(self, request: RetrieveRequest, caller: Caller) -> SearchOutcome:
         """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`."""
         with inner_deadline(self.settings.timeout_seconds):
-            outcome = await self._searched(request)
+            outcome, hidden = await search_as(
+                self._guard,
+                caller,
+                partial(self._searched, request),
+                lambda found: found.chunks,
+                in_registry=self._is_registered,
+            )
+        if hidden:
+            outcome = replace(outcome, chunks=[chunk for chunk in outcome.chunks if chunk.source not in hidden])
         if self.settings.prefer_newest and not (request.metadata_filter or request.version_filter):
             outcome = newest_first(outcome, request.query)
         for part in outcome.parts:
@@ -167,21 +185,23 @@ class QueryService:
             notes=(*notes, *_unmatched(request, outcome)),
         )
 
-    def corpora(self) -> Corpora:
-        """List the corpora. Errors are those of a search, or RegistryError."""
-        return wait_for(self.corpora_async())
+    def corpora(self, caller: Caller) -> Corpora:
+        """List the corpora that the caller sees. Errors are those of a search, or RegistryError."""
+        return wait_for(self.corpora_async(caller))
 
-    async def corpora_async(self) -> Corpora:
+    async def corpora_async(self, caller: Caller) -> Corpora:
         """List the corpora on the running event loop. Errors are those of :meth:`corpora`."""
-        return await list_corpora(self._values, self.settings.corpora)
+        rules = await in_thread(self._guard.rules)
+        return await list_corpora(self._values, self.settings.corpora, rules.scope(caller))
 
-    def versions(self) -> Versions:
-        """List the versions of documents. Errors are those of a search, or RegistryError."""
-        return wait_for(self.versions_async())
+    def versions(self, caller: Caller) -> Versions:
+        """List the versions of documents that the caller sees. Errors are those of a search, or RegistryError."""
+        return wait_for(self.versions_async(caller))
 
-    async def versions_async(self) -> Versions:
+    async def versions_async(self, caller: Caller) -> Versions:
         """List the versions on the running event loop. Errors are those of :meth:`versions`."""
-        return await list_versions(self._values)
+        rules = await in_thread(self._guard.rules)
+        return await list_versions(self._values, rules.scope(caller))
 
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""
@@ -191,30 +211,35 @@ class QueryService:
     def _values(self) -> ValueSource:
         """The registry if it counts the documents that are searched, else the engine."""
         settings = self.settings
-        if settings.registry_table is not None and settings.retrieval_engine == BEDROCK_ENGINE:
+        if self._is_registered and settings.registry_table is not None:
             return values_of_registry(settings.registry_table)
         return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
 
-    async def _searched(self, request: RetrieveRequest) -> SearchOutcome:
+    @property
+    def _is_registered(self) -> bool:
+        """Whether the registry has the documents that are searched."""
+        return self.settings.registry_table is not None and self.settings.retrieval_engine == BEDROCK_ENGINE
+
+    async def _searched(self, request: RetrieveRequest, scope: Scope) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
         if corpus is None and not self.settings.corpora:
             reranker = self._reranker(request, None)
             backend = self._engine if reranker is None else self._reranked(reranker)
-            return await backend.search(await self._search_request(request, filters, DEFAULT_TOP_K))
-        known = await self._corpora_for(corpus)
+            return await backend.search(await self._search_request(request, scope, filters, DEFAULT_TOP_K))
+        known = await self._corpora_for(corpus, scope)
         balanced = self._balanced(known, self._reranker(request, DEFAULT_RERANKER))
-        asked = await self._search_request(request, filters, self.settings.search_k, corpus)
+        asked = await self._search_request(request, scope, filters, self.settings.search_k, corpus)
         outcome = await balanced.search(asked)
         return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", known.note)))
 
-    async def _corpora_for(self, corpus: str | None) -> KnownCorpora:
+    async def _corpora_for(self, corpus: str | None, scope: Scope) -> KnownCorpora:
         """Return the configured corpora; without any, the requested one, or those that documents have."""
         if self.settings.corpora:
             return KnownCorpora(self.settings.corpora)
         if corpus is not None and corpus != ALL_CORPORA:
             return KnownCorpora((corpus,))
-        return await self._found_corpora()
+        return await self._found_corpora(scope)
 
     def _reranker(self, request: RetrieveRequest, default: str | None) -> "ChunkReranker | None":
         """Return the reranker that the request wants, else the settings, else the kind of search."""
@@ -223,13 +248,23 @@ class QueryService:
         return None if name in (None, False, NO_RERANKER) else self._loaded(str(name))
 
     async def _search_request(
-        self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None = None
+        self,
+        request: RetrieveRequest,
+        scope: Scope,
+        filters: list[dict[str, Any]],
+        top_k: int,
+        corpus: str | None = None,
     ) -> SearchRequest:
-        build = partial(self._built, request, filters, top_k, corpus)
+        build = partial(self._built, request, scope, filters, top_k, corpus)
         return await in_thread_if_long(build, len(repr(request.metadata_filter)))
 
     def _built(
-        self, request: RetrieveRequest, filters: list[dict[str, Any]], top_k: int, corpus: str | None
+        self,
+        request: RetrieveRequest,
+        scope: Scope,
+        filters: list[dict[str, Any]],
+        top_k: int,
+        corpus: str | None,
     ) -> SearchRequest:
         preferred = request.metadata_filter or None
         if request.filter_mode == "strict" and preferred is not None:
@@ -247,6 +282,7 @@ class QueryService:
             deduplicate_by=request.deduplicate_by,
             passages=request.passages,
             corpus_filter=corpus,
+            scope_filter=scope.filter,
         )
 
     def _balanced(self, known: KnownCorpora, reranker: "ChunkReranker | None") -> RetrievalBackend:

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.guard import Guard
 from ragstack_common.api.documents import DocumentsBucket, Time, iso
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, leaves_its_bucket
-from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
+from ragstack_common.error_responses import reaching_the_registry
+from ragstack_common.ingestion.sidecars import check_attributes, parse_sidecar, write_sidecar
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
+from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
 
 if TYPE_CHECKING:
@@ -130,23 +134,33 @@ class Uploads:
     """
 
     def __init__(
-        self, settings: "DocumentApiSettings", bucket: DocumentsBucket, *, clock: Callable[[], float] = time.time
+        self,
+        settings: "DocumentApiSettings",
+        bucket: DocumentsBucket,
+        registry: DocumentRegistry,
+        guard: Guard | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._bucket = bucket
+        self._registry = registry
+        self._guard = guard or Guard()
         self._clock = clock
 
-    def permit(self, request: UploadRequest) -> UploadAnswer:
+    def permit(self, request: UploadRequest, caller: Caller) -> UploadAnswer:
         """Write the attributes, and sign one upload of the document.
 
         Raises:
             InvalidDocumentError: The document is too large, its name too long, or its attributes are invalid.
+            NotAllowedError: The caller may not write here, or does not see the document that is there.
             ServiceUnavailableError: S3 did not store the sidecar.
         """
         settings, key = self._settings, request.name
         uri = self._bucket.uri(key)
         self._check(uri, request)
-        sidecar = self._set_attributes(key, request.attributes) if request.attributes is not None else None
+        attributes = self._labelled(request, caller)
+        sidecar = None if attributes is None else self._set_attributes(key, attributes)
         until = self._clock() + settings.upload_seconds
         url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
         upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
@@ -169,6 +183,43 @@ class Uploads:
                 check_attributes(request.attributes, self._settings.vector_store)
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"attributes: {error}") from error
+
+    def _labelled(self, request: UploadRequest, caller: Caller) -> Mapping[str, Any] | None:
+        """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
+
+        A label that the request does not name stays.
+        """
+        policy = self._guard.policy
+        if policy is None:
+            return request.attributes
+        key, uri = request.name, self._bucket.uri(request.name)
+        self._guard.require_writer(caller, key)
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            known = self._registry.read([uri])[uri]
+        earlier = []
+        if self._bucket.observe(key).is_present:
+            earlier = [policy.label_of(key, self._label_in_sidecar(key, policy.attribute))]
+        if known.observed.is_present:
+            earlier.append(known.label)
+        if not all(rules.sees(caller, label) for label in earlier):
+            self._guard.refuse(caller, Right.WRITE, uri, f"{caller.name} lacks the right write for {key}")
+        wanted = (request.attributes or {}).get(policy.attribute, next(iter(earlier), None))
+        label = policy.label_of(key, wanted)
+        usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
+        if (wanted is not None and wanted != label) or not rules.sees(caller, label):
+            choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
+            raise InvalidDocumentError(f"attributes: {policy.attribute}: documents here need an access label; {choice}")
+        if request.attributes is None or label is None:
+            return request.attributes
+        return {**request.attributes, policy.attribute: label}
+
+    def _label_in_sidecar(self, key: str, attribute: str) -> Any:
+        body = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        try:
+            return None if body is None else parse_sidecar(body).attributes.get(attribute)
+        except InvalidDocumentError:
+            return None
 
     def _set_attributes(self, key: str, attributes: Mapping[str, Any]) -> str | None:
         sidecar = key + SIDECAR_SUFFIX

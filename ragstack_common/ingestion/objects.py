@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """S3 answers with either when the newest version of an object is a delete marker."""
 
+LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
+"""S3 answers a conditional write with either when another writer was faster."""
+
 
 def unless_absent(read: Callable[[], Any]) -> Any | None:
     """Return S3's response, or None if there is no such object."""

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.ingestion.objects import unless_absent
-from ragstack_common.ingestion.sidecars import read_sidecar
+from ragstack_common.ingestion.objects import LOST_RACE, unless_absent
+from ragstack_common.ingestion.sidecars import read_sidecar, with_attribute
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import Observation
 
@@ -19,16 +20,28 @@ if TYPE_CHECKING:
 
 THREADS: Final = 8
 
+_ATTEMPTS: Final = 5
+
 BATCH: Final = 3 * THREADS
 """Documents between two looks at the clock: an invocation can get a hundred messages of fifty documents each."""
 
 
 class Observer:
-    """Reads documents and their sidecars."""
+    """Reads documents and their sidecars.
 
-    def __init__(self, s3: "S3Client", vector_store: str) -> None:
+    With an access policy, it also gives documents their label: it writes or corrects the label's attribute in the
+    sidecar, so that bucket, registry and knowledge base agree on it.
+
+    Args:
+        s3: The client.
+        vector_store: One of ``STORE_RULES``.
+        policy: Which labels documents may have; None for deployments without labels.
+    """
+
+    def __init__(self, s3: "S3Client", vector_store: str, policy: AccessPolicy | None = None) -> None:
         self._s3 = s3
         self._vector_store = vector_store
+        self._policy = policy
 
     def observe_while(self, has_time: Callable[[], bool], uris: Sequence[str]) -> dict[str, Observation | Exception]:
         """Observe documents in parallel until time runs out, the first 24 in any case.
@@ -57,7 +70,7 @@ class Observer:
         if document is None:
             return Observation()
         size = document["ContentLength"]
-        sidecar, sidecar_fault = self._sidecar(bucket, key + SIDECAR_SUFFIX)
+        sidecar, sidecar_fault = self._labelled_sidecar(bucket, key)
         too_large = f"The document has {size / 1024**2:.1f} MB; Bedrock takes 50 MB: divide it"
         return Observation(
             etag=document["ETag"],
@@ -74,11 +87,43 @@ class Observer:
         except (ClientError, BotoCoreError, InvalidDocumentError) as error:
             return error
 
-    def _sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None]:
-        """Return what an observation says about the sidecar, and why it cannot be used."""
+    def _labelled_sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None]:
+        """Return what an observation says about the sidecar and the label, and why the sidecar cannot be used."""
+        name = key + SIDECAR_SUFFIX
+        sidecar, fault, body = self._sidecar(bucket, name)
+        if self._policy is None:
+            return sidecar, fault
+        for _ in range(_ATTEMPTS):
+            attribute = sidecar.get("attributes", {}).get(self._policy.attribute)
+            sidecar["label"] = label = self._policy.label_of(key, attribute)
+            if fault is not None or label == attribute:
+                return sidecar, fault
+            written = with_attribute(body, self._policy.attribute, label)
+            try:
+                read_sidecar(written, self._vector_store)
+            except InvalidDocumentError as error:
+                return sidecar, f"The sidecar has no room for the access label: {error}"
+            self._replace(bucket, name, written, sidecar.get("sidecar_etag"))
+            sidecar, fault, body = self._sidecar(bucket, name)
+        return sidecar, "The sidecar changes too often to write the access label"
+
+    def _replace(self, bucket: str, name: str, body: bytes, etag: str | None) -> None:
+        """Write a sidecar unless it changed since it had this entity tag; None if there was none.
+
+        The caller reads it again in both cases.
+        """
+        condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        try:
+            self._s3.put_object(Bucket=bucket, Key=name, Body=body, ContentType="application/json", **condition)
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] not in LOST_RACE:
+                raise
+
+    def _sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None, bytes | None]:
+        """Return what an observation says about the sidecar, why it cannot be used, and its content."""
         found = unless_absent(lambda: self._s3.get_object(Bucket=bucket, Key=key))
         if found is None:
-            return {}, None
+            return {}, None, None
         observed = {
             "sidecar_etag": found["ETag"],
             "sidecar_version_id": found.get("VersionId"),
@@ -87,6 +132,6 @@ class Observer:
         with found["Body"] as stream:
             body = stream.read(MAX_SIDECAR_BYTES + 1)
         try:
-            return {**observed, "attributes": read_sidecar(body, self._vector_store)}, None
+            return {**observed, "attributes": read_sidecar(body, self._vector_store)}, None, body
         except InvalidDocumentError as error:
-            return observed, f"The sidecar cannot be used: {error}"
+            return observed, f"The sidecar cannot be used: {error}", body

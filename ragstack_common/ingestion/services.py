@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.clients import agent_client, dynamodb_client, events_client, s3_client, sqs_client
 from ragstack_common.core.errors import DeliveryError, RegistryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -42,6 +43,7 @@ class Services:
         s3: "S3Client | None" = None,
         sqs: "SQSClient | None" = None,
         metrics: MetricSink = NO_METRICS,
+        policy: AccessPolicy | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -58,7 +60,7 @@ class Services:
             table, dynamodb, metrics=metrics, sleep=sleep, counts_changed=self._request_snapshot
         )
         self.gate = Gate(dynamodb, table, clock=clock)
-        self.observer = Observer(s3 or s3_client(), settings.vector_store)
+        self.observer = Observer(s3 or s3_client(), settings.vector_store, policy)
         self.ingestion_queue = Queue(settings.ingestion_queue_url, sqs)
         self.status_queue = Queue(settings.status_queue_url, sqs)
         self._jobs_queue = Queue(settings.jobs_queue_url, sqs)

@@ -175,6 +175,14 @@ def merged_sidecar(own: bytes, given: Attributes) -> bytes:
     return json.dumps({**document, _ENTRIES: {**given, **document.get(_ENTRIES, {})}}, ensure_ascii=False).encode()
 
 
+def with_attribute(body: bytes | None, name: str, value: str | None) -> bytes:
+    """Set one attribute in a valid sidecar, or in a new one; None removes it. All other content is kept."""
+    document = {} if body is None else json.loads(body.decode("utf-8-sig"))
+    others = {key: entry for key, entry in document.get(_ENTRIES, {}).items() if key != name}
+    entries = others if value is None else {**others, name: value}
+    return json.dumps({**document, _ENTRIES: entries}, ensure_ascii=False).encode()
+
+
 def check_key(key: str) -> None:
     """Check the name of an attribute.
 

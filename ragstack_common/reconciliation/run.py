@@ -22,7 +22,7 @@ from ragstack_common.reconciliation.compare import (
     IndexedDocument,
     Tally,
 )
-from ragstack_common.registry.catalogue import Catalogue, count_again
+from ragstack_common.registry.catalogue import Catalogue, Place, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.registry.snapshot import SnapshotWriter
 
@@ -115,7 +115,7 @@ class _Run:
 
     def compare(self) -> None:
         of = self.of
-        counts: Counter[str] = Counter()
+        counts: Counter[Place] = Counter()
         for records in self._each("registry", of.registry.scan()):
             count_again(counts, records)
             self._take(self.comparison.registry(records))

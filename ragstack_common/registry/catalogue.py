@@ -1,7 +1,8 @@
 """How many searchable documents have which value of which attribute.
 
 A count changes in the transaction that changes the document, so that the two always agree. Reconciliation counts the
-documents again and repairs counts that differ.
+documents again and repairs counts that differ. A document with an access label is counted twice: among all documents,
+and among those of its label, so that callers see the counts of what they may see.
 """
 
 import heapq
@@ -10,9 +11,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -39,7 +40,8 @@ MAX_VALUE_CHARACTERS: Final = 200
 """Characters of a value's JSON text. Longer values are descriptions, which nobody selects from a list."""
 
 MAX_COUNTED_PER_DOCUMENT: Final = 40
-"""Per document: a transaction takes 100 writes, and replacing a document takes two for each value."""
+MAX_COUNTED_WITH_LABEL: Final = 24
+"""A transaction takes 100 writes, and replacing a document takes two for each value; with a label, up to four."""
 
 ALL_DOCUMENTS: Final = ("", "null")
 """Every searchable document is counted under this."""
@@ -67,6 +69,9 @@ _DIVIDER: Final = "\x1f"
 _FIRST_COUNT: Final = f"{ALL_DOCUMENTS[0]}{_DIVIDER}{ALL_DOCUMENTS[1]}"
 """The sort key before those of all values."""
 
+_LAST: Final = "\U0010ffff"
+"""The last character of all."""
+
 _AFTER_DIVIDER: Final = "\x20"
 """The next character: an attribute's name followed by it sorts after the attribute's values."""
 
@@ -80,7 +85,7 @@ class Facet:
     documents: int
 
 
-def counted_under(attributes: Attributes) -> tuple[tuple[str, str], ...]:
+def counted_under(attributes: Attributes, *, has_label: bool = False) -> tuple[tuple[str, str], ...]:
     """List what a document is counted under: each attribute with the JSON text of its value, or of each list member."""
     found: dict[tuple[str, str], None] = {ALL_DOCUMENTS: None}
     for key in sorted(attributes, key=lambda name: (name not in FIRST, name)):
@@ -89,33 +94,50 @@ def counted_under(attributes: Attributes) -> tuple[tuple[str, str], ...]:
             text = json.dumps(one, ensure_ascii=False)
             if len(text) <= MAX_VALUE_CHARACTERS and len(_sort_key(key, text).encode()) <= MAX_KEY_BYTES:
                 found[key, text] = None
-    return tuple(found)[:MAX_COUNTED_PER_DOCUMENT]
+    return tuple(found)[: MAX_COUNTED_WITH_LABEL if has_label else MAX_COUNTED_PER_DOCUMENT]
 
 
-def count_changes(pairs: Iterable[tuple[DocumentRecord, DocumentRecord]]) -> dict[tuple[str, str], int]:
+class Place(NamedTuple):
+    """A count: its partition, that of all documents or of a label, and its sort key."""
+
+    partition: str
+    name: str
+
+
+def count_changes(pairs: Iterable[tuple[DocumentRecord, DocumentRecord]]) -> dict[Place, int]:
     """Sum up by how much each count changes when records are replaced; unchanged counts are left out."""
-    changes: Counter[tuple[str, str]] = Counter()
+    changes: Counter[Place] = Counter()
     for before, after in pairs:
-        changes.subtract(before.counted)
-        changes.update(after.counted)
-    return {value: change for value, change in changes.items() if change}
+        changes.subtract(_places(before))
+        changes.update(_places(after))
+    return {place: change for place, change in changes.items() if change}
 
 
-def count_writes(changes: Iterable[tuple[tuple[str, str], int]]) -> Iterator[Write]:
+def count_writes(changes: Iterable[tuple[Place, int]]) -> Iterator[Write]:
     """Return changes of counts as actions of a transaction."""
-    for (key, value), change in changes:
+    for place, change in changes:
         update = {
-            "Key": _count_key(_sort_key(key, value)),
+            "Key": _count_key(place),
             "UpdateExpression": f"ADD {COUNT} :change",
             "ExpressionAttributeValues": to_item({":change": change}),
         }
         yield Write(name="", action={"Update": update})
 
 
-def count_again(counts: Counter[str], records: Iterable[DocumentRecord]) -> None:
-    """Add documents to a new count of all, by sort key, unless it has too many values to be repaired."""
+def count_again(counts: Counter[Place], records: Iterable[DocumentRecord]) -> None:
+    """Add documents to a new count of all, unless it has too many values to be repaired."""
     if len(counts) <= MAX_COUNTED:
-        counts.update(_sort_key(key, value) for record in records for key, value in record.counted)
+        counts.update(place for record in records for place in _places(record))
+
+
+def _places(record: DocumentRecord) -> Iterator[Place]:
+    partitions = [CATALOGUE] if record.label is None else [CATALOGUE, partition_of(record.label)]
+    return (Place(each, _sort_key(key, value)) for key, value in record.counted for each in partitions)
+
+
+def partition_of(label: str) -> str:
+    """Return the partition of the counts of one label."""
+    return f"{CATALOGUE}#{label}"
 
 
 class FacetPage(NamedTuple):
@@ -163,11 +185,18 @@ class _ValuesOfOne:
 
 
 class Catalogue:
-    """Reads and repairs the counts."""
+    """Reads and repairs the counts.
 
-    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+    Args:
+        client: The client.
+        table: The registry's table.
+        labels: Counts only the documents of these access labels; None counts all documents.
+    """
+
+    def __init__(self, client: "DynamoDBClient", table: str, labels: Collection[str] | None = None) -> None:
         self._client = client
         self._table = table
+        self._partitions = [CATALOGUE] if labels is None else [*map(partition_of, sorted(labels))]
 
     def facets(self, key: str | None = None, most: int | None = None) -> list[Facet]:
         """List the values that searchable documents have, by attribute, then value.
@@ -199,21 +228,15 @@ class Catalogue:
         found: list[Facet] = []
         read = 0
         for beginning in beginnings[first:]:
-            query: dict[str, Any] = self._query("begins_with" if beginning else ">", beginning or _FIRST_COUNT)
-            while True:
-                if position and position.startswith(beginning):
-                    query["ExclusiveStartKey"] = _count_key(position)
-                answer = self._client.query(**query, Limit=max(limit + 1, MIN_ITEMS_PER_CALL))
-                for item in answer["Items"]:
-                    facet = _facet(item)
-                    if facet.documents > 0 and facet.value is not None and key in (None, facet.key):
-                        if len(found) == limit:
-                            return FacetPage(found, _token(position))
-                        found.append(facet)
-                    position = item[SORT_KEY]["S"]
-                read += answer["ScannedCount"]
-                if "LastEvaluatedKey" not in answer:
-                    break
+            after = position if position.startswith(beginning) else ""
+            for name, count in self._counts(beginning or _FIRST_COUNT, after, max(limit + 1, MIN_ITEMS_PER_CALL)):
+                facet = _facet(name, count)
+                if facet.documents > 0 and facet.value is not None and key in (None, facet.key):
+                    if len(found) == limit:
+                        return FacetPage(found, _token(position))
+                    found.append(facet)
+                position = name
+                read += 1
                 if read >= ITEMS_PER_PAGE:
                     return FacetPage(found, _token(position))
         return FacetPage(found, None)
@@ -247,16 +270,17 @@ class Catalogue:
             shared.setdefault(key, {})[json.loads(text)] = count
         return SharedValues(documents, shared, number - len(kept))
 
-    def repair(self, right: Counter[str], since: float) -> dict[str, Any]:
+    def repair(self, right: Counter[Place], since: float) -> dict[str, Any]:
         """Compare the counts with a new count of all documents, correct those that differ, and report.
 
         A document changes together with its counts. So if no document was written since the new count began, in seconds
-        since 1970, a count that differs is wrong.
+        since 1970, a count that differs is wrong. Counts of a label are compared if a document has the label.
         """
         if len(right) > MAX_COUNTED:
             return {"differences": 0, "reason": f"There are more than {MAX_COUNTED:,} values: they were not compared"}
-        found = dict(self._counts(""))
-        wrong = sorted(name for name in {*right, *found} if right[name] != found.get(name, 0))
+        partitions = {CATALOGUE, *(place.partition for place in right)}
+        found = {Place(each, name): count for each in sorted(partitions) for name, count in self._stream(each)}
+        wrong = sorted(place for place in {*right, *found} if right[place] != found.get(place, 0))
         report: dict[str, Any] = {"values": len(right), "differences": 0, "repaired": 0}
         if not wrong:
             return report
@@ -265,12 +289,15 @@ class Catalogue:
         return {
             **report,
             "differences": len(wrong),
-            "repaired": sum(self._replace(name, found.get(name), right[name]) for name in wrong),
-            "samples": [{"value": name, "was": found.get(name, 0), "is": right[name]} for name in wrong[:SAMPLES]],
+            "repaired": sum(self._replace(place, found.get(place), right[place]) for place in wrong),
+            "samples": [
+                {"value": place.name, "was": found.get(place, 0), "is": right[place]} for place in wrong[:SAMPLES]
+            ],
         }
 
     def _facets(self, prefix: str) -> Iterator[Facet]:
-        yield from (facet for facet in map(_facet, self._items(prefix)) if facet.documents > 0)
+        found = (_facet(name, count) for name, count in self._counts(prefix))
+        return (facet for facet in found if facet.documents > 0)
 
     def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, "_ValuesOfOne"]]:
         """Yield attributes with their values, one at a time; one that is certainly not shared is read only so far."""
@@ -286,32 +313,48 @@ class Catalogue:
 
     def _keys(self) -> Iterator[str]:
         """Yield the names of all attributes: each is that of the first count after the counts of the one before."""
-        query = self._query(">", _FIRST_COUNT)
-        while items := self._client.query(**query, Limit=1)["Items"]:
-            key = items[0][SORT_KEY]["S"].rpartition(_DIVIDER)[0]
+        after = _FIRST_COUNT
+        while (found := next(self._counts(_FIRST_COUNT, after, 1), None)) is not None:
+            key = found[0].rpartition(_DIVIDER)[0]
             yield key
-            query = self._query(">", key + _AFTER_DIVIDER)
+            after = key + _AFTER_DIVIDER
 
-    def _counts(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Read the counts whose sort key begins with *prefix*."""
-        return ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in self._items(prefix))
+    def _counts(self, beginning: str, after: str = "", items_per_call: int | None = None) -> Iterator[tuple[str, int]]:
+        """Read counts in the table's order, those of several labels added up, as sort key and number.
 
-    def _items(self, prefix: str) -> Iterator[Mapping[str, Any]]:
-        for page in self._client.get_paginator("query").paginate(**self._query("begins_with", prefix)):
-            yield from page["Items"]
+        Args:
+            beginning: Sort keys begin with this; :data:`_FIRST_COUNT` is before all values.
+            after: Only sort keys after this one.
+            items_per_call: Items that one call reads at most.
+        """
+        streams = [self._stream(each, beginning, after, items_per_call) for each in self._partitions]
+        for name, counts in groupby(heapq.merge(*streams), key=itemgetter(0)):
+            yield name, sum(count for _, count in counts)
 
-    def _query(self, comparison: Literal["begins_with", ">"], key: str) -> dict[str, Any]:
-        """Return a query for the counts whose sort key begins with *key*, or is after it; all if it is empty."""
+    def _stream(
+        self, partition: str, beginning: str = "", after: str = "", items_per_call: int | None = None
+    ) -> Iterator[tuple[str, int]]:
+        values = {":partition": partition}
         condition = f"{PARTITION_KEY} = :partition"
-        if key:
-            matches = f"begins_with({SORT_KEY}, :key)" if comparison == "begins_with" else f"{SORT_KEY} > :key"
-            condition += f" AND {matches}"
-        return {
+        if beginning == _FIRST_COUNT:
+            condition, values[":after"] = f"{condition} AND {SORT_KEY} > :after", max(beginning, after)
+        elif after:
+            # A key condition takes one comparison. The character after all others ends the range.
+            condition += f" AND {SORT_KEY} BETWEEN :after AND :last"
+            values |= {":after": after, ":last": beginning + _LAST}
+        elif beginning:
+            condition, values[":beginning"] = f"{condition} AND begins_with({SORT_KEY}, :beginning)", beginning
+        query: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": to_item({":partition": CATALOGUE, ":key": key}),
+            "ExpressionAttributeValues": to_item(values),
             "ConsistentRead": True,
         }
+        if items_per_call is not None:
+            query["Limit"] = items_per_call
+        pages = self._client.get_paginator("query").paginate(**query)
+        found = ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for page in pages for item in page["Items"])
+        return (each for each in found if each[0] != after)
 
     def _has_changed(self, since: float) -> bool:
         """Check whether a document was written since then. The table filters, and returns no items."""
@@ -325,11 +368,11 @@ class Catalogue:
         )
         return any(page["Count"] for page in pages)
 
-    def _replace(self, name: str, was: int | None, right: int) -> bool:
+    def _replace(self, place: Place, was: int | None, right: int) -> bool:
         try:
             self._client.update_item(
                 TableName=self._table,
-                Key=_count_key(name),
+                Key=_count_key(place),
                 UpdateExpression="SET #count = :right",
                 ConditionExpression="attribute_not_exists(#count)" if was is None else "#count = :was",
                 ExpressionAttributeNames={"#count": COUNT},
@@ -342,9 +385,9 @@ class Catalogue:
         return True
 
 
-def _facet(item: Mapping[str, Any]) -> Facet:
-    key, _, value = item[SORT_KEY]["S"].rpartition(_DIVIDER)
-    return Facet(key, json.loads(value), int(item[COUNT]["N"]))
+def _facet(name: str, count: int) -> Facet:
+    key, _, value = name.rpartition(_DIVIDER)
+    return Facet(key, json.loads(value), count)
 
 
 def _beginnings(key: str | None, prefix: str) -> list[str]:
@@ -380,5 +423,5 @@ def _sort_key(key: str, value: str) -> str:
     return f"{key}{_DIVIDER}{value}"
 
 
-def _count_key(sort_key: str) -> Item:
-    return to_item({PARTITION_KEY: CATALOGUE, SORT_KEY: sort_key})
+def _count_key(place: Place) -> Item:
+    return to_item({PARTITION_KEY: place.partition, SORT_KEY: place.name})

@@ -1,10 +1,11 @@
 """The documents of the registry: read, written under conditions, listed in pages."""
 
+import heapq
 import time
 import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from ragstack_common.registry.catalogue import count_changes, count_writes
 from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
 from ragstack_common.registry.table import (
     BY_CORPUS,
+    BY_LABEL,
     BY_STATUS,
     BY_URI,
     CORPUS,
@@ -25,6 +27,7 @@ from ragstack_common.registry.table import (
     FULL_URI,
     INDEXES,
     INVALID_ITEMS,
+    LABEL,
     PARTITION_KEY,
     REVISION,
     SORT_KEY,
@@ -154,6 +157,7 @@ class DocumentRegistry:
         corpus: str | None = None,
         limit: int = DEFAULT_LIMIT,
         token: str | None = None,
+        labels: Collection[str] | None = None,
     ) -> DocumentPage:
         """List documents by URI. The indexes follow the table within about a second.
 
@@ -163,10 +167,13 @@ class DocumentRegistry:
             limit: The maximum number of documents, 1 to 100. A page can have fewer although more follow: only the
                 token tells.
             token: From the previous page, which had the same status and corpus.
+            labels: Only documents of these access labels.
 
         Raises:
             InvalidRequestError: The token does not belong to this listing.
         """
+        if labels is not None:
+            return self._page_of_labels(labels, status, corpus, limit, token)
         query = {"TableName": self.table, **_listing(status, corpus)}
         found: list[DocumentRecord] = []
         items_per_call, read = limit + 1, 0
@@ -188,6 +195,42 @@ class DocumentRegistry:
             if read >= ITEMS_PER_PAGE:
                 identifier = position[PARTITION_KEY]["S"].removeprefix(f"{DOCUMENT}#")
                 return DocumentPage(found, _token(identifier, position[URI]["S"], status, corpus))
+            query["ExclusiveStartKey"] = position
+            items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
+
+    def _page_of_labels(
+        self, labels: Collection[str], status: Status | None, corpus: str | None, limit: int, token: str | None
+    ) -> DocumentPage:
+        """List documents of some labels: their indexes merged, so that a token never names a document of another."""
+        start = None if token is None else _read_token(token, status, corpus)
+        streams = [self._of_label(label, start, limit + 1) for label in sorted(labels)]
+        found: list[DocumentRecord] = []
+        last: DocumentRecord | None = None
+        for number, record in enumerate(heapq.merge(*streams, key=lambda record: uri_in_indexes(record.uri))):
+            if last is not None and (len(found) == limit or number == ITEMS_PER_PAGE):
+                return DocumentPage(found, _token(last.id, uri_in_indexes(last.uri), status, corpus))
+            last = record
+            is_wanted = record.status is not Status.DELETED if status is None else record.status is status
+            if is_wanted and corpus in (None, record.corpus):
+                found.append(record)
+        return DocumentPage(found, None)
+
+    def _of_label(self, label: str, start: tuple[str, str] | None, items_per_call: int) -> Iterator[DocumentRecord]:
+        query: Any = {
+            "TableName": self.table,
+            "IndexName": BY_LABEL,
+            "KeyConditionExpression": "#label = :label",
+            "ExpressionAttributeNames": {"#label": LABEL},
+            "ExpressionAttributeValues": to_item({":label": label}),
+        }
+        if start is not None:
+            identifier, uri = start
+            query["ExclusiveStartKey"] = {**document_key(identifier), **to_item({LABEL: label, URI: uri})}
+        while True:
+            answer = self.client.query(**query, Limit=items_per_call)
+            yield from map(self._record, answer["Items"])
+            if not (position := answer.get("LastEvaluatedKey")):
+                return
             query["ExclusiveStartKey"] = position
             items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
 

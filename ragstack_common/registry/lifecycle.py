@@ -162,6 +162,7 @@ def noted(record: DocumentRecord, observed: Observation, marks: EventMarks, now:
     return replace(
         _with_events(record, marks),
         observed=observed if same else record.observed,
+        label=observed.label,
         again=record.is_followed and (record.again or not same),
         updated_at=now,
     )
@@ -178,6 +179,7 @@ def claimed(
     after = replace(
         _with_events(record, marks),
         observed=observed,
+        label=observed.label,
         operation=operation,
         again=False,
         attempts=record.attempts + is_repeated if continues else 1,
@@ -214,6 +216,7 @@ def failed(
         replace(
             after,
             observed=observed or record.observed,
+            label=observed.label if observed else record.label,
             again=False,
             attempts=max(1, record.attempts),
             received_at=now if observed else record.received_at,
@@ -231,6 +234,7 @@ def forgotten(record: DocumentRecord, now: float, marks: EventMarks | None = Non
     after = replace(
         _unclaimed(_with_events(record, marks or EventMarks())),
         observed=Observation(),
+        label=None,
         again=False,
         counted=(),
         in_knowledge_base=False,
@@ -287,7 +291,7 @@ def answered(
         return _removed(heard, now), Next.DONE
     status = OUTCOMES[str(answer)]
     if status is not Status.FAILED:
-        counted = replace(heard, counted=counted_under(heard.observed.attributes))
+        counted = replace(heard, counted=counted_under(heard.observed.attributes, has_label=heard.label is not None))
         return become(counted, status, answer.reason, now), Next.DONE
     reason = reason_of(answer)
     if _TRANSIENT.search(reason):

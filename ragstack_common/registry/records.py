@@ -86,7 +86,8 @@ class Observation:
     """What the bucket held for a document and its sidecar at one moment. Without an ETag there was no such object.
 
     Entity tags include their quotes. Versions are None if the bucket keeps none. The size is in bytes, times are in
-    seconds since 1970. The refusal says why the document cannot be submitted, such as an error in its sidecar.
+    seconds since 1970. The label says who sees the document. The refusal says why the document cannot be submitted,
+    such as an error in its sidecar.
     """
 
     etag: str | None = None
@@ -97,6 +98,7 @@ class Observation:
     sidecar_version_id: str | None = None
     sidecar_last_modified: float | None = None
     attributes: Attributes = field(default_factory=dict)
+    label: str | None = None
     refusal: str | None = None
 
     @property
@@ -112,7 +114,7 @@ class Observation:
         return replace(self, **_NOT_COMPARED) == replace(other, **_NOT_COMPARED)
 
 
-_NOT_COMPARED: Final[Mapping[str, Any]] = {"size": 0, "attributes": {}, "refusal": None}
+_NOT_COMPARED: Final[Mapping[str, Any]] = {"size": 0, "attributes": {}, "label": None, "refusal": None}
 
 
 class Transition(NamedTuple):
@@ -131,6 +133,7 @@ class DocumentRecord:
         uri: ``s3://bucket/key``.
         revision: Increases by one with each write; 0 for a record that is not in the table.
         observed: What the current operation, or the final state, is about.
+        label: The access label in effect: that of the newest observation, also while an operation is about another.
         sequencer: Of the newest event of the document that was processed; hexadecimal, empty for none.
         sidecar_sequencer: The same for its sidecar.
         operation: The current operation, or the last one.
@@ -150,6 +153,7 @@ class DocumentRecord:
     status: Status = Status.WAITING
     reason: str | None = None
     observed: Observation = field(default_factory=Observation)
+    label: str | None = None
     sequencer: str = ""
     sidecar_sequencer: str = ""
     operation: Operation | None = None

@@ -5,6 +5,7 @@
     partition key                sort key                  what
     DOCUMENT#<id>                DOCUMENT                  one document
     CATALOGUE                    <attribute><1F><value as JSON>  number of searchable documents with that value
+    CATALOGUE#<label>            <attribute><1F><value as JSON>  the same, of one access label
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     JOB#LOCK                     <kind of job>             the job of that kind that is running
     RATE#<operation>             RATE                      when the next call of that operation may start
@@ -13,8 +14,8 @@
     ACCESS                       VERSION                   number of the changes of the access rules
     ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 
-A document's item is also in three indexes, each sorted by URI: all documents, the documents of one status, and the
-documents of one corpus. The stacks create the table from the same names.
+A document's item is also in four indexes, each sorted by URI: all documents, the documents of one status, of one
+corpus, and of one access label. The stacks create the table from the same names.
 """
 
 import hashlib
@@ -51,8 +52,9 @@ WRITE: Final = "write"
 BY_URI: Final = "by_uri"
 BY_STATUS: Final = "by_status"
 BY_CORPUS: Final = "by_corpus"
+BY_LABEL: Final = "by_label"
 
-INDEXES: Final = {BY_URI: KIND, BY_STATUS: STATUS, BY_CORPUS: CORPUS}
+INDEXES: Final = {BY_URI: KIND, BY_STATUS: STATUS, BY_CORPUS: CORPUS, BY_LABEL: LABEL}
 """Each index with its partition key; the sort key of all is :data:`URI`."""
 
 LISTED: Final = (

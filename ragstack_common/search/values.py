@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -11,7 +11,7 @@ from ragstack_common.filters import Scalar, parse
 from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.search.base import RetrievalBackend, narrowed
-from ragstack_common.search.models import RetrievedChunk, SearchRequest, check_top_k
+from ragstack_common.search.models import FilterSource, RetrievedChunk, SearchRequest, check_top_k
 
 DEFAULT_LIMIT: Final = 100
 DEFAULT_PAGE: Final = 100
@@ -46,7 +46,7 @@ async def distinct_values(
     backend: RetrievalBackend,
     key: str,
     *,
-    filters: Mapping[str, Any] | None = None,
+    filters: FilterSource | None = None,
     limit: int = DEFAULT_LIMIT,
     query: str = QUERY,
     page_size: int = DEFAULT_PAGE,

@@ -5,10 +5,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
-from ragstack_common.core.deadline import wait_for
-from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
+from ragstack_common.access.callers import OPERATOR, Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.core.deadline import in_thread, wait_for
+from ragstack_common.core.errors import (
+    ConfigurationError,
+    InvalidRequestError,
+    NotAllowedError,
+    RagStackError,
+    RetrievalError,
+)
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import message_of, record_failure
 
@@ -100,11 +108,25 @@ class Tool(Protocol):
         ...
 
 
-class Registry:
-    """Holds, describes and runs tools. Any thread may use it; :meth:`execute` may run on any event loop."""
+@runtime_checkable
+class ScopedTool(Protocol):
+    """A tool that restricts its results to what a caller sees. Other tools run only for those who see everything."""
 
-    def __init__(self) -> None:
+    async def run_as(self, caller: Caller, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Run the tool for a caller; otherwise the same as :meth:`Tool.run`."""
+        ...
+
+
+class Registry:
+    """Holds, describes and runs tools. Any thread may use it; :meth:`execute` may run on any event loop.
+
+    Args:
+        guard: The rules of access; without rules, every caller sees everything.
+    """
+
+    def __init__(self, guard: Guard | None = None) -> None:
         self._tools: dict[str, Tool] = {}
+        self._guard = guard or Guard()
 
     def register(self, tool: Tool) -> None:
         """Add a tool.
@@ -135,8 +157,8 @@ class Registry:
         members = ("name", "description", "input_schema", "output_schema")
         return [{member: getattr(tool, member) for member in members} for _, tool in sorted(self._tools.items())]
 
-    async def execute(self, request: ToolInput) -> ToolResult:
-        """Run a tool. Every error in it becomes part of the result.
+    async def execute(self, request: ToolInput, caller: Caller = OPERATOR) -> ToolResult:
+        """Run a tool on what a caller sees. Every error in it becomes part of the result.
 
         Raises:
             UnknownToolError: The tool is not registered.
@@ -144,7 +166,7 @@ class Registry:
         tool = self.get(request.name)
         start = time.perf_counter()
         try:
-            data = await tool.run(request.data)
+            data = await self._run(tool, request.data, caller)
         except RagStackError as error:
             return ToolResult(success=False, error=str(error), seconds=time.perf_counter() - start, cause=error)
         except Exception as error:
@@ -153,6 +175,13 @@ class Registry:
             text = f"the tool {request.name} failed: {type(error).__name__}"
             return ToolResult(success=False, error=text, seconds=time.perf_counter() - start, cause=error)
         return ToolResult(success=True, data=data, seconds=time.perf_counter() - start)
+
+    async def _run(self, tool: Tool, data: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+        if isinstance(tool, ScopedTool):
+            return await tool.run_as(caller, data)
+        if caller.is_local or (await in_thread(self._guard.rules)).sees_everything(caller):
+            return await tool.run(data)
+        raise NotAllowedError(f"The tool {tool.name} cannot restrict its results to what {caller.name} sees")
 
     def execute_now(self, request: ToolInput) -> ToolResult:
         """Run :meth:`execute` and wait for it; not for a thread with a running event loop.
@@ -173,18 +202,23 @@ def list_tools(registry: Registry) -> dict[str, Any]:
     return {"tools": registry.list()}
 
 
-def run_tool(registry: Registry, name: str, body: object, metrics: MetricSink = NO_METRICS) -> Answer:
+def run_tool(
+    registry: Registry, name: str, body: object, caller: Caller = OPERATOR, metrics: MetricSink = NO_METRICS
+) -> Answer:
     """Run :func:`answer` and wait for it; not for a thread with a running event loop."""
-    return wait_for(answer(registry, name, body, metrics))
+    return wait_for(answer(registry, name, body, caller, metrics))
 
 
-async def answer(registry: Registry, name: str, body: object, metrics: MetricSink = NO_METRICS) -> Answer:
+async def answer(
+    registry: Registry, name: str, body: object, caller: Caller = OPERATOR, metrics: MetricSink = NO_METRICS
+) -> Answer:
     """Answer ``POST /tools/{name}``. Nothing is raised.
 
     Args:
         registry: The tools.
         name: The tool, from the path.
         body: The parsed JSON of the request: ``{"input": {...}}``.
+        caller: Who sees what.
         metrics: Counts the failures that alarms watch.
 
     Returns:
@@ -200,7 +234,7 @@ async def answer(registry: Registry, name: str, body: object, metrics: MetricSin
     if not isinstance(data, Mapping):
         return _failure("input field is required and must be an object")
     try:
-        result = await registry.execute(ToolInput(name, data))
+        result = await registry.execute(ToolInput(name, data), caller)
     except UnknownToolError as error:
         return _failure(str(error), HTTPStatus.NOT_FOUND)
     if result.success:

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.access.callers import OPERATOR, Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.rules import Scope
+from ragstack_common.access.view import search_as
 from ragstack_common.config import (
     ALL_CORPORA,
     COLLECTION_OPTION,
@@ -17,9 +22,11 @@ from ragstack_common.config import (
 )
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.milvus.server import MilvusConfig, with_server
 from ragstack_common.search.merge import merge_slices
+from ragstack_common.search.models import parsed
 from ragstack_common.search.tracing import Attributes, retrieval_span
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, build_input_schema, is_name
@@ -109,6 +116,7 @@ class RetrieverTool:
     Args:
         settings: The collections.
         name: The tool's name.
+        guard: The rules of access; without rules, every caller sees everything.
     """
 
     description = (
@@ -117,10 +125,11 @@ class RetrieverTool:
     )
     output_schema = OUTPUT_SCHEMA
 
-    def __init__(self, settings: RetrieverSettings, *, name: str = TOOL_NAME) -> None:
+    def __init__(self, settings: RetrieverSettings, *, name: str = TOOL_NAME, guard: Guard | None = None) -> None:
         self.name = name
         self.input_schema = build_input_schema(settings.names)
         self._settings = settings
+        self._guard = guard or Guard()
         self._backends: dict[tuple[str, str | None], RetrievalBackend] = {}
         self._embeddings: dict[str, Embedding] = {}
         self._making = Lock()
@@ -138,9 +147,21 @@ class RetrieverTool:
             ToolError: The input is not valid.
             QueryFailedError: The search failed.
         """
+        return await self.run_as(OPERATOR, data)
+
+    async def run_as(self, caller: Caller, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Search what a caller sees; otherwise the same as :meth:`run`."""
         request = RetrieverRequest.parse(data)
         try:
-            chunks = await self._merged(request)
+            chunks, hidden = await search_as(
+                self._guard,
+                caller,
+                partial(self._merged, request),
+                lambda found: found,
+                # The labels of the chunks count: collections other than the knowledge base are in no registry.
+                in_registry=False,
+            )
+            chunks = [chunk for chunk in chunks if chunk.source not in hidden]
         except errors.RagStackError as error:
             raise QueryFailedError(f"query failed: {_reason(error)}") from error
         return {"results": [_result(chunk) for chunk in chunks], "count": len(chunks)}
@@ -156,7 +177,7 @@ class RetrieverTool:
         for embedding in embeddings:
             embedding.close()
 
-    async def _merged(self, request: RetrieverRequest) -> list[RetrievedChunk]:
+    async def _merged(self, request: RetrieverRequest, scope: Scope) -> list[RetrievedChunk]:
         """Search for all texts, and merge their results."""
         shown: Attributes = {
             "search_type": "tool",
@@ -166,26 +187,28 @@ class RetrieverTool:
         }
         first = SearchRequest(request.texts[0], request.top_k)
         with retrieval_span(f"tool {self.name}", first, lambda: shown, queries=request.texts) as span:
-            rankings = await self._search(request)
+            rankings = await self._search(request, scope)
             merged = merge_slices({str(number): ranking for number, ranking in enumerate(rankings)})
             chunks = [*islice(merged, request.top_k)]
             span.found(chunks)
         return chunks
 
-    async def _search(self, request: RetrieverRequest) -> list[list[RetrievedChunk]]:
+    async def _search(self, request: RetrieverRequest, scope: Scope) -> list[list[RetrievedChunk]]:
         collection = self._settings.find(request.collection_name)
         if collection is None:
             raise errors.UnknownCollectionError("collection not found")
         partition = request.partition_name
-        filters = None
+        filters: Filter | None = None
         if partition is not None and collection.partition_key is not None:
-            filters, partition = {collection.partition_key: partition}, None
+            filters, partition = parsed({collection.partition_key: partition}), None
         key = (request.collection_name, partition)
         backend = self._backends.get(key)
         if backend is None:
             backend = await in_thread(lambda: self._opened(key, collection))
         try:
-            return await backend.retrieve_batch(request.texts, request.top_k, filters=filters)
+            within = all_of(filters, scope.filter)
+            within_mongo = None if within is None else to_mongo(within)
+            return await backend.retrieve_batch(request.texts, request.top_k, filters=within_mongo)
         except errors.CollectionNotFoundError as error:
             await self._forget(key)
             if isinstance(error, errors.PartitionNotFoundError):
@@ -251,10 +274,11 @@ def registry_from_env(env: Mapping[str, str]) -> Registry:
     Raises:
         ConfigurationError: A variable is invalid; the message names it.
     """
-    registry = Registry()
+    guard = Guard.from_env(env)
+    registry = Registry(guard)
     settings = RetrieverSettings.from_env(env)
     if settings.collections or settings.every is not None:
-        registry.register(RetrieverTool(settings))
+        registry.register(RetrieverTool(settings, guard=guard))
     return registry
 
 

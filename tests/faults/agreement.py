@@ -71,7 +71,11 @@ def _check_registry_and_knowledge_base(now: Snapshot) -> Iterator[str]:
 def _check_catalogue(now: Snapshot) -> Iterator[str]:
     recount: Counter[tuple[str, str]] = Counter()
     for record in now.registry.values():
-        wanted = counted_under(record.observed.attributes) if record.status in SEARCHABLE else ()
+        wanted = (
+            counted_under(record.observed.attributes, has_label=record.label is not None)
+            if record.status in SEARCHABLE
+            else ()
+        )
         recount.update(wanted)
         if set(record.counted) != set(wanted):
             yield describe(record, f"is counted under {record.counted}, not {wanted}")

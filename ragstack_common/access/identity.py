@@ -1,0 +1,141 @@
+"""Who sent a request: from what API Gateway verified, or from a token that is verified here.
+
+Nothing that a client can write itself counts: no header but the token, no parameter and no body.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self
+
+from ragstack_common.access.callers import (
+    OPERATOR,
+    Caller,
+    Right,
+    caller_from_arn,
+    caller_from_claims,
+    caller_from_key,
+)
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import Claims
+from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind
+from ragstack_common.core.errors import NotAuthenticatedError
+
+CLAIMS: Final = "claims"
+"""The member of an authorizer's context that holds the claims of the verified token, as JSON."""
+
+BEARER: Final = 'Bearer realm="ragstack"'
+"""The header WWW-Authenticate of responses to callers who did not prove who they are."""
+
+_SIGN_IN: Final = "Sign in: the request has no valid token, signature or key"
+
+
+class Verifier(Protocol):
+    """Verifies tokens."""
+
+    def verify(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token.
+
+        Raises:
+            NotAuthenticatedError: The token is not valid.
+        """
+        ...
+
+
+class Identity:
+    """Finds out who sent a request.
+
+    Args:
+        settings: How callers prove who they are.
+        claims: Which claims of a token make which principals.
+        verifier: Verifies tokens; None if API Gateway's authorizer does it for every path to this process.
+        clock: Seconds since 1970.
+
+    Attributes:
+        issuer: The issuer of the tokens of people, if they have some.
+    """
+
+    def __init__(
+        self,
+        settings: AccessSettings,
+        claims: Claims | None = None,
+        verifier: Verifier | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.issuer = settings.oidc_issuer
+        self._auth = frozenset(settings.api_auth)
+        self._keys = settings.api_keys or {}
+        self._claims = claims or Claims()
+        self._verifier = verifier
+        self._clock = clock
+
+    def caller(self, context: Mapping[str, Any], authorization: str | None = None) -> Caller:
+        """Return the caller.
+
+        Args:
+            context: The ``requestContext`` of API Gateway; empty if the request did not pass through it.
+            authorization: The header Authorization, for processes that verify tokens themselves.
+
+        Raises:
+            NotAuthenticatedError: The caller did not prove who they are, or the proof expired.
+        """
+        caller = self._proven(context, authorization)
+        if caller.expires_at is not None and caller.expires_at <= self._clock():
+            raise NotAuthenticatedError("The token expired: sign in again")
+        return caller
+
+    def _proven(self, context: Mapping[str, Any], authorization: str | None) -> Caller:
+        identity = context.get("identity") or {}
+        if self._auth & TOKEN_KINDS:
+            if self._verifier is not None:
+                scheme, _, token = (authorization or "").partition(" ")
+                if scheme.lower() == "bearer" and token:
+                    return caller_from_claims(self._verifier.verify(token.strip()), self._claims)
+            elif claims := (context.get("authorizer") or {}).get(CLAIMS):
+                return caller_from_claims(json.loads(claims) if isinstance(claims, str) else claims, self._claims)
+        if AuthKind.IAM in self._auth and identity.get("userArn"):
+            return caller_from_arn(identity["userArn"])
+        if AuthKind.API_KEY in self._auth and identity.get("apiKeyId") in self._keys:
+            return caller_from_key(self._keys[identity["apiKeyId"]])
+        if AuthKind.NONE in self._auth:
+            return OPERATOR
+        raise NotAuthenticatedError(_SIGN_IN)
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Who sends requests, and what they may do.
+
+    Attributes:
+        identity: Finds out who sent a request.
+        guard: The rules.
+    """
+
+    identity: Identity
+    guard: Guard
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None) -> Self:
+        """Read the settings and the access file that the environment names.
+
+        Raises:
+            ConfigurationError: A variable or the access file is invalid.
+        """
+        guard = Guard.from_env(env)
+        claims = None if guard.policy is None else guard.policy.claims
+        return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard)
+
+    def authorized(
+        self, right: Right, resource: str, context: Mapping[str, Any], authorization: str | None = None
+    ) -> Caller:
+        """Return the caller of a request, who has a right.
+
+        Raises:
+            NotAuthenticatedError: The caller did not prove who they are.
+            NotAllowedError: The caller lacks the right.
+        """
+        caller = self.identity.caller(context, authorization)
+        self.guard.require(caller, right, resource)
+        return caller

@@ -1,0 +1,104 @@
+"""Verifies the tokens of an OpenID Connect provider."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import jwt
+import urllib3
+
+from ragstack_common.access_config import TOKEN_KINDS, AccessSettings
+from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedError, ServiceUnavailableError
+
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures with a private key. A token cannot choose one with a shared secret, nor none."""
+
+LEEWAY_SECONDS: Final = 10
+"""By which clocks may differ."""
+
+KEYS_SECONDS: Final = 300
+"""For how long the provider's keys are used without asking for them again."""
+
+COOLDOWN_SECONDS: Final = 30
+"""Time between two requests for the keys that tokens with unknown keys can cause."""
+
+TIMEOUT_SECONDS: Final = 5.0
+
+MAX_TOKEN_CHARACTERS: Final = 16_384
+"""API Gateway takes 10,240 bytes of headers."""
+
+
+class TokenVerifier:
+    """Verifies tokens: signature, issuer, audience, expiry and algorithm. Thread-safe.
+
+    Args:
+        issuer: The issuer's URL, as its tokens write it. Its keys are found by OpenID Connect Discovery.
+        audiences: Audiences, of which a token must have one. The access tokens of Amazon Cognito have none, and name
+            the client instead.
+    """
+
+    def __init__(self, issuer: str, audiences: Sequence[str]) -> None:
+        self._issuer = issuer
+        self._audiences = frozenset(audiences)
+
+    def verify(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token.
+
+        Raises:
+            NotAuthenticatedError: The token is not valid.
+            ServiceUnavailableError: The issuer's keys cannot be fetched.
+        """
+        if len(token) > MAX_TOKEN_CHARACTERS:
+            raise NotAuthenticatedError("The token is too long")
+        try:
+            key = self._keys.get_signing_key_from_jwt(token)
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                issuer=self._issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss"], "verify_aud": False},
+            )
+        except jwt.PyJWKClientConnectionError as error:
+            raise ServiceUnavailableError(f"The keys of {self._issuer} cannot be fetched: try again") from error
+        except jwt.ExpiredSignatureError:
+            raise NotAuthenticatedError("The token expired: sign in again") from None
+        except (jwt.PyJWTError, ValueError) as error:
+            raise NotAuthenticatedError(f"The token is not valid ({type(error).__name__}): sign in again") from error
+        named = claims["aud"] if "aud" in claims else claims.get("client_id")
+        if self._audiences.isdisjoint([named] if isinstance(named, str) else named or []):
+            raise NotAuthenticatedError("The token is for another audience: sign in again")
+        return claims
+
+    @cached_property
+    def _keys(self) -> jwt.PyJWKClient:
+        url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
+        try:
+            answer = urllib3.request("GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, redirect=0))
+            found = json.loads(answer.data)
+            uri = str(found["jwks_uri"])
+        except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise ServiceUnavailableError(f"The issuer {self._issuer} does not answer: try again") from error
+        if found.get("issuer") != self._issuer:
+            raise ConfigurationError(f"OIDC_ISSUER must be {found.get('issuer')}, as the issuer calls itself")
+        return jwt.PyJWKClient(uri, lifespan=KEYS_SECONDS, timeout=TIMEOUT_SECONDS, cooldown_duration=COOLDOWN_SECONDS)
+
+
+def verifier_from_env(env: Mapping[str, str]) -> TokenVerifier | None:
+    """Return the verifier of the tokens that the environment describes; None if there are no tokens.
+
+    Raises:
+        ConfigurationError: The issuer or the audience is missing, or the issuer's address is not encrypted.
+    """
+    settings = AccessSettings.from_env(env)
+    if not TOKEN_KINDS.intersection(settings.api_auth):
+        return None
+    if not settings.oidc_issuer or not settings.oidc_audience:
+        raise ConfigurationError("OIDC_ISSUER and OIDC_AUDIENCE are not set")
+    address = urlsplit(settings.oidc_issuer)
+    if address.scheme != "https" and address.hostname not in ("localhost", "127.0.0.1"):
+        raise ConfigurationError(f"OIDC_ISSUER={settings.oidc_issuer} must begin with https://")
+    return TokenVerifier(settings.oidc_issuer, settings.oidc_audience)

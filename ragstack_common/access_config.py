@@ -1,0 +1,40 @@
+"""The settings of access: who callers are, and where the rules about them are."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from ragstack_common.config import JsonObject
+from ragstack_common.core.settings import Allowed, Settings, separated_names
+
+
+class AuthKind(StrEnum):
+    """How callers prove who they are."""
+
+    IAM = "iam"
+    API_KEY = "api_key"
+    COGNITO = "cognito"
+    OIDC = "oidc"
+    NONE = "none"
+
+
+TOKEN_KINDS = frozenset({AuthKind.COGNITO, AuthKind.OIDC})
+"""The kinds with tokens of people."""
+
+AuthKinds = Annotated[
+    tuple[AuthKind, ...], BeforeValidator(separated_names), Allowed(f"one or more of {', '.join(AuthKind)}")
+]
+Names = Annotated[tuple[str, ...], BeforeValidator(separated_names), Allowed("names separated by commas")]
+
+
+class AccessSettings(Settings):
+    """Who calls, and where the rules about callers are."""
+
+    api_auth: AuthKinds = Field((AuthKind.IAM,), description="how callers prove who they are, from `auth`")
+    api_keys: JsonObject | None = Field(None, description="the names of the API keys by their ids")
+    oidc_issuer: str | None = Field(None, description="the issuer of the tokens of people")
+    oidc_audience: Names | None = Field(None, description="the audiences of tokens, of which each must have one")
+    access_file: Path | None = Field(None, description="the access file; without one, every caller may do everything")
+    registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
