@@ -37,4 +37,7 @@ class AccessSettings(Settings):
     oidc_issuer: str | None = Field(None, description="the issuer of the tokens of people")
     oidc_audience: Names | None = Field(None, description="the audiences of tokens, of which each must have one")
     access_file: Path | None = Field(None, description="the access file; without one, every caller may do everything")
+    questions_per_day: int = Field(
+        1000, ge=0, le=10**9, description="questions that one caller may ask in a day; 0 for no limit"
+    )
     registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")

@@ -22,6 +22,7 @@ MAX_NAME_CHARACTERS: Final = 80
 _ABOUT_THE_REQUEST: Final = (
     errors.InvalidRequestError,
     errors.JobConflictError,
+    errors.LimitReachedError,
     errors.NotAllowedError,
     errors.NotAuthenticatedError,
     errors.NotFoundError,
@@ -37,7 +38,7 @@ _INTERNALS: Final = re.compile(
     re.IGNORECASE,
 )
 
-RETRY_AFTER_SECONDS: Final = "1"
+_RETRY_AFTER_SECONDS: Final = 1
 """The knowledge base counts requests by the second. API Gateway's own answers say the same."""
 
 _STATUS_OF: Final = {
@@ -47,6 +48,7 @@ _STATUS_OF: Final = {
     errors.UnsupportedContentTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     errors.NotAuthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.NotAllowedError: HTTPStatus.FORBIDDEN,
+    errors.LimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.JobConflictError: HTTPStatus.CONFLICT,
     errors.GenerationError: HTTPStatus.BAD_GATEWAY,
@@ -94,6 +96,14 @@ _LASTING: Final = frozenset(
 def status_of(error: errors.RagStackError) -> HTTPStatus:
     """Return the status of the error's class, or of its nearest base."""
     return next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)
+
+
+def retry_after(error: Exception) -> str | None:
+    """Return the header Retry-After of the response to an error, in seconds; None if it has none."""
+    if isinstance(error, errors.LimitReachedError):
+        return str(error.retry_after_seconds)
+    is_throttled = isinstance(error, errors.RagStackError) and status_of(error) is HTTPStatus.TOO_MANY_REQUESTS
+    return str(_RETRY_AFTER_SECONDS) if is_throttled else None
 
 
 def code_of(error: errors.RagStackError) -> str:

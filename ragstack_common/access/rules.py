@@ -153,6 +153,13 @@ class AccessRules:
                 )
         return _hidden(f"{label} allows none of {', '.join(sorted(caller.principals))}")
 
+    def holders(self) -> dict[str, dict[Effect, list[str]]]:
+        """Return whom each label allows and denies."""
+        found = {label: {effect: list[str]() for effect in Effect} for label in self.policy.labels}
+        for (label, principal), effect in sorted(self._effects.items()):
+            found[label][effect].append(principal)
+        return found
+
     def _computed_labels(self, principals: frozenset[str]) -> frozenset[str]:
         allowed, denied = (
             frozenset[str]().union(*(labels[name] for name in principals & labels.keys()))

@@ -38,12 +38,12 @@ from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
-    RETRY_AFTER_SECONDS,
     code_of,
     error_body,
     invalid_members,
     message_of,
     record_failure,
+    retry_after,
     unexpected,
 )
 
@@ -368,7 +368,8 @@ class _Exchange:
             await self.send_event(ErrorEvent.model_validate(body))
             await self.end()
         else:
-            headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.TOO_MANY_REQUESTS else None
+            seconds = retry_after(error)
+            headers = None if seconds is None else {"Retry-After": seconds}
             await self.respond(status, json.dumps(body).encode(), headers)
 
     async def end(self) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from time import monotonic
 
+from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
 from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
@@ -15,7 +17,7 @@ from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, SearchOptions, report_of
 from ragstack_common.config import AnswerSettings
-from ragstack_common.core.deadline import in_thread_if_long, inner_deadline
+from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import redacted
@@ -36,6 +38,7 @@ class AskService:
         provider: ModelProvider,
         *,
         judge: SupportJudge | None = None,
+        budget: DailyBudget | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Bind a provider of answers to a service that searches; without a judge, it judges its own sentences."""
@@ -43,6 +46,7 @@ class AskService:
         self._settings = settings
         self._provider = provider
         self._judge = judge or ModelJudge(provider)
+        self._budget = budget
         self._clock = clock
 
     @classmethod
@@ -55,8 +59,9 @@ class AskService:
         from ragstack_common.answers.factory import judge_from, provider_from  # noqa: PLC0415 - not for services with their own
 
         settings = AnswerSettings.from_env(env)
-        provider = provider_from(settings)
-        return cls(settings, QueryService.from_env(env, metrics), provider, judge=judge_from(settings, provider))
+        searches, provider = QueryService.from_env(env, metrics), provider_from(settings)
+        judge = judge_from(settings, provider)
+        return cls(settings, searches, provider, judge=judge, budget=DailyBudget.from_env(env))
 
     async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
         """Answer a question from what the caller sees.
@@ -65,6 +70,7 @@ class AskService:
             InvalidRequestError: The question, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
             GenerationError: No answer could be generated before the deadline.
+            LimitReachedError: The caller asked as many questions today as they may.
         """
         async with aclosing(self.stream(request, caller)) as events:
             async for event in events:
@@ -85,6 +91,8 @@ class AskService:
     async def _events(self, request: AskRequest, caller: Caller, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
         watch = Stopwatch(self._settings.answer_timeout_seconds, self._clock)
         settings = self.searches.settings
+        if self._budget is not None:
+            await in_thread(partial(self._budget.spend, caller))
         options = {name: getattr(request, name) for name in SearchOptions.model_fields}
         options["top_k"] = request.top_k or settings.search_k
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]

@@ -17,12 +17,12 @@ from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.core.telemetry import MetricSink
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
-    RETRY_AFTER_SECONDS,
     code_of,
     error_body,
     invalid_members,
     message_of,
     record_failure,
+    retry_after,
     unexpected,
 )
 
@@ -121,8 +121,8 @@ class Api(APIGatewayRestResolver):
 
     def _explain(self, error: RagStackError) -> Response[Any]:
         answer = json_answer(*self._error(self.current_event.path, error))
-        if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-            answer.headers["Retry-After"] = RETRY_AFTER_SECONDS
+        if (seconds := retry_after(error)) is not None:
+            answer.headers["Retry-After"] = seconds
         if answer.status_code == HTTPStatus.UNAUTHORIZED:
             answer.headers["WWW-Authenticate"] = BEARER
         return answer

@@ -96,6 +96,14 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         errors=_UNKNOWN,
         tag=_OPERATORS,
     ),
+    "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),
+    "get_access": ApiRoute(DOCUMENTS, "GET", "/api/access", Right.OPERATE, "Get the rules of access", tag=_OPERATORS),
+    "change_access": ApiRoute(
+        DOCUMENTS, "POST", "/api/access", Right.OPERATE, "Change a rule of access", tag=_OPERATORS
+    ),
+    "explain_access": ApiRoute(
+        DOCUMENTS, "GET", "/api/access/explain", Right.OPERATE, "Explain who sees a document", tag=_OPERATORS
+    ),
     "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
     "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),
     "mcp": ApiRoute(ANSWERS, "POST", "/mcp", Right.READ),

@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
+from ragstack_common.api.access import Access, Explanation, LabelView, Me, PrincipalList, RuleChange, RulesView
 from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
     MAX_VALUES,
@@ -60,6 +61,7 @@ class DocumentService:
     jobs: Jobs
     catalogue: Callable[[Caller], Catalogue]
     failures: Failures
+    access: Access
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "DocumentService":
@@ -78,6 +80,7 @@ class DocumentService:
             documents=Documents(registry, bucket, guard),
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
+            access=Access(guard, registry, bucket),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
@@ -100,6 +103,7 @@ def add_routes(
     _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
+    _add_access(app, service, caller)
 
 
 def _add_documents(
@@ -185,3 +189,34 @@ def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentSer
     def discard_failures(request: DiscardRequest) -> DiscardAnswer:
         """Delete dead letters without replaying them."""
         return service().failures.discard(request)
+
+
+def _add_access(
+    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
+) -> None:
+    @serve(app, "me")
+    def me() -> Me:
+        """Return the caller's name, principals, rights and labels."""
+        return service().access.me(caller())
+
+    @serve(app, "get_access")
+    def get_access(label: _Value = None) -> RulesView:
+        """Return the rules in effect, of one label or of all."""
+        return service().access.view(label)
+
+    @serve(app, "change_access")
+    def change_access(request: RuleChange) -> LabelView:
+        """Change what a label does to a principal. It takes effect with the next request."""
+        return service().access.change(caller(), request)
+
+    @serve(app, "explain_access")
+    def explain_access(
+        viewer: Annotated[
+            PrincipalList, Query(alias="as", description="Who: principals with commas, such as user:alice,group:people")
+        ],
+        document: Annotated[
+            str, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="The document's s3:// URI or key")
+        ],
+    ) -> Explanation:
+        """Say whether somebody sees a document, and which rule decides it."""
+        return service().access.explain(caller(), viewer, document)

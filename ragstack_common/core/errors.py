@@ -19,6 +19,7 @@ answers a request maps a class to a status.
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     ├── NotAuthenticatedError            the caller did not prove who they are
     ├── NotAllowedError                  the caller lacks a right
+    ├── LimitReachedError                the caller did as much as they may for now
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   ├── JobNotFoundError             there is no ingestion job of that id
@@ -153,6 +154,23 @@ class NotAuthenticatedError(RagStackError):
 
 class NotAllowedError(RagStackError):
     """The caller lacks a right; the message names it and the caller, and nothing else."""
+
+
+class LimitReachedError(RagStackError):
+    """The caller did as much as they may for now.
+
+    Args:
+        message: The message.
+        retry_after_seconds: Time after which the same request may succeed.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+    def __reduce__(self) -> tuple[type["LimitReachedError"], tuple[str, int]]:
+        """Pickle by the arguments: processes pass errors on."""
+        return type(self), (str(self), self.retry_after_seconds)
 
 
 class NotFoundError(RagStackError):

@@ -11,6 +11,7 @@
     RATE#<operation>             RATE                      when the next call of that operation may start
     GATE                         GATE                      the full synchronisation that blocks direct ingestion
     SNAPSHOT                     SNAPSHOT                  a snapshot of the catalogue that was requested
+    BUDGET#<digest of a caller>  <day>                     number of questions of the caller on that day, in UTC
     ACCESS                       VERSION                   number of the changes of the access rules
     ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 
@@ -70,6 +71,7 @@ RATE: Final = "RATE"
 GATE: Final = "GATE"
 SNAPSHOT: Final = "SNAPSHOT"
 ACCESS: Final = "ACCESS"
+BUDGET: Final = "BUDGET"
 
 _ID_CHARACTERS: Final = 32
 

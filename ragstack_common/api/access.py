@@ -1,0 +1,210 @@
+"""The rules of access over HTTP: who am I, what do the rules say, change them, and why somebody sees a document."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ragstack_common.access.audit import record
+from ragstack_common.access.callers import EVERYONE, Caller, Right
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import Label, Principal
+from ragstack_common.access.rules import AccessRules, Effect
+from ragstack_common.api.documents import DocumentsBucket, iso
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.error_responses import reaching_the_registry
+from ragstack_common.registry.documents import DocumentRegistry
+
+MAX_CHANGES: Final = 1000
+"""Changes in one answer, newest first; the access file should have older ones."""
+
+_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
+
+
+class Me(BaseModel):
+    """The caller, as the service sees them."""
+
+    model_config = _BUILT_WHEN_USED
+
+    name: str
+    principals: list[str] = Field(description="Everything that the caller is, such as group:people")
+    rights: list[Right]
+    labels: list[str] | None = Field(description="The labels whose documents the caller sees; null for every document")
+    expires_at: str | None = Field(description="When the proof of identity expires")
+
+
+class RuleChange(BaseModel):
+    """A change of one label for one principal."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    label: Label
+    principal: Principal = Field(description="Such as group:people or user:alice")
+    effect: Effect | None = Field(description="null removes an earlier change, so that the access file counts again")
+
+
+class RecordedChange(RuleChange):
+    """A change in effect."""
+
+    by: str
+    at: str
+
+
+class LabelView(BaseModel):
+    """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
+
+    model_config = _BUILT_WHEN_USED
+
+    label: str
+    allow: list[str]
+    deny: list[str]
+
+
+class RulesView(BaseModel):
+    """The rules in effect: the access file with the changes since."""
+
+    model_config = _BUILT_WHEN_USED
+
+    version: int = Field(description="Increases with each change")
+    rights: dict[Right, list[str]]
+    sees_everything: list[str]
+    prefixes: dict[str, Any] = Field(description="As in the access file")
+    labels: list[LabelView]
+    changes: list[RecordedChange] = Field(description=f"At most {MAX_CHANGES}, newest first")
+
+
+class Explanation(BaseModel):
+    """Whether a principal sees a document, and why."""
+
+    model_config = _BUILT_WHEN_USED
+
+    uri: str
+    label: str | None = Field(description="The label in effect")
+    label_rule: str = Field(description="Where the label comes from")
+    visible: bool
+    rule: str = Field(description="The rule that shows or hides it")
+
+
+PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+class Access:
+    """Answers requests about the rules."""
+
+    def __init__(self, guard: Guard, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
+        self._guard = guard
+        self._registry = registry
+        self._bucket = bucket
+
+    def me(self, caller: Caller) -> Me:
+        """Describe a caller."""
+        rules = self._guard.rules()
+        labels = rules.labels(caller)
+        return Me(
+            name=caller.name,
+            principals=sorted(caller.principals),
+            rights=sorted(rules.rights(caller)),
+            labels=None if labels is None else sorted(labels),
+            expires_at=None if caller.expires_at is None else iso(caller.expires_at),
+        )
+
+    def view(self, label: str | None) -> RulesView:
+        """Return the rules in effect, of one label or of all.
+
+        Raises:
+            InvalidRequestError: There is no such label.
+        """
+        rules = self._guard.rules()
+        policy = rules.policy
+        if label is not None and label not in policy.labels:
+            raise InvalidRequestError(f"label: there is no label {label!r:.100}")
+        changes = sorted(rules.changes.values(), key=lambda each: -each.at)
+        return RulesView(
+            version=rules.version,
+            rights={right: [*holders] for right, holders in policy.rights.items()},
+            sees_everything=[*policy.sees_everything],
+            prefixes={prefix: rule.model_dump() for prefix, rule in policy.prefixes.items()},
+            labels=[LabelView(label=each, **rules.holders(each)) for each in ([label] if label else policy.labels)],
+            changes=[
+                RecordedChange(
+                    label=each.label, principal=each.principal, effect=each.effect, by=each.by, at=iso(each.at)
+                )
+                for each in changes
+                if label in (None, each.label)
+            ][:MAX_CHANGES],
+        )
+
+    def change(self, caller: Caller, change: RuleChange) -> LabelView:
+        """Change a rule, and return its label with the change in effect.
+
+        Raises:
+            InvalidRequestError: There is no access file, or no such label.
+        """
+        rules = self._guard.change(caller, change.label, change.principal, change.effect)
+        return LabelView(label=change.label, **rules.holders(change.label))
+
+    def explain(self, caller: Caller, principals: str, name: str) -> Explanation:
+        """Say whether somebody sees a document, and which rule decides it.
+
+        Args:
+            caller: Who asks, for the audit.
+            principals: Who would see it: principals with commas between them.
+            name: The document's URI or key.
+
+        Raises:
+            InvalidRequestError: A principal is malformed, or the URI names no object of the bucket.
+        """
+        rules = self._guard.rules()
+        key = self._bucket.key(name) if name.startswith("s3://") else name
+        if not key or key.endswith(SIDECAR_SUFFIX):
+            raise InvalidRequestError(f"document: write the document's key, or {self._bucket.uri('')} and its key")
+        viewer = _viewer(principals)
+        uri = self._bucket.uri(key)
+        record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer.name)
+        with reaching_the_registry():
+            known = self._registry.read([uri])[uri]
+        if not known.observed.is_present:
+            visible = rules.sees_everything(viewer)
+            return Explanation(
+                uri=uri,
+                label=None,
+                label_rule="The registry does not know the document: it was not uploaded, or not processed yet",
+                visible=visible,
+                rule=rules.explain(viewer, None).rule,
+            )
+        decision = rules.explain(viewer, known.label)
+        return Explanation(
+            uri=uri,
+            label=known.label,
+            label_rule=_label_rule(rules, key, known.label),
+            visible=decision.is_visible,
+            rule=decision.rule,
+        )
+
+
+def _label_rule(rules: AccessRules, key: str, label: str | None) -> str:
+    prefix, rule = rules.policy.rule_for(key)
+    if not rule.permitted:
+        return "No prefix of the access file gives documents with this key a label"
+    place = f"the prefix {prefix!r}" if prefix else "all keys"
+    if label is None:
+        return f"{place} has no default, and the document's sidecar names none of its labels"
+    return (
+        f"The default of {place}, or named by the sidecar"
+        if label == rule.default
+        else f"Named by the sidecar, as {place} permits"
+    )
+
+
+def _viewer(principals: str) -> Caller:
+    found = []
+    for name in (part.strip() for part in principals.split(",")):
+        kind, _, rest = name.partition(":")
+        if name == EVERYONE:
+            continue
+        found.append(name if rest else f"user:{name}")
+        if rest and kind not in ("user", "group", "tenant", "role", "key", "scope"):
+            raise InvalidRequestError(f"as: {name!r:.100} is no principal: write user:NAME, group:NAME or the like")
+    if not found or not all(found):
+        raise InvalidRequestError("as: name at least one principal, such as user:alice,group:people")
+    return Caller(found[0], frozenset({EVERYONE, *found}))
