@@ -1,5 +1,6 @@
 """The rules of access over HTTP: who am I, what do the rules say, change them, and why somebody sees a document."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -124,7 +125,7 @@ class Access:
             rights={right: [*holders] for right, holders in policy.rights.items()},
             sees_everything=[*policy.sees_everything],
             prefixes={prefix: rule.model_dump() for prefix, rule in policy.prefixes.items()},
-            labels=[LabelView(label=each, **rules.holders(each)) for each in ([label] if label else policy.labels)],
+            labels=[_label_view(each, holders) for each, holders in rules.holders().items() if label in (None, each)],
             changes=[
                 RecordedChange(
                     label=each.label, principal=each.principal, effect=each.effect, by=each.by, at=iso(each.at)
@@ -141,7 +142,7 @@ class Access:
             InvalidRequestError: There is no access file, or no such label.
         """
         rules = self._guard.change(caller, change.label, change.principal, change.effect)
-        return LabelView(label=change.label, **rules.holders(change.label))
+        return _label_view(change.label, rules.holders()[change.label])
 
     def explain(self, caller: Caller, principals: str, name: str) -> Explanation:
         """Say whether somebody sees a document, and which rule decides it.
@@ -189,11 +190,12 @@ def _label_rule(rules: AccessRules, key: str, label: str | None) -> str:
     place = f"the prefix {prefix!r}" if prefix else "all keys"
     if label is None:
         return f"{place} has no default, and the document's sidecar names none of its labels"
-    return (
-        f"The default of {place}, or named by the sidecar"
-        if label == rule.default
-        else f"Named by the sidecar, as {place} permits"
-    )
+    named = f"Named by the sidecar, as {place} permits"
+    return f"The default of {place}" if label == rule.default else named
+
+
+def _label_view(label: str, holders: Mapping[Effect, list[str]]) -> LabelView:
+    return LabelView(label=label, allow=holders[Effect.ALLOW], deny=holders[Effect.DENY])
 
 
 def _viewer(principals: str) -> Caller:
