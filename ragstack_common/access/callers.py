@@ -63,7 +63,7 @@ def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
     user = claims.get(mapping.user)
     if not isinstance(user, str) or not user:
         raise NotAuthenticatedError(f"The token has no claim {mapping.user}, which names the user")
-    if mapping.user == "email" and claims.get("email_verified") not in (True, "true"):
+    if mapping.user == "email" and str(claims.get("email_verified")).lower() != "true":
         raise NotAuthenticatedError("The token's e-mail address is not verified")
     found = {
         EVERYONE,

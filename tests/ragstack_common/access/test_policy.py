@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ragstack_common.access.policy import AccessPolicy, parse_policy, read_policy
+from ragstack_common.core.errors import ConfigurationError
+
+POLICY = {
+    "labels": {"public": {"allow": ["everyone"]}, "hr": {"allow": ["group:hr"]}, "board": {"allow": ["group:board"]}},
+    "prefixes": {
+        "": {"default": "public"},
+        "people/": {"default": "hr", "labels": ["public"]},
+        "people/board/": {"default": "board", "writers": ["group:board"]},
+        "drafts/": {"labels": ["hr"]},
+    },
+}
+
+
+def policy(**changes: object) -> AccessPolicy:
+    return parse_policy(json.dumps({**POLICY, **changes}).encode(), "access.json")
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "label"),
+    [
+        ("readme.md", None, "public"),
+        ("people/leave.md", None, "hr"),
+        ("people/leave.md", "public", "public"),
+        ("people/leave.md", "board", "hr"),
+        ("people/board/minutes.md", None, "board"),
+        ("people/board/minutes.md", "public", "board"),
+        ("drafts/a.md", None, None),
+        ("drafts/a.md", "public", None),
+        ("drafts/a.md", "hr", "hr"),
+        ("people/leave.md", ["public"], "hr"),
+        ("people/leave.md", 1, "hr"),
+        ("peoples/leave.md", "hr", "public"),
+    ],
+)
+def test_the_longest_prefix_decides_which_labels_count(key: str, wanted: object, label: str | None) -> None:
+    assert policy().label_of(key, wanted) == label
+
+
+def test_a_key_without_a_rule_has_no_label_and_no_writers() -> None:
+    without = policy(prefixes={"people/": {"default": "hr"}})
+
+    assert without.label_of("other.md", "hr") is None
+    assert without.rule_for("other.md")[1].writers == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": {"a b": {}}}, "labels.a b: 'a b' must be a letter or digit"),
+        ({"labels": {"a": {"allow": ["bob"]}}, "prefixes": {}}, "labels.a.allow.0: 'bob' must be everyone, or a kind"),
+        ({"prefixes": {"x/": {"default": "unknown"}}}, "'x/' names the label 'unknown', which labels does not have"),
+        ({"rights": {"admin": ["everyone"]}}, "rights.admin: Input should be 'read', 'write' or 'operate'"),
+        ({"label": {}}, "label: Extra inputs are not permitted"),
+    ],
+)
+def test_an_invalid_file_is_explained(changes: dict, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        policy(**changes)
+
+    assert str(caught.value).startswith(f"The access file access.json is invalid: {message}") or message in str(
+        caught.value
+    )
+
+
+def test_a_name_given_twice_is_rejected() -> None:
+    with pytest.raises(ConfigurationError, match="'hr' is given twice"):
+        parse_policy(b'{"labels": {"hr": {"allow": ["group:hr"]}, "hr": {"allow": ["everyone"]}}}', "access.json")
+
+
+def test_a_missing_file_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"access file .* cannot be read: No such file"):
+        read_policy(tmp_path / "access.json")

@@ -1,0 +1,110 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.access.callers import EVERYONE, OPERATOR, Caller, Right
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Change, Effect
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.filters import evaluate
+
+LABELS = ["a", "b", "c"]
+PRINCIPALS = [EVERYONE, "user:u", "group:g", "group:h", "tenant:t"]
+
+principals = st.lists(st.sampled_from(PRINCIPALS), unique=True)
+policies = st.builds(
+    AccessPolicy,
+    labels=st.dictionaries(
+        st.sampled_from(LABELS), st.fixed_dictionaries({"allow": principals, "deny": principals}), max_size=3
+    ),
+    sees_everything=st.lists(st.sampled_from(PRINCIPALS[1:]), max_size=1),
+)
+changes = st.lists(
+    st.builds(
+        Change,
+        label=st.sampled_from(LABELS),
+        principal=st.sampled_from(PRINCIPALS),
+        effect=st.sampled_from(Effect),
+        by=st.just("user:o"),
+        at=st.just(0.0),
+    ),
+    max_size=6,
+)
+callers = st.builds(
+    lambda found: Caller("user:u", frozenset({EVERYONE, *found})), st.lists(st.sampled_from(PRINCIPALS), unique=True)
+)
+
+
+def sees(policy: AccessPolicy, made: list[Change], caller: Caller, label: str | None) -> bool:
+    """Decide the slow and obvious way."""
+    if caller.principals & {*policy.sees_everything}:
+        return True
+    if label not in policy.labels:
+        return False
+    effects = dict.fromkeys(policy.labels[label].allow, Effect.ALLOW)
+    effects |= dict.fromkeys(policy.labels[label].deny, Effect.DENY)
+    for change in made:
+        if change.label == label:
+            effects[change.principal] = change.effect
+    mine = {effects[name] for name in caller.principals if name in effects}
+    return Effect.DENY not in mine and Effect.ALLOW in mine
+
+
+@given(policy=policies, made=changes, caller=callers, label=st.sampled_from([*LABELS, None]))
+def test_rules_agree_with_the_obvious_evaluation(
+    policy: AccessPolicy, made: list[Change], caller: Caller, label: str | None
+) -> None:
+    rules = AccessRules(policy, made)
+    expected = sees(policy, made, caller, label)
+    scope = rules.scope(caller)
+
+    assert rules.sees(caller, label) == expected
+    assert rules.explain(caller, label).is_visible == expected
+    assert (scope.filter is None or evaluate(scope.filter, {} if label is None else {"access": label})) == expected
+
+
+def test_nothing_is_allowed_by_default() -> None:
+    rules = AccessRules(AccessPolicy(labels={"a": {}}))
+    caller = Caller("user:u")
+
+    assert rules.rights(caller) == frozenset()
+    assert rules.labels(caller) == frozenset()
+    assert not evaluate(rules.scope(caller).filter, {"access": "a"})
+    assert not evaluate(rules.scope(caller).filter, {})
+
+
+def test_operators_see_documents_without_a_label() -> None:
+    rules = AccessRules(AccessPolicy(rights={"operate": ["group:ops"]}, labels={"a": {}}))
+    operator, reader = Caller("user:o", frozenset({"group:ops"})), Caller("user:r")
+
+    assert rules.scope(operator) is EVERYTHING
+    assert rules.sees(operator, None)
+    assert not rules.sees(reader, None)
+    assert rules.rights(OPERATOR) == {*Right}
+
+
+def test_too_many_labels_for_a_filter_are_rejected() -> None:
+    names = [f"l{number}" for number in range(MAX_LABELS_IN_A_FILTER + 1)]
+    rules = AccessRules(AccessPolicy(labels={name: {"allow": [EVERYONE]} for name in names}))
+
+    with pytest.raises(InvalidRequestError, match=f"{len(names)} access labels"):
+        rules.scope(Caller("user:u"))
+
+
+def test_an_explanation_names_the_rule_and_its_origin() -> None:
+    policy = AccessPolicy(labels={"hr": {"allow": ["group:hr"], "deny": ["user:intern"]}})
+    rules = AccessRules(policy, [Change("hr", "group:audit", Effect.ALLOW, "user:olga", 0.0)])
+
+    def explain(*principals: str) -> str:
+        return rules.explain(Caller(principals[0], frozenset({EVERYONE, *principals})), "hr").rule
+
+    assert explain("user:alice", "group:hr") == "hr allows group:hr, by the access file"
+    assert explain("user:intern", "group:hr") == "hr denies user:intern, by the access file"
+    assert explain("user:carl", "group:audit") == "hr allows group:audit, by a change of user:olga"
+    assert explain("user:bob") == "hr allows none of everyone, user:bob"
+
+
+def test_a_label_that_left_the_file_admits_nobody() -> None:
+    rules = AccessRules(AccessPolicy(labels={}), [Change("old", EVERYONE, Effect.ALLOW, "user:o", 0.0)])
+
+    assert rules.labels(Caller("user:u")) == frozenset()
