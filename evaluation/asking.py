@@ -26,6 +26,7 @@ from evaluation.judge import Judge, chosen_model, judge_with
 from evaluation.searching import Engines, filter_of, require_filters
 from evaluation.setups import AnswerSetup
 from evaluation.table import Cell, Table
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.answer import Answer, Source
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.api.ask import AskService
@@ -133,7 +134,7 @@ def _ask_all(
                 rewrite_question=setup.rewrite,
             )
             try:
-                answer = wait_for(service.ask(request))
+                answer = wait_for(service.ask(request, OPERATOR))
             except GenerationError:
                 if not cases:  # if the first call of the model fails, none is likely to succeed
                     raise

@@ -437,8 +437,10 @@ def _request_id(request: Request) -> str:
 
 def _gateway_context(request: Request) -> Mapping[str, Any]:
     """Return API Gateway's context of a request. Source: Lambda Web Adapter, request context."""
-    with suppress(KeyError, ValueError):
-        context = from_json(request.headers[_CONTEXT])
+    # An old adapter would add its header to one of the client's.
+    written = request.headers.getlist(_CONTEXT)
+    with suppress(ValueError):
+        context = from_json(written[0]) if len(written) == 1 else {}
         if isinstance(context, dict):
             return context
     return {}

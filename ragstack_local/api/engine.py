@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.operations import ServiceOperations
@@ -54,7 +55,7 @@ def engine_operations(
             provider = provider_from(answering)
             return AskService(answering, searches, provider, judge=judge_from(answering, provider))
 
-        yield ServiceOperations(lambda: searches, answers)
+        yield ServiceOperations(OPERATOR, lambda: searches, answers)
 
 
 def _chroma(collection: str | None, db_path: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:

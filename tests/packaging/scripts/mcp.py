@@ -31,7 +31,7 @@ class Answers:
 
 
 async def main() -> None:
-    operations = ServiceOperations(lambda: Answers.searches, Answers, registry=Registry)
+    operations = ServiceOperations(OPERATOR, lambda: Answers.searches, Answers, registry=Registry)
     async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", {"query": "days of leave"})
     assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result

@@ -26,7 +26,7 @@ def test_lists_are_read_in_the_forms_of_api_gateway(groups: object) -> None:
 
 
 @pytest.mark.parametrize("claims", [{}, {"sub": ""}, {"sub": 7}, {"sub": None}, {"groups": ["operators"]}])
-def test_a_token_without_a_user_is_rejected(claims: dict) -> None:
+def test_a_token_without_a_user_is_rejected(claims: dict[str, object]) -> None:
     with pytest.raises(NotAuthenticatedError):
         caller_from_claims(claims, Claims())
 

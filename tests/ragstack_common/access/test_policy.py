@@ -59,7 +59,7 @@ def test_a_key_without_a_rule_has_no_label_and_no_writers() -> None:
         ({"label": {}}, "label: Extra inputs are not permitted"),
     ],
 )
-def test_an_invalid_file_is_explained(changes: dict, message: str) -> None:
+def test_an_invalid_file_is_explained(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         policy(**changes)
 
