@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.mcp import build_server
 from ragstack_common.api.operations import ServiceOperations
@@ -26,8 +27,8 @@ class Leave(RetrievalBackend):
 class Answers:
     searches = QueryService(QuerySettings(retrieval_engine="leave"), Leave())
 
-    def stream(self, request: AskRequest) -> Any:
-        raise NotImplementedError(request)
+    def stream(self, request: AskRequest, caller: Any) -> Any:
+        raise NotImplementedError(request, caller)
 
 
 async def main() -> None:
