@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
-from ragstack_common.access.policy import AccessPolicy, read_policy
+from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
@@ -59,13 +59,13 @@ class Guard:
         Raises:
             ConfigurationError: The access file cannot be read, or is invalid.
         """
-        settings = AccessSettings.from_env(env)
-        if settings.access_file is None:
+        policy, settings = policy_from_env(env), AccessSettings.from_env(env)
+        if policy is None:
             return cls()
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a file, no table is read
 
         table = AccessTable(dynamodb_client(), settings.registry_table) if settings.registry_table else None
-        return cls(read_policy(settings.access_file), table)
+        return cls(policy, table)
 
     def known_rules(self) -> AccessRules:
         """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""

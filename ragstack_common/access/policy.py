@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ragstack_common.access.callers import EVERYONE, Right
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import ConfigurationError
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
@@ -129,6 +130,16 @@ def read_policy(file: Path) -> AccessPolicy:
         return parse_policy(file.read_bytes(), str(file))
     except OSError as error:
         raise ConfigurationError(f"The access file {file} cannot be read: {error.strerror}") from error
+
+
+def policy_from_env(env: Mapping[str, str]) -> AccessPolicy | None:
+    """Read the access file that the environment names; None if it names none.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or is invalid.
+    """
+    file = AccessSettings.from_env(env).access_file
+    return None if file is None else read_policy(file)
 
 
 def parse_policy(body: bytes, name: str) -> AccessPolicy:

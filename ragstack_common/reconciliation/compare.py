@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.documents import fault_of_uri, s3_uri
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.lifecycle import OUTCOMES
@@ -49,6 +50,8 @@ class Difference(StrEnum):
     """The registry says that it is searchable, but the knowledge base does not have it, or reports a failure."""
     SEARCHABLE = "searchable"
     """The registry says FAILED or DELETED, but the knowledge base still finds it, perhaps in an earlier version."""
+    LABEL = "label"
+    """The access file gives it another access label than the one that it has."""
     STUCK = "stuck"
     """It is on its way, but no function continues; or its record in the registry is not valid."""
 
@@ -154,12 +157,26 @@ class Comparison:
         out_of_reach: Documents that searches find although no direct call can remove them.
     """
 
-    def __init__(self, settings: ReconcileSettings, started_at: float, quiet_since: float | None = None) -> None:
-        """Begin a comparison; events have waited for the end of a synchronisation since *quiet_since*."""
+    def __init__(
+        self,
+        settings: ReconcileSettings,
+        started_at: float,
+        quiet_since: float | None = None,
+        policy: AccessPolicy | None = None,
+    ) -> None:
+        """Begin a comparison.
+
+        Args:
+            settings: The settings.
+            started_at: When the comparison began.
+            quiet_since: Since when events have waited for the end of a synchronisation.
+            policy: Which labels documents have; None for deployments without labels.
+        """
         self.elsewhere = 0
         self.out_of_reach = Tally()
         self._known: dict[str, _Known] = {}
         self._settings = settings
+        self._policy = policy
         self._started_at = started_at
         self._settled_before = (quiet_since or started_at) - settings.settle_seconds
         self._prefix = s3_uri(settings.documents_bucket, "")
@@ -175,6 +192,9 @@ class Comparison:
             elif record.is_final:
                 state = _State.MOVING if self.is_new(record.updated_at) else _STATES[record.status]
                 observed = record.observed
+                if state is not _State.MOVING and self._has_other_label(record):
+                    yield Candidate(Difference.LABEL, record.uri)
+                    state = _State.MOVING
                 self._known[record.uri] = _Known(state, _plain(observed.etag), _plain(observed.sidecar_etag))
             else:
                 self._known[record.uri] = _Known(_State.MOVING)
@@ -225,6 +245,12 @@ class Comparison:
     def is_new(self, updated_at: float) -> bool:
         """Check whether a record was written since the comparison began, so that nothing can be reported of it."""
         return updated_at >= self._started_at - CLOCK_SECONDS
+
+    def _has_other_label(self, record: DocumentRecord) -> bool:
+        if self._policy is None or not record.observed.is_present:
+            return False
+        wanted = record.observed.attributes.get(self._policy.attribute)
+        return record.label != self._policy.label_of(record.uri.removeprefix(self._prefix), wanted)
 
     def _is_stuck(self, record: DocumentRecord) -> bool:
         if record.operation is None:

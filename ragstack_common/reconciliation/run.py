@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -60,6 +61,7 @@ class Reconciliation:
     s3: "S3Client"
     queue: Queue
     metrics: MetricSink = NO_METRICS
+    policy: AccessPolicy | None = None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
@@ -111,7 +113,7 @@ class _Run:
     candidates: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.comparison = Comparison(self.of.settings, self.started_at, self.quiet_since)
+        self.comparison = Comparison(self.of.settings, self.started_at, self.quiet_since, self.of.policy)
 
     def compare(self) -> None:
         of = self.of

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.clients import agent_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -70,6 +71,7 @@ class ReconcileService:
         s3: "S3Client | None" = None,
         sqs: "SQSClient | None" = None,
         metrics: MetricSink = NO_METRICS,
+        policy: AccessPolicy | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> "ReconcileService":
@@ -104,6 +106,7 @@ class ReconcileService:
                 s3,
                 Queue(settings.ingestion_queue_url, sqs),
                 metrics,
+                policy,
                 clock=clock,
                 sleep=sleep,
             ),
