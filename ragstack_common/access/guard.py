@@ -41,6 +41,9 @@ class Guard:
         policy: The access file; None allows everything.
         table: The changes since; None has none.
         sink: Takes audit events in addition to the log.
+
+    Attributes:
+        loaded_rules: The rules that were read last; None before the first time.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Guard:
         self._table = table
         self._sink = sink
         self._lock = Lock()
-        self._rules = OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
+        self.loaded_rules = OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -69,7 +72,7 @@ class Guard:
 
     def known_rules(self) -> AccessRules:
         """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""
-        return self._rules or self._refreshed(None)
+        return self.loaded_rules or self._refreshed(None)
 
     def rules(self) -> AccessRules:
         """Return the rules in effect now, which takes one read of the table."""
@@ -152,9 +155,9 @@ class Guard:
     def _refreshed(self, version: int | None) -> AccessRules:
         """Return the rules, read again if those in memory have another version."""
         with self._lock:
-            if self._rules is None or (version is not None and version != self._rules.version):
+            if self.loaded_rules is None or (version is not None and version != self.loaded_rules.version):
                 assert self.policy is not None
                 assert self._table is not None
                 with reaching_the_registry():
-                    self._rules = self._table.rules(self.policy)
-            return self._rules
+                    self.loaded_rules = self._table.rules(self.policy)
+            return self.loaded_rules

@@ -15,6 +15,7 @@ from milvus_lite.adapter.grpc.server import start_server_in_thread
 from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core import errors
@@ -88,7 +89,7 @@ def test_the_query_function_searches_the_configured_collection(file: Path, once:
         "MILVUS_ADDRESS": str(file),
     }
 
-    response = QueryService.from_env(env).retrieve(RetrieveRequest(query="water pump"))
+    response = QueryService.from_env(env).retrieve(RetrieveRequest(query="water pump"), OPERATOR)
 
     assert [result.source for result in response.results] == ["pump.md"]
 

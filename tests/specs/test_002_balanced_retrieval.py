@@ -11,6 +11,7 @@ from typing import Any
 import chromadb
 import pytest
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import ModelPiece, ModelRequest, estimated_tokens
 from ragstack_common.api.ask import AskService
@@ -118,7 +119,7 @@ def search(
     body = {"query": query, "corpus_filter": corpus_filter, "infer_filter": False, "deduplicate_by": "chunk"}
     engine = {"RETRIEVAL_ENGINE": "in_memory_by_id", "RETRIEVAL_TIMEOUT_SECONDS": "20"}
     service = QueryService(QuerySettings.from_env({**os.environ, **engine}), create_retrieval_backend(store))
-    return asyncio.run(service.search(RetrieveRequest.model_validate({**body, **members})))
+    return asyncio.run(service.search(RetrieveRequest.model_validate({**body, **members}), OPERATOR))
 
 
 class VectorStore:
@@ -190,7 +191,7 @@ def ask(store: dict[str, Any], model: Recorder, body: dict[str, Any], **variable
     engine = MultiSliceBackend(create_retrieval_backend(store), timeout_seconds=60)
     searches = QueryService(QuerySettings.from_env(env), engine)
     service = AskService(AnswerSettings.from_env(env), searches, model)
-    return asyncio.run(service.ask(AskRequest.model_validate(body)))
+    return asyncio.run(service.ask(AskRequest.model_validate(body), OPERATOR))
 
 
 @pytest.mark.parametrize("configured", [{"MULTI_CORPUS_METADATA": ",".join(SIZES)}, {}], ids=["configured", "found"])

@@ -133,8 +133,10 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
         monkeypatch.setenv(name, value)
     documents.metrics.namespace, documents.metrics.service = "RAGStack", "documents"
     documents.service.cache_clear()
+    documents.callers.cache_clear()
     yield Aws(s3, sqs, dynamodb, *urls)
     documents.service.cache_clear()
+    documents.callers.cache_clear()
 
 
 def _same(client: Any) -> Any:
@@ -179,9 +181,11 @@ def ask(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]
 
     query.service.cache_clear()
     query.tools.cache_clear()
+    query.callers.cache_clear()
     yield send
     query.service.cache_clear()
     query.tools.cache_clear()
+    query.callers.cache_clear()
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:

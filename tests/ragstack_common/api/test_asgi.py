@@ -12,6 +12,7 @@ import pytest
 import urllib3
 from starlette.responses import Response
 
+from ragstack_common.access.callers import Caller
 from ragstack_common.answers.answer import Answerer, CitationEvent, Source, Timings, TokenEvent, Usage
 from ragstack_common.api import asgi
 from ragstack_common.api.asgi import HEARTBEAT, create_app
@@ -23,6 +24,7 @@ from ragstack_common.core.errors import (
     RetrievalTimeoutError,
 )
 from tests.support.asgi_server import asgi_server
+from tests.support.callers import open_callers
 from tests.support.waiting import eventually
 
 QUESTION = "How do I cancel?"
@@ -62,7 +64,7 @@ class Service:
     asked: list[AskRequest] = field(default_factory=list)
     stopped: int = 0
 
-    async def stream(self, request: AskRequest) -> AsyncGenerator[StreamEvent]:
+    async def stream(self, request: AskRequest, _: Caller) -> AsyncGenerator[StreamEvent]:
         self.asked.append(request)
         finished = False
         try:
@@ -78,8 +80,8 @@ class Service:
         finally:
             self.stopped += not finished
 
-    async def ask(self, request: AskRequest) -> AskResponse:
-        events = [event async for event in self.stream(request)]
+    async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
+        events = [event async for event in self.stream(request, caller)]
         assert isinstance(events[-1], AskResponse)
         return events[-1]
 
@@ -93,7 +95,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     running = Server("", Service())
-    with asgi_server(create_app(lambda: running.service, heartbeat_seconds=0.05)) as running.url:
+    with asgi_server(create_app(lambda: running.service, open_callers, heartbeat_seconds=0.05)) as running.url:
         yield running
 
 
@@ -279,7 +281,7 @@ def test_metrics_are_written_before_the_last_part_of_a_response(service: Service
         written_at_the_end.append(len(metrics.written))
 
     async def twice() -> None:
-        application = create_app(lambda: service, metrics=metrics)
+        application = create_app(lambda: service, open_callers, metrics=metrics)
         await ask_in_process(application, "/api/ask", at_the_end)
         service.script = (SOURCES, GenerationTimeoutError("late"))
         await ask_in_process(application, "/api/ask/stream", at_the_end)
@@ -297,10 +299,10 @@ def test_the_protocol_of_assistants_is_served_if_there_is_one() -> None:
         made.append("mcp")
         return Response("served")
 
-    with asgi_server(create_app(Service, mcp=mcp)) as url:
+    with asgi_server(create_app(Service, open_callers, mcp=mcp)) as url:
         before = len(made)
         served = urllib3.request("POST", f"{url}/mcp", body=b"{}").data
-    with asgi_server(create_app(Service)) as url:
+    with asgi_server(create_app(Service, open_callers)) as url:
         missing = urllib3.request("POST", f"{url}/mcp", body=b"{}").status
 
     assert (before, served, missing) == (0, b"served", 404)
@@ -390,4 +392,4 @@ def test_a_client_that_does_not_read_the_end_counts_as_disconnected(
 ) -> None:
     monkeypatch.setattr(asgi, "SEND_SECONDS", 0.01)
 
-    asyncio.run(ask_in_process(create_app(lambda: service), "/api/ask/stream", asyncio.Event().wait))
+    asyncio.run(ask_in_process(create_app(lambda: service, open_callers), "/api/ask/stream", asyncio.Event().wait))

@@ -11,6 +11,7 @@ from openinference.semconv.trace import OpenInferenceSpanKindValues, SpanAttribu
 from opentelemetry import trace
 from pydantic import BaseModel
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.answer import CitationEvent, TokenEvent
 from ragstack_common.answers.answering import NOTHING_CITED, NOTHING_FOUND
 from ragstack_common.answers.models import (
@@ -129,7 +130,7 @@ def question(text: str = "How long is parental leave?", **more: Any) -> AskReque
 
 
 async def collected(answers: AskService, request: AskRequest) -> list[BaseModel]:
-    async with aclosing(answers.stream(request)) as events:
+    async with aclosing(answers.stream(request, OPERATOR)) as events:
         return [event async for event in events]
 
 
@@ -164,14 +165,14 @@ async def test_the_section_of_a_source_is_that_of_its_quotation() -> None:
     )
     chunk = LEAVE.model_copy(update={"content": content, "metadata": {SECTION_KEY: "Leave > Sick leave"}})
 
-    answer = await service(found(chunk), Model(['"Sixteen weeks" [1]'])).ask(question())
+    answer = await service(found(chunk), Model(['"Sixteen weeks" [1]'])).ask(question(), OPERATOR)
 
     assert [source.section for source in answer.sources] == ["Leave > Parental leave"]
 
 
 @in_virtual_time
 async def test_a_source_has_its_place_and_the_quoted_characters() -> None:
-    answer = await service(found(LEAVE), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
+    answer = await service(found(LEAVE), Model(['"sixteen weeks at full pay" [1]'])).ask(question(), OPERATOR)
 
     (source,) = answer.sources
     (quoted,) = source.quoted
@@ -187,7 +188,7 @@ async def test_the_page_of_a_source_is_that_of_the_quotation() -> None:
     metadata = {PAGE_KEY: 3.0, "ragstack_last_page": 4, "ragstack_page_starts": str(start)}
     leave = LEAVE.model_copy(update={"metadata": metadata})
 
-    answer = await service(found(leave), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
+    answer = await service(found(leave), Model(['"sixteen weeks at full pay" [1]'])).ask(question(), OPERATOR)
 
     (source,) = answer.sources
     assert (source.page, source.last_page) == (4, None)
@@ -203,7 +204,7 @@ async def test_an_answer_has_its_author_its_times_and_what_is_missing() -> None:
     )
     model = Model([0.5, "Sixteen weeks [1][2][3]", 0.25, ", I th"], stop_reason="max_tokens")
 
-    answer = await service(engine, model).ask(question())
+    answer = await service(engine, model).ask(question(), OPERATOR)
 
     assert answer.answerer.model_dump() == {"provider": "bedrock", "model": "small-2", "quotes": False}
     assert answer.timings.model_dump() == {"retrieval_ms": 250.0, "first_token_ms": 750.0, "total_ms": 1000.0}
@@ -219,7 +220,7 @@ async def test_any_provider_may_answer_under_its_own_name() -> None:
     model = Model(["Yes [1]."])
     model.name = "own"
 
-    assert (await service(found(LEAVE), model).ask(question())).answerer.provider == "own"
+    assert (await service(found(LEAVE), model).ask(question(), OPERATOR)).answerer.provider == "own"
 
 
 @in_virtual_time
@@ -228,8 +229,8 @@ async def test_the_history_goes_to_the_model_and_not_to_the_search() -> None:
     answers = service(engine, model, SEARCH_K="7")
     turns = [ChatTurn(role="user", content="Is there leave in Wales?"), ChatTurn(role="assistant", content="Yes.")]
 
-    await answers.ask(question())
-    await answers.ask(question(chat_history=turns))
+    await answers.ask(question(), OPERATOR)
+    await answers.ask(question(chat_history=turns), OPERATOR)
 
     assert engine.asked[0] == engine.asked[1]
     assert (engine.asked[0].query, engine.asked[0].top_k) == ("How long is parental leave?", 7)
@@ -243,7 +244,9 @@ async def test_a_rewritten_question_is_searched_and_returned() -> None:
     engine, model = found(LEAVE), Model(["How long is parental leave in Wales?"])
     history = [{"role": "user", "content": "How long is parental leave?"}]
 
-    answer = await service(engine, model).ask(question("And in Wales?", chat_history=history, rewrite_question=True))
+    answer = await service(engine, model).ask(
+        question("And in Wales?", chat_history=history, rewrite_question=True), OPERATOR
+    )
 
     assert [request.query for request in engine.asked] == ["How long is parental leave in Wales?"]
     assert (answer.question, answer.searched_question) == ("And in Wales?", "How long is parental leave in Wales?")
@@ -253,7 +256,7 @@ async def test_a_rewritten_question_is_searched_and_returned() -> None:
 async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
     model = Model(["1: supported [1]"])
 
-    events = [event async for event in service(found(LEAVE), model).stream(question(check_support=True))]
+    events = [event async for event in service(found(LEAVE), model).stream(question(check_support=True), OPERATOR)]
 
     assert [type(event).__name__ for event in events[-2:]] == ["SupportEvent", "AskResponse"]
     answer = events[-1]
@@ -266,7 +269,9 @@ async def test_the_options_of_a_question_are_those_of_a_search() -> None:
     engine, model = found(LEAVE), Model(["Ja [1]."])
     options = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
 
-    await service(engine, model).ask(question(metadata_filter={"topic": "leave"}, filter_mode="strict", **options))
+    await service(engine, model).ask(
+        question(metadata_filter={"topic": "leave"}, filter_mode="strict", **options), OPERATOR
+    )
 
     (asked,) = engine.asked
     assert (asked.top_k, asked.documents) == (500, 3)
@@ -279,7 +284,7 @@ async def test_the_options_of_a_question_are_those_of_a_search() -> None:
 def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
     model = Model(["Something."])
 
-    answer = asyncio.run(service(engine, model).ask(question()))
+    answer = asyncio.run(service(engine, model).ask(question(), OPERATOR))
 
     assert model.asked == []
     assert (answer.answer, answer.answered, answer.answerer.provider) == (NOTHING_FOUND, False, "none")
@@ -296,7 +301,7 @@ def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
     ],
 )
 def test_a_model_that_finds_no_answer_has_not_answered(script: list[str], text: str) -> None:
-    answer = asyncio.run(service(found(LEAVE), Model(script)).ask(question()))
+    answer = asyncio.run(service(found(LEAVE), Model(script)).ask(question(), OPERATOR))
 
     assert (answer.answer, answer.answered) == (text, False)
     assert [sentence.unsupported for sentence in answer.sentences] == [False]
@@ -306,7 +311,7 @@ def test_a_model_that_finds_no_answer_has_not_answered(script: list[str], text: 
     ("script", "reason"), [([], "end_turn"), ([" \n"], "end_turn"), (["Blocked."], "guardrail_intervened")]
 )
 def test_an_empty_or_blocked_answer_is_not_answered(script: list[str], reason: StopReason) -> None:
-    answer = asyncio.run(service(found(LEAVE), Model(script, stop_reason=reason)).ask(question()))
+    answer = asyncio.run(service(found(LEAVE), Model(script, stop_reason=reason)).ask(question(), OPERATOR))
 
     assert not answer.answered
 
@@ -314,7 +319,7 @@ def test_an_empty_or_blocked_answer_is_not_answered(script: list[str], reason: S
 def test_closest_passages_are_cited_but_do_not_count_as_an_answer() -> None:
     quoting = Model([f"{CLOSEST_PASSAGES}\n", f'"{LEAVE.content}" [1]'])
 
-    answer = asyncio.run(service(found(LEAVE), quoting).ask(question()))
+    answer = asyncio.run(service(found(LEAVE), quoting).ask(question(), OPERATOR))
 
     assert (answer.answered, answer.closest_passages) == (False, True)
     assert [source.cited for source in answer.sources] == [True]
@@ -323,7 +328,7 @@ def test_closest_passages_are_cited_but_do_not_count_as_an_answer() -> None:
 
 
 def test_an_answer_that_cites_nothing_is_not_answered_and_says_so() -> None:
-    answer = asyncio.run(service(found(LEAVE), Model(["I believe that it is ten weeks."])).ask(question()))
+    answer = asyncio.run(service(found(LEAVE), Model(["I believe that it is ten weeks."])).ask(question(), OPERATOR))
 
     assert (answer.answered, answer.notes) == (False, [Note("citations", NOTHING_CITED)])
     assert [sentence.unsupported for sentence in answer.sentences] == [True]
@@ -336,7 +341,7 @@ async def test_a_hanging_model_ends_with_an_error_at_the_deadline() -> None:
     started = asyncio.get_running_loop().time()
 
     with pytest.raises(GenerationTimeoutError, match="within 20 seconds: raise ANSWER_TIMEOUT_SECONDS"):
-        await answers.ask(question())
+        await answers.ask(question(), OPERATOR)
 
     assert asyncio.get_running_loop().time() - started == pytest.approx(20.0)
     assert model.stopped == 1
@@ -346,7 +351,7 @@ async def test_a_hanging_model_ends_with_an_error_at_the_deadline() -> None:
 async def test_closing_a_stream_ends_the_call_of_the_model() -> None:
     model = Model(["It is", 3600.0, " long."])
 
-    async with aclosing(service(found(LEAVE), model).stream(question())) as events:
+    async with aclosing(service(found(LEAVE), model).stream(question(), OPERATOR)) as events:
         async for event in events:
             if isinstance(event, TokenEvent):
                 break
@@ -357,7 +362,7 @@ async def test_closing_a_stream_ends_the_call_of_the_model() -> None:
 @in_virtual_time
 async def test_cancelling_a_question_ends_the_call_of_the_model() -> None:
     model = Model(["It is", 3600.0, " long."])
-    asking = asyncio.create_task(service(found(LEAVE), model).ask(question()))
+    asking = asyncio.create_task(service(found(LEAVE), model).ask(question(), OPERATOR))
     await asyncio.sleep(1)
 
     asking.cancel()
@@ -381,7 +386,7 @@ def test_errors_of_the_search_and_of_the_model_reach_the_caller(
     model = Model(["It", *([model_error] if model_error else [])])
 
     with pytest.raises(expected):
-        asyncio.run(service(engine, model).ask(question()))
+        asyncio.run(service(engine, model).ask(question(), OPERATOR))
 
 
 @pytest.fixture
@@ -393,7 +398,7 @@ def heard() -> Iterator[Spans]:
 def test_the_span_of_an_answer_describes_the_model_and_the_citations(heard: Spans) -> None:
     model = Model(["Sixteen weeks [1][7].", " Enjoy."])
 
-    run_in_virtual_time(service(Shelf(LEAVE, TRAVEL), model).ask(question()))
+    run_in_virtual_time(service(Shelf(LEAVE, TRAVEL), model).ask(question(), OPERATOR))
 
     (answer,), (search,) = heard.by_name()["answer"], heard.by_name()["retrieve shelf"]
     assert search.parent is not None
@@ -420,7 +425,7 @@ def test_the_span_of_an_answer_describes_the_model_and_the_citations(heard: Span
 def test_the_span_shows_question_and_answer_if_the_settings_allow_it(heard: Spans) -> None:
     configure_tracing(TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "true"}))
 
-    run_in_virtual_time(service(found(LEAVE), Model(["Sixteen weeks [1]."])).ask(question()))
+    run_in_virtual_time(service(found(LEAVE), Model(["Sixteen weeks [1]."])).ask(question(), OPERATOR))
 
     shown = attributes(heard.by_name()["answer"][0])
     assert shown[SpanAttributes.INPUT_VALUE] == "How long is parental leave?"
@@ -431,7 +436,7 @@ def test_the_span_of_an_answer_that_failed_has_the_error(heard: Spans) -> None:
     @in_virtual_time
     async def asked() -> None:
         with pytest.raises(ModelThrottledError):
-            await service(found(LEAVE), Model(["Six", ModelThrottledError("too many")])).ask(question())
+            await service(found(LEAVE), Model(["Six", ModelThrottledError("too many")])).ask(question(), OPERATOR)
 
     asked()
 
@@ -444,7 +449,7 @@ def test_the_span_of_a_closed_stream_is_cancelled(
 ) -> None:
     @in_virtual_time
     async def read_a_little() -> None:
-        async with aclosing(service(found(LEAVE), Model(["Six", 60.0])).stream(question())) as events:
+        async with aclosing(service(found(LEAVE), Model(["Six", 60.0])).stream(question(), OPERATOR)) as events:
             async for event in events:
                 with trace.get_tracer("consumer").start_as_current_span("consumer"):
                     pass

@@ -13,6 +13,7 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
+from ragstack_common.access.rules import EVERYTHING
 from ragstack_common.api.catalogue import REMEMBERED_SECONDS, VOCABULARY_SECONDS, SnapshotVocabulary, values_of_engine
 from ragstack_common.api.known_corpora import FoundCorpora
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
@@ -118,7 +119,9 @@ def test_corpora_may_expire_while_they_are_looked_up() -> None:
     corpora = FoundCorpora(source, lambda: next(seconds))
 
     async def look(times: int) -> list[tuple[list[Any], tuple[str, ...]]]:
-        return [([*(await source("corpus")).values], (await corpora()).names) for _ in range(times)]
+        return [
+            ([*(await source("corpus", EVERYTHING)).values], (await corpora(EVERYTHING)).names) for _ in range(times)
+        ]
 
     assert asyncio.run(look(9)) == [(["people"], ("people",))] * 9
 

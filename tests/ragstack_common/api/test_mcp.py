@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.api import mcp_texts
 from ragstack_common.api.asgi import create_app
@@ -36,6 +37,7 @@ from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.support.asgi_server import asgi_server
+from tests.support.callers import open_callers
 from tests.support.registry_table import TABLE
 from tests.support.waiting import eventually
 
@@ -107,13 +109,13 @@ def operations(answers: AskService) -> ServiceOperations:
     registry.register(RetrieverTool(RetrieverSettings({"handbook": SearchedCollection(backend)})))
     bucket = DocumentsBucket(BUCKET, s3_client())
     documents = Documents(DocumentRegistry(TABLE, dynamodb_client()), bucket)
-    return ServiceOperations(lambda: answers.searches, lambda: answers, lambda: documents, lambda: registry)
+    return ServiceOperations(OPERATOR, lambda: answers.searches, lambda: answers, lambda: documents, lambda: registry)
 
 
 @contextmanager
 def serving(operations: ServiceOperations, *, is_local: bool) -> Iterator[str]:
-    endpoint = McpEndpoint(operations, is_local=is_local)
-    with asgi_server(create_app(operations.answers, mcp=lambda: endpoint)) as url:
+    endpoint = McpEndpoint(lambda _: operations, is_local=is_local)
+    with asgi_server(create_app(operations.answers, open_callers, mcp=lambda: endpoint)) as url:
         yield f"{url}/mcp"
 
 

@@ -18,6 +18,7 @@ from ragstack_common.api.route_table import ROUTES
 from ragstack_common.text.contextual_headers import prepend
 from tests.ragstack_common.api.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
+from tests.support.callers import open_callers
 from tests.support.events import Context, api_event, sample
 from tests.support.knowledge_base import (
     DATA_SOURCE,
@@ -397,7 +398,7 @@ def test_the_functions_serve_the_routes_of_the_table() -> None:
         function: {(route.method, route.openapi_path) for route in (*app._static_routes, *app._dynamic_routes)}
         for function, app in (("query", query.app), ("documents", documents.app))
     }
-    answers = {route.path for route in create_app(never, mcp=never).routes if isinstance(route, Route)}
+    answers = {route.path for route in create_app(never, open_callers, mcp=never).routes if isinstance(route, Route)}
 
     for function, found in served.items():
         assert found == {(route.method, route.path) for route in ROUTES.values() if route.function == function}

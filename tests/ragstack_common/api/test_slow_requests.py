@@ -16,6 +16,7 @@ from ragstack_common.config import AnswerSettings, QuerySettings
 from ragstack_common.filters.parsing import MAX_VALUES
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
+from tests.support.callers import open_callers
 
 CANCEL = chunk("a", 0.9, content="Press Cancel.", source="s3://documents/a.md", relevance=0.9)
 LONG_FILTER = {"$or": [{"a": {"$in": [f"a{n} value of {i}" for i in range(MAX_VALUES)]}} for n in range(50)]}
@@ -51,7 +52,7 @@ def model() -> Endless:
 def url(model: Endless) -> Iterator[str]:
     settings = AnswerSettings(answer_timeout_seconds=1, answer_max_tokens=64_000)
     searches = QueryService(QuerySettings(knowledge_base_id="KB12345678"), Shelf(CANCEL))
-    with asgi_server(create_app(lambda: AskService(settings, searches, model))) as url:
+    with asgi_server(create_app(lambda: AskService(settings, searches, model), open_callers)) as url:
         yield url
 
 
@@ -95,7 +96,7 @@ def test_a_model_is_stopped_at_its_maximum_of_tokens(piece: str) -> None:
     settings = AnswerSettings(answer_max_tokens=20)
     searches = QueryService(QuerySettings(knowledge_base_id="KB12345678"), Shelf(CANCEL))
 
-    with asgi_server(create_app(lambda: AskService(settings, searches, model))) as url:
+    with asgi_server(create_app(lambda: AskService(settings, searches, model), open_callers)) as url:
         status, body = ask(url)
 
     assert (status, body["stop_reason"], body["cut_off"]) == (200, "max_tokens", True)

@@ -19,6 +19,7 @@ from ragstack_common.config import AnswerSettings, QuerySettings
 from tests.ragstack_common.api.test_asgi import request_of
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
+from tests.support.callers import open_callers
 from tests.support.language_model import LanguageModel
 from tests.support.waiting import eventually
 
@@ -38,7 +39,7 @@ def url(client: Any) -> Iterator[str]:
     settings = AnswerSettings(answer_model="local.small-model")
     searches = QueryService(QuerySettings(knowledge_base_id="KB12345678"), Shelf(CANCEL))
     service = AskService(settings, searches, provider_from(settings, client))
-    with asgi_server(create_app(lambda: service)) as url:
+    with asgi_server(create_app(lambda: service, open_callers)) as url:
         yield url
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.api.search import QueryService, engine_of
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
@@ -79,10 +80,10 @@ def test_the_settings_of_the_function_name_its_vector_store(
         return QueryService.from_env({"KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE, "VECTOR_STORE": store, **more})
 
     with pytest.raises(InvalidFilterError, match="S3 Vectors, which ignores the operator"):
-        service("s3_vectors").retrieve(request)
+        service("s3_vectors").retrieve(request, OPERATOR)
     with pytest.raises(InvalidFilterError, match="S3 Vectors, which ignores the operator"):
-        service("S3_VECTORS", MULTI_CORPUS_METADATA="people,law").retrieve(request)
-    assert service("OPENSEARCH_SERVERLESS").retrieve(request).complete
+        service("S3_VECTORS", MULTI_CORPUS_METADATA="people,law").retrieve(request, OPERATOR)
+    assert service("OPENSEARCH_SERVERLESS").retrieve(request, OPERATOR).complete
 
 
 def test_another_knowledge_base_has_another_vector_store(searches: AwsService) -> None:
