@@ -53,7 +53,9 @@ class Guard:
         self._table = table
         self._sink = sink
         self._lock = Lock()
-        self.loaded_rules = OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
+        self.loaded_rules: AccessRules | None = (
+            OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
+        )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:

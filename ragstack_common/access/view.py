@@ -44,7 +44,9 @@ async def search_as(
     Raises:
         InvalidRequestError: The caller has more labels than a filter can hold.
     """
-    rules = guard.loaded_rules or await in_thread(guard.known_rules)
+    rules = guard.loaded_rules
+    if rules is None:
+        rules = await in_thread(guard.known_rules)
     for _ in range(_ATTEMPTS):
         scope = rules.scope(caller)
         found = await search(scope)
