@@ -33,7 +33,7 @@ def test_values_in_the_question_are_preferred_by_default(stack: LocalStack, hand
     shown = eventually(lambda: next(iter(stack.run("query", question).stdout.split("Inferred filter ")[1:]), None))
     without = stack.run("query", question, "--no-infer", "--json")
 
-    assert "The question names corpus = people" in shown
+    assert "The question names corpus = people" in str(shown)
     assert json.loads(without.stdout)["inferred_filter"] is None
 
 
