@@ -53,7 +53,7 @@ class TokenVerifier:
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise NotAuthenticatedError("The token is too long")
         try:
-            key = self._keys.get_signing_key_from_jwt(token)
+            key = self._key_of(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -72,6 +72,18 @@ class TokenVerifier:
         if self._audiences.isdisjoint([named] if isinstance(named, str) else named or []):
             raise NotAuthenticatedError("The token is for another audience: sign in again")
         return claims
+
+    def _key_of(self, token: str) -> jwt.PyJWK:
+        """Return the key that a token's header names, or the issuer's only one.
+
+        Source: OpenID Connect Core, section 10.1.
+        """
+        if (name := jwt.get_unverified_header(token).get("kid")) is not None:
+            return self._keys.get_signing_key(name)
+        keys = [key for key in self._keys.get_jwk_set().keys if key.public_key_use in ("sig", None)]
+        if len(keys) != 1:
+            raise jwt.PyJWKClientError(f"The token names none of the issuer's {len(keys)} keys")
+        return keys[0]
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:

@@ -1,0 +1,1 @@
+"""Tokens of people to what API Gateway may let pass."""
