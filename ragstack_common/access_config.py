@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ragstack_common.config import JsonObject
+from ragstack_common.config import BusName, JsonObject
 from ragstack_common.core.settings import Allowed, Settings, separated_names
 
 
@@ -41,3 +41,6 @@ class AccessSettings(Settings):
         1000, ge=0, le=10**9, description="questions that one caller may ask in a day; 0 for no limit"
     )
     registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
+    audit_bus: BusName | None = Field(
+        None, description="event bus that gets audit events, which the log has in any case; the bus must exist"
+    )

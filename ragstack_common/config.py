@@ -208,6 +208,9 @@ Temperature = Annotated[
     Allowed(f"a number from 0 to 1, or {MODELS_OWN}"),
 ]
 """None leaves the temperature to the model."""
+BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
+"""Source: events, shape EventBusName."""
+
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
 RelevanceCalibration = Annotated[
     Calibrations, BeforeValidator(Calibrations.read), Allowed("as in the file of `ragstack eval relevance --calibrate`")

@@ -4,9 +4,11 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import BeforeValidator, Field
 
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import (
     OTHER_STORE,
     AnswerSettings,
+    BusName,
     QuerySettings,
     RetrieverToolSettings,
     TraceSettings,
@@ -37,9 +39,6 @@ BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket: put before the key that it read."""
-
-BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
-"""Source: events, shape EventBusName."""
 
 AttributeNames = Annotated[
     tuple[str, ...], BeforeValidator(separated_names), Allowed("names of attributes, separated by commas")
@@ -198,5 +197,6 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     ReconcileSettings,
     DocumentApiSettings,
     TraceSettings,
+    AccessSettings,
 )
 """What functions read from their environment."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.access.audit import record
+from ragstack_common.access.audit import AuditSink, record
+from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import LimitReachedError
@@ -29,15 +30,23 @@ class DailyBudget:
         client: The client.
         table: The registry's table.
         limit: Questions of one caller in a day, 1 or more.
+        sink: Takes audit events in addition to the log.
         clock: Seconds since 1970.
     """
 
     def __init__(
-        self, client: "DynamoDBClient", table: str, limit: int, *, clock: Callable[[], float] = time.time
+        self,
+        client: "DynamoDBClient",
+        table: str,
+        limit: int,
+        *,
+        sink: AuditSink | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._table = table
         self._limit = limit
+        self._sink = sink
         self._clock = clock
 
     @classmethod
@@ -48,7 +57,8 @@ class DailyBudget:
             return None
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a limit, no table is needed
 
-        return cls(dynamodb_client(), settings.registry_table, settings.questions_per_day)
+        client, table = dynamodb_client(), settings.registry_table
+        return cls(client, table, settings.questions_per_day, sink=audit_sink(settings))
 
     def spend(self, caller: Caller) -> None:
         """Count a question.
@@ -77,7 +87,8 @@ class DailyBudget:
             except ClientError as error:
                 if error.response["Error"]["Code"] != CONDITION_FAILED:
                     raise
-                record("limit reached", caller, resource="questions", rule=f"{self._limit} questions a day")
+                rule = f"{self._limit} questions a day"
+                record("limit reached", caller, resource="questions", rule=rule, sink=self._sink)
                 text = (
                     f"{caller.name} asked {self._limit} questions today, which is the limit; it ends at midnight, UTC"
                 )

@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Final, NamedTuple, Self
 
 from ragstack_common.access.audit import AuditSink, record
+from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, policy_from_env
@@ -65,12 +66,13 @@ class Guard:
             ConfigurationError: The access file cannot be read, or is invalid.
         """
         policy, settings = policy_from_env(env), AccessSettings.from_env(env)
+        sink = audit_sink(settings)
         if policy is None:
-            return cls()
+            return cls(sink=sink)
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a file, no table is read
 
         table = AccessTable(dynamodb_client(), settings.registry_table) if settings.registry_table else None
-        return cls(policy, table)
+        return cls(policy, table, sink)
 
     def known_rules(self) -> AccessRules:
         """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""
@@ -128,6 +130,10 @@ class Guard:
     def hide(self, caller: Caller, right: Right, uri: str, decision: Decision) -> None:
         """Write the audit event of a document that a caller named and does not see."""
         record("refused", caller, right=right, resource=uri, rule=decision.rule, sink=self._sink)
+
+    def view_as(self, caller: Caller, uri: str, viewer: str) -> None:
+        """Write the audit event of a caller who looks at what another one sees of a document."""
+        record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer, sink=self._sink)
 
     def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
         """Write an audit event, and raise.

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ragstack_common.access.audit import record
 from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import Label, Principal
@@ -161,7 +160,7 @@ class Access:
             raise InvalidRequestError(f"document: write the document's key, or {self._bucket.uri('')} and its key")
         viewer = _viewer(principals)
         uri = self._bucket.uri(key)
-        record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer.name)
+        self._guard.view_as(caller, uri, viewer.name)
         with reaching_the_registry():
             known = self._registry.read([uri])[uri]
         if not known.observed.is_present:
