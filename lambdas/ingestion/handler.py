@@ -8,6 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.access.policy import policy_from_env
 from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
@@ -17,7 +18,8 @@ from ragstack_common.ingestion_config import IngestionSettings
 @cache
 def service() -> IngestionService:
     """Build the service on the first event and keep it for the life of the container."""
-    return IngestionService(Services(IngestionSettings.from_env(os.environ), metrics=metrics))
+    settings = IngestionSettings.from_env(os.environ)
+    return IngestionService(Services(settings, metrics=metrics, policy=policy_from_env(os.environ)))
 
 
 @entry_point

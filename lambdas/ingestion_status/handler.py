@@ -8,6 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.access.policy import policy_from_env
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion.services import Services
@@ -17,7 +18,8 @@ from ragstack_common.ingestion_config import IngestionSettings
 @cache
 def service() -> FollowingService:
     """Build the service on the first message and keep it for the life of the container."""
-    return FollowingService(Services(IngestionSettings.from_env(os.environ), metrics=metrics))
+    settings = IngestionSettings.from_env(os.environ)
+    return FollowingService(Services(settings, metrics=metrics, policy=policy_from_env(os.environ)))
 
 
 @entry_point

@@ -8,6 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.access.policy import policy_from_env
 from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
@@ -16,7 +17,8 @@ from ragstack_common.reconciliation.service import ReconcileService
 @cache
 def service() -> ReconcileService:
     """Build the service on the first message and keep it for the life of the container."""
-    return ReconcileService.of(ReconcileSettings.from_env(os.environ), metrics=metrics)
+    settings = ReconcileSettings.from_env(os.environ)
+    return ReconcileService.of(settings, metrics=metrics, policy=policy_from_env(os.environ))
 
 
 @entry_point
