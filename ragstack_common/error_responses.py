@@ -78,6 +78,7 @@ _DEPLOYMENT: Final = (
 )
 _LASTING: Final = frozenset(
     {
+        "403",
         "AccessDenied",
         "AccessDeniedException",
         "AWS.SimpleQueueService.NonExistentQueue",
@@ -90,7 +91,10 @@ _LASTING: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Error codes of AWS that last until an operator restores a permission or a resource of the deployment."""
+"""Error codes of AWS that last until an operator restores a permission or a resource of the deployment.
+
+S3's answers to HEAD have no body, so their code is the status.
+"""
 
 
 def status_of(error: errors.RagStackError) -> HTTPStatus:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from ragstack_common.api.documents import MAX_VALUES
 from ragstack_common.registry.catalogue import MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import Observation, Status
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
+
+JOB = {"kind": "full"}
+UPLOAD = {"key": "b.md", "content_type": "text/markdown", "size": 5, "attributes": {"topic": "travel"}}
 
 
 def with_attributes(attributes: Mapping[str, Any]) -> Observation:
@@ -136,6 +140,55 @@ def test_an_unreachable_registry_is_reported(
     assert "ResourceNotFoundException" in answer[1]["error"]["message"]
     assert "ResourceNotFoundException" in caplog.text
     assert aws.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "method", "path", "body"),
+    [
+        ("s3.HeadObject", "403", "GET", "/api/documents/{id}", None),
+        ("s3.DeleteObject", "AccessDenied", "DELETE", "/api/documents/{id}", None),
+        ("s3.PutObject", "AccessDenied", "POST", "/api/documents", UPLOAD),
+        ("dynamodb.Query", "AccessDeniedException", "GET", "/api/documents", None),
+        ("dynamodb.GetItem", "AccessDeniedException", "GET", "/api/documents/{id}", None),
+        ("dynamodb.Query", "AccessDeniedException", "GET", "/api/facets", None),
+        ("dynamodb.TransactWriteItems", "AccessDeniedException", "POST", "/api/ingestion-jobs", JOB),
+        ("sqs.SendMessage", "AccessDenied", "POST", "/api/ingestion-jobs", JOB),
+        ("sqs.SendMessage", "AWS.SimpleQueueService.NonExistentQueue", "POST", "/api/ingestion-jobs", JOB),
+        ("sqs.ReceiveMessage", "AccessDenied", "GET", "/api/failures", None),
+    ],
+)
+def test_a_lost_permission_is_a_502_and_is_counted(
+    aws: Aws,
+    call: Call,
+    capsys: pytest.CaptureFixture[str],
+    operation: str,
+    code: str,
+    method: str,
+    path: str,
+    body: Any,
+) -> None:
+    """S3's answers to HEAD have no body, and so the status as their code."""
+    record = aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+    service = operation.partition(".")[0]
+    calls = []
+
+    def deny(**_: Any) -> None:
+        calls.append(operation)
+        status = {"HTTPStatusCode": 403}
+        raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": status}, operation)
+
+    client = getattr(aws, service)
+    client.meta.events.register(f"before-call.{operation}", deny)
+    try:
+        answer = call(method, path.replace("{id}", record.id), body)
+    finally:
+        client.meta.events.unregister(f"before-call.{operation}", deny)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert calls
+    assert answer[0] == 502, answer
+    assert code in answer[1]["error"]["message"]
+    assert lines[0]["DeploymentFaults"] == [1.0]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
