@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.http import Api, json_answer, serve
 from ragstack_common.api.search import QueryService
@@ -87,7 +88,8 @@ def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
     from ragstack_common.api.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
-    description = describe(app, base_url_of(app.current_event.raw_event), os.environ.get("API_AUTH"))
+    access = AccessSettings.from_env(os.environ)
+    description = describe(app, base_url_of(app.current_event.raw_event), access)
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 

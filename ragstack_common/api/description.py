@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from pydantic.json_schema import models_json_schema
 
+from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.error_models import Error
 from ragstack_common.api.http import TOOLS, serve
@@ -25,19 +26,21 @@ if TYPE_CHECKING:
 _EVENT: Final = "AskEvent"
 
 _MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
-_SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "iam": {
+_SECURITY_SCHEMES: Final[Mapping[AuthKind, Mapping[str, Any]]] = {
+    AuthKind.IAM: {
         "type": "apiKey",
         "name": "Authorization",
         "in": "header",
         "x-amazon-apigateway-authtype": "awsSigv4",
         "description": "AWS Signature Version 4 for the service execute-api",
     },
-    "api_key": {"type": "apiKey", "name": "x-api-key", "in": "header", "description": "A key of this API"},
+    AuthKind.API_KEY: {"type": "apiKey", "name": "x-api-key", "in": "header", "description": "A key of this API"},
 }
 """Source: API Gateway developer guide, "x-amazon-apigateway-authtype"."""
 
 _ERRORS: Final[Mapping[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: "The request has no valid token, or no other valid proof of who sends it: sign in",
+    HTTPStatus.FORBIDDEN: "The caller lacks the right",
     HTTPStatus.NOT_FOUND: "What the request names is unknown, or not known yet",
     HTTPStatus.CONFLICT: "A job of that kind is queued or running",
 }
@@ -50,13 +53,13 @@ _FRAMEWORK_SCHEMAS: Final = ("HTTPValidationError", "ResponseValidationError", "
 _REFERENCE: Final = "#/components/schemas/{model}"
 
 
-def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> str:
+def describe(app: APIGatewayRestResolver, base_url: str, access: AccessSettings) -> str:
     """Return the OpenAPI document as JSON.
 
     Args:
         app: The routes of the query function.
         base_url: The base of every path, without a slash at the end.
-        auth: iam or api_key; None if callers do not authenticate.
+        access: How callers prove who they are.
     """
     others = APIGatewayRestResolver(enable_validation=True)
     _add_answers(others)
@@ -66,10 +69,20 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
     _schemas(described).update(_schemas(more))
     _correct(described)
     described["servers"] = [{"url": base_url}]
-    if auth is not None:
-        described["components"]["securitySchemes"] = {auth: _SECURITY_SCHEMES[auth]}
-        described["security"] = [{auth: []}]
+    if schemes := {str(kind): _scheme(kind, access) for kind in access.api_auth if kind is not AuthKind.NONE}:
+        described["components"]["securitySchemes"] = schemes
+        described["security"] = [{name: []} for name in schemes]
     return json.dumps(described)
+
+
+def _scheme(kind: AuthKind, access: AccessSettings) -> Mapping[str, Any]:
+    if kind not in TOKEN_KINDS:
+        return _SECURITY_SCHEMES[kind]
+    return {
+        "type": "openIdConnect",
+        "openIdConnectUrl": f"{(access.oidc_issuer or '').rstrip('/')}/.well-known/openid-configuration",
+        "description": "A token of this issuer, in the header Authorization: Bearer TOKEN",
+    }
 
 
 def base_url_of(event: Mapping[str, Any]) -> str:
@@ -134,13 +147,19 @@ def _correct(described: dict[str, Any]) -> None:
             continue
         operation = described["paths"][route.path][route.method.lower()]
         operation["operationId"] = name
+        statuses = {*route.errors}
+        if route.right is None:
+            operation["security"] = []
+        else:
+            operation["x-ragstack-right"] = route.right
+            statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
         is_tool, is_post = route.path.startswith(TOOLS), route.method == "POST"
         failure = "ToolFailure" if is_tool else "Error"
         responses = operation["responses"]
         responses.pop("422", None)
         if is_post or "parameters" in operation:
             responses["400"] = _response("The request must be changed", failure)
-        responses |= {str(int(status)): _response(_ERRORS[status], failure) for status in route.errors}
+        responses |= {str(int(status)): _response(_ERRORS[status], failure) for status in sorted(statuses)}
         responses["429"] = _response("Too many requests a second, here or at AWS: wait, then send it again", failure)
         responses["502"] = _response("A service failed, or refuses the deployment's role", failure)
         responses["default"] = _response("The request failed; the message says why", failure)

@@ -17,12 +17,15 @@ Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 
 @contextmanager
-def api_server(function_of: Callable[[str], Handler], headers: Mapping[str, str]) -> Iterator[str]:
+def api_server(
+    function_of: Callable[[str], Handler], headers: Mapping[str, str], context: Mapping[str, Any] | None = None
+) -> Iterator[str]:
     """Serve, and yield the server's address without the stage.
 
     Args:
         function_of: The function that answers a path.
         headers: What every request must have; others are answered with 403.
+        context: What API Gateway then says about the caller in the context of the request.
     """
 
     class Gateway(BaseHTTPRequestHandler):
@@ -43,7 +46,12 @@ def api_server(function_of: Callable[[str], Handler], headers: Mapping[str, str]
             event["headers"] = dict(self.headers)
             event["multiValueQueryStringParameters"] = parameters or None
             event["queryStringParameters"] = {name: values[-1] for name, values in parameters.items()} or None
-            event["requestContext"] |= {"path": f"/{STAGE}{path}", "apiId": API_ID, "domainName": None}
+            event["requestContext"] |= {
+                "path": f"/{STAGE}{path}",
+                "apiId": API_ID,
+                "domainName": None,
+                **(context or {}),
+            }
             answer = function_of(path)(event, Context())
             self._write(answer["statusCode"], answer["body"])
 

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.api.ask_models import EVENTS
+from ragstack_common.api.description import describe
+from ragstack_common.api.route_table import ROUTES
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
@@ -24,16 +28,49 @@ from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 CLIENTS = Path(__file__).parents[3] / ".clients" / "bin"
 GENERATOR = shutil.which("openapi-python-client", path=os.pathsep.join([str(CLIENTS), os.environ["PATH"]]))
 OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
-KEY = "a-key-of-the-api"
+ISSUER = "https://login.example.com/"
+DISCOVERED = {
+    "type": "openIdConnect",
+    "openIdConnectUrl": "https://login.example.com/.well-known/openid-configuration",
+}
+SECRET = "a-key-or-token-of-the-api"
+
+
+@dataclass(frozen=True)
+class Door:
+    """How the callers of an API prove who they are, and what API Gateway tells the functions about it."""
+
+    kind: str
+    header: str
+    value: str
+    context: Mapping[str, Any]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {self.header: self.value}
+
+
+DOORS = (
+    Door("api_key", "x-api-key", SECRET, {"identity": {"apiKeyId": "abc"}}),
+    Door("oidc", "Authorization", f"Bearer {SECRET}", {"authorizer": {"claims": '{"sub": "alice"}'}}),
+)
+
+
+@pytest.fixture(params=DOORS, ids=[door.kind for door in DOORS])
+def door(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Door:
+    chosen: Door = request.param
+    env = {"API_AUTH": chosen.kind, "API_KEYS": '{"abc": "reader"}', "OIDC_ISSUER": ISSUER, "OIDC_AUDIENCE": "ragstack"}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    return chosen
 
 
 @pytest.fixture
-def api(aws: Aws, ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The API behind a key, by its address without a path."""
+def api(door: Door, aws: Aws, ask: Call, searches: AwsService) -> Iterator[str]:
+    """The API behind a key or an authorizer, by its address without a path."""
     searches.program("Retrieve", hits(hit("s3://documents/a.md", 0.9, "Book early.")))
-    monkeypatch.setenv("API_AUTH", "api_key")
     functions = {True: documents.handler, False: query.handler}
-    with api_server(lambda path: functions[path.startswith(OF_DOCUMENTS)], {"x-api-key": KEY}) as url:
+    with api_server(lambda path: functions[path.startswith(OF_DOCUMENTS)], door.headers, door.context) as url:
         yield url
 
 
@@ -59,6 +96,10 @@ def test_the_server_of_the_description_is_the_address_with_the_stage(
     assert described(path)["servers"] == [{"url": host + base}]
 
 
+def description_of(**access: Any) -> Any:
+    return json.loads(describe(query.app, "https://api.example.com/prod", AccessSettings(**access)))
+
+
 @pytest.mark.parametrize(
     ("auth", "scheme"),
     [
@@ -67,22 +108,39 @@ def test_the_server_of_the_description_is_the_address_with_the_stage(
             {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"},
         ),
         ("api_key", {"type": "apiKey", "name": "x-api-key", "in": "header"}),
+        ("cognito", DISCOVERED),
+        ("oidc", DISCOVERED),
     ],
 )
-def test_the_description_says_how_callers_prove_who_they_are(
-    described: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, auth: str, scheme: dict[str, str]
-) -> None:
-    monkeypatch.setenv("API_AUTH", auth)
-
-    description = described()
+def test_the_description_says_how_callers_prove_who_they_are(auth: str, scheme: dict[str, str]) -> None:
+    description = description_of(api_auth=auth, oidc_issuer=ISSUER)
 
     assert description["security"] == [{auth: []}]
     assert description["components"]["securitySchemes"][auth].items() >= scheme.items()
 
 
-def test_an_api_without_authentication_has_no_security_scheme(described: Callable[..., Any]) -> None:
-    assert "security" not in described()
-    assert "securitySchemes" not in described()["components"]
+def test_people_and_programs_have_a_scheme_each() -> None:
+    description = description_of(api_auth="oidc,iam", oidc_issuer=ISSUER)
+
+    assert description["security"] == [{"oidc": []}, {"iam": []}]
+    assert description["components"]["securitySchemes"].keys() == {"oidc", "iam"}
+
+
+def test_an_api_without_authentication_has_no_security_scheme() -> None:
+    description = description_of(api_auth="none")
+
+    assert "security" not in description
+    assert "securitySchemes" not in description["components"]
+
+
+def test_each_operation_names_its_right_and_public_ones_need_none() -> None:
+    description = description_of(api_auth="iam")
+
+    for name, route in ROUTES.items():
+        if route.summary:
+            operation = description["paths"][route.path][route.method.lower()]
+            assert operation.get("x-ragstack-right") == route.right, name
+            assert (operation.get("security") == []) is (route.right is None), name
 
 
 def test_the_description_has_the_events_of_a_stream_with_their_data(described: Callable[..., Any]) -> None:
@@ -101,15 +159,16 @@ def test_the_description_has_the_events_of_a_stream_with_their_data(described: C
 
 @pytest.mark.skipif(GENERATOR is None, reason="openapi-python-client is missing: run `make clients`")
 def test_a_generated_client_works_unchanged(
-    api: str, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: str, door: Door, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = urllib.request.Request(f"{api}{BASE_PATH}/openapi.json", headers={"x-api-key": KEY})
+    request = urllib.request.Request(f"{api}{BASE_PATH}/openapi.json", headers=door.headers)
     with urllib.request.urlopen(request) as answer:
         description = json.load(answer)
     (tmp_path / "openapi.json").write_text(json.dumps(description))
     assert GENERATOR is not None
+    package = f"client_with_{door.kind}"
     generated = subprocess.run(
-        [GENERATOR, "generate", "--path", "openapi.json", "--output-path", "made_client", "--meta", "none"],
+        [GENERATOR, "generate", "--path", "openapi.json", "--output-path", package, "--meta", "none"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -118,13 +177,13 @@ def test_a_generated_client_works_unchanged(
     monkeypatch.syspath_prepend(tmp_path)
 
     def operation(name: str) -> Any:
-        return importlib.import_module(f"made_client.api.default.{name}")
+        return importlib.import_module(f"{package}.api.default.{name}")
 
-    models: Any = importlib.import_module("made_client.models")
-    scheme = description["components"]["securitySchemes"]["api_key"]
+    models: Any = importlib.import_module(f"{package}.models")
+    scheme = description["components"]["securitySchemes"][door.kind]
     url = description["servers"][0]["url"]
-    client = importlib.import_module("made_client").AuthenticatedClient(
-        base_url=url, token=KEY, prefix="", auth_header_name=scheme["name"]
+    client = importlib.import_module(package).AuthenticatedClient(
+        base_url=url, token=SECRET, **({"prefix": "", "auth_header_name": scheme["name"]} if "name" in scheme else {})
     )
     found = operation("retrieve").sync(client=client, body=models.RetrieveRequest(query="trains", top_k=1))
     refused = operation("retrieve").sync(client=client, body=models.RetrieveRequest(query=" "))
