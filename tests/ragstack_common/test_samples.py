@@ -11,6 +11,8 @@ from evaluation import dataset
 from evaluation.answers import token_recall
 from local_bedrock.reading import formats
 from local_bedrock.reading.parsing import Parser
+from ragstack_common.access import AccessRules, Caller, Right
+from ragstack_common.access.policy import read_policy
 from ragstack_common.config import S3_VECTORS
 from ragstack_common.filters import evaluate, parse, to_bedrock
 from ragstack_common.ingestion.sidecars import read_sidecar
@@ -115,3 +117,26 @@ def test_the_judged_sections_contain_the_words_of_the_answers() -> None:
 
         assert token_recall(text, query.answers) == 1, query.id
     assert len(data.unanswerable) >= 15
+
+
+def test_somebody_sees_each_sample_document_and_no_group_sees_all() -> None:
+    policy = read_policy(SAMPLES / "access.json")
+    rules = AccessRules(policy)
+    groups = {name: Caller(name, frozenset({"everyone", name})) for name in policy.principals}
+    readers = [caller for name, caller in groups.items() if name != "group:operators"]
+
+    seen = {
+        name: {
+            reader.name
+            for reader in readers
+            if rules.sees(reader, policy.label_of(name, attributes_of(name).get("access")))
+        }
+        for name in names_of_documents()
+    }
+
+    assert groups.keys() == {"group:people", "group:engineering", "group:sales", "group:operators"}
+    assert all(seen.values()), seen
+    assert set().union(*seen.values()) == {reader.name for reader in readers}
+    assert not set.intersection(*seen.values())
+    assert rules.sees_everything(groups["group:operators"])
+    assert {right for reader in readers for right in rules.rights(reader)} == {Right.READ, Right.WRITE}
