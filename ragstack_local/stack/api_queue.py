@@ -26,8 +26,11 @@ MAX_WAIT_SECONDS: Final = 29.0
 
 QUERY: Final = "query"
 OTHER_FUNCTIONS: Final = {
-    "answers": ("/api/ask", "/mcp"),
-    "documents": ("/api/documents", "/api/facets", "/api/failures", "/api/ingestion-jobs"),
+    "answers": ("/.well-known", "/api/ask", "/mcp"),
+    "documents": (
+        *("/api/access", "/api/documents", "/api/facets", "/api/failures", "/api/ingestion-jobs"),
+        "/api/me",
+    ),
 }
 """Routes below a stage, by function; the others are those of ``query``."""
 
