@@ -14,11 +14,13 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, *, finding: str |
     Validations.of(construct).acknowledge(Acknowledgment(id=rule_id, reason=reason))
 
 
-def acknowledge_all_objects(construct: IConstruct, bucket: s3.IBucket, reason: str) -> None:
-    """Accept that a policy below *construct* names every object of *bucket*, which another stack owns."""
+def acknowledge_objects(construct: IConstruct, bucket: s3.IBucket, reason: str, *, keys: str = "*") -> None:
+    """Accept that a policy below *construct* names objects of *bucket*, which another stack owns, by a pattern."""
     if not Token.is_unresolved(bucket.bucket_name):  # a bucket of the deployer
-        acknowledge(construct, "IAM5", reason, finding=f"Resource::arn:<AWS::Partition>:s3:::{bucket.bucket_name}/*")
+        acknowledge(
+            construct, "IAM5", reason, finding=f"Resource::arn:<AWS::Partition>:s3:::{bucket.bucket_name}/{keys}"
+        )
         return
     owner = Stack.of(bucket)
     imported = owner.resolve(owner.export_value(bucket.bucket_arn))
-    acknowledge(construct, "IAM5", reason, finding=f"Resource::{imported['Fn::ImportValue']}/*")
+    acknowledge(construct, "IAM5", reason, finding=f"Resource::{imported['Fn::ImportValue']}/{keys}")

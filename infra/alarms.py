@@ -69,8 +69,13 @@ def raise_alarm(
     )
 
 
-def watch_function(scope: Construct, function: lambda_.Function, *, name: str, consequence: str) -> None:
-    """Add the alarms that every function has; a timeout counts as an error. *consequence* is added to both texts."""
+def watch_function(
+    scope: Construct, function: lambda_.Function, *, name: str, consequence: str, fails_on_purpose: bool = False
+) -> None:
+    """Add the alarms that every function has; a timeout counts as an error. *consequence* is added to both texts.
+
+    A function that *fails_on_purpose* has no alarm about errors.
+    """
     refused = (
         f"Lambda refused to run the function {name}: the account's concurrent executions are used up. Look for the"
         " function that uses them, or request a higher quota."
@@ -79,6 +84,8 @@ def watch_function(scope: Construct, function: lambda_.Function, *, name: str, c
         "FailureAlarm": (function.metric_errors, f"The function {name} failed: its log says why."),
         "ThrottleAlarm": (function.metric_throttles, refused),
     }
+    if fails_on_purpose:
+        del alarms["FailureAlarm"]
     for construct_id, (metric, cause) in alarms.items():
         raise_alarm(
             scope,
@@ -102,8 +109,9 @@ def watch_service(
     alarm(
         "FaultsAlarm",
         DEPLOYMENT_FAULTS,
-        f"The function {service} lost something that it needs, and callers get 502 until it is restored: a permission"
-        " of its role, the knowledge base, a table, queue or bucket, or access to a model. Its log says which",
+        f"The function {service} lost something that it needs, and callers get 5xx until it is restored: a permission"
+        " of its role, the knowledge base, a table, queue or bucket, access to a model, or the issuer of tokens. Its"
+        " log says which",
         at_least=1,
     )
     if searches:

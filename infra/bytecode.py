@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -71,7 +71,14 @@ def compile_folder(folder: Path, *, python: tuple[int, int]) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  our own arguments
 
 
-def compiled_copy(source: Path, *, python: tuple[int, int], inside: str = "", left_out: Iterable[str] = ()) -> Path:
+def compiled_copy(
+    source: Path,
+    *,
+    python: tuple[int, int],
+    inside: str = "",
+    left_out: Iterable[str] = (),
+    added: Mapping[str, bytes] | None = None,
+) -> Path:
     """Return a folder with a copy of some sources and their bytecode, made again only when they change.
 
     Args:
@@ -79,10 +86,12 @@ def compiled_copy(source: Path, *, python: tuple[int, int], inside: str = "", le
         python: The version of the interpreter that will run them.
         inside: Where in the folder the copy is.
         left_out: Names of files that the copy lacks.
+        added: Files that only the copy has, by their paths in it.
     """
+    added = added or {}
     ignored = {"__pycache__", *left_out}
     files = sorted(path for path in source.rglob("*") if path.is_file() and ignored.isdisjoint(path.parts))
-    digest = hashlib.sha256(repr((python, compiles(python), inside, PYODIDE)).encode())
+    digest = hashlib.sha256(repr((python, compiles(python), inside, PYODIDE, sorted(added.items()))).encode())
     for file in files:
         digest.update(f"{file.relative_to(source)} {file.stat().st_mode}\0".encode() + file.read_bytes())
     folder = BUILD / "sources"
@@ -93,6 +102,8 @@ def compiled_copy(source: Path, *, python: tuple[int, int], inside: str = "", le
             made = Path(temporary, "made")
             shutil.copytree(source, made / inside, ignore=shutil.ignore_patterns(*ignored))
             compile_folder(made, python=python)
+            for name, content in added.items():
+                (made / inside / name).write_bytes(content)
             try:
                 made.rename(ready)
             except OSError:  # another process was faster

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from infra.layers import ROOT
 from infra.options import SET_BY_STACKS, ContextValues
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
 from ragstack_common.core.settings import Settings, allowed_values
 from ragstack_common.ingestion_config import DocumentApiSettings, IngestionSettings, ReconcileSettings
@@ -23,6 +24,7 @@ TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "answer variable": (AnswerSettings,),
     "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings),
     "tracing variable": (TraceSettings,),
+    "access variable": (AccessSettings,),
     "context value": (ContextValues,),
 }
 
@@ -50,6 +52,8 @@ def _default(field: FieldInfo) -> str:
     default: Any = field.default
     if default in (None, (), {}, ""):
         return "none"
+    if isinstance(default, tuple):
+        return f"`{','.join(default)}`"
     if is_dataclass(default) and not isinstance(default, type):
         return f"`{json.dumps(asdict(default))}`"
     if isinstance(default, bool):

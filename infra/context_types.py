@@ -57,6 +57,8 @@ SecurityGroupIds = Annotated[
     Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
 ]
 
+AccessFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json file")]
+
 SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
 
 BucketName = Annotated[

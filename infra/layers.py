@@ -34,6 +34,9 @@ EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
 }
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
 
+ACCESS_FILE: Final = "access.json"
+"""The access file in the code of a function."""
+
 SOURCE: Final = ROOT / "ragstack_common"
 BUILD: Final = ROOT / "build" / "layers"
 
@@ -163,9 +166,26 @@ def common_layer(target: Target, source: Path = SOURCE) -> Path:
     return compiled_copy(source, python=python, inside=f"python/{source.name}", left_out=NOT_DEPLOYED)
 
 
-def function_code(folder: str, target: Target) -> Path:
-    """Return a copy of a function's own code with bytecode."""
-    return compiled_copy(ROOT / "lambdas", python=Wheels.for_target(target).python) / folder
+def function_code(folder: str, target: Target, access: Path | None = None) -> Path:
+    """Return a copy of a function's own code with bytecode, and with the access file if it reads one."""
+    source = ROOT / "lambdas"
+    content = None if access is None else access.read_bytes()
+    # In each folder, so that all functions share one copy.
+    folders = [] if content is None else [each.parent.name for each in source.glob("*/__init__.py")]
+    added = {f"{each}/{ACCESS_FILE}": content for each in folders if content is not None}
+    return compiled_copy(source, python=Wheels.for_target(target).python, added=added) / folder
+
+
+def local_access_file(access: Path) -> Path:
+    """Return a copy of the access file that the processes of the local stack read, and no synthesis deletes."""
+    content = access.read_bytes()
+    copy = BUILD.parent / "access" / f"{hashlib.sha256(content).hexdigest()[:16]}.json"
+    if not copy.is_file():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=copy.parent, prefix=".", delete=False) as temporary:
+            temporary.write(content)
+        Path(temporary.name).replace(copy)
+    return copy
 
 
 def _fingerprint(wheels: Wheels, pins: frozenset[str]) -> str:

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from infra.access_options import AccessValues, access_problems, groups_of_people
 from infra.context_types import (
     BedrockId,
     BucketName,
@@ -27,28 +28,30 @@ from infra.context_types import (
 from infra.engine import Engine, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
+from ragstack_common.access.policy import AccessPolicy, read_policy
+from ragstack_common.access_config import AccessSettings, AuthKind
 from ragstack_common.config import (
     EVERY_COLLECTION,
     MILVUS_ENGINE,
     OTHER_STORE,
     AnswerSettings,
+    BusName,
     QuerySettings,
     RetrieverToolSettings,
     TraceSettings,
     VectorStore,
 )
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.settings import Settings, as_text, read_settings
-from ragstack_common.ingestion_config import (
-    FUNCTION_SETTINGS,
-    BusName,
-    IngestionSettings,
-)
+from ragstack_common.ingestion_config import FUNCTION_SETTINGS, IngestionSettings
 
 S = TypeVar("S", bound=Settings)
 
 SET_BY_STACKS: Final = frozenset(
     {
+        "ACCESS_FILE",
         "API_AUTH",
+        "API_KEYS",
         "DATA_SOURCE_ID",
         "DEAD_LETTER_QUEUE_URL",
         "DOCUMENTS_BUCKET",
@@ -74,14 +77,6 @@ class OptionError(ValueError):
     """Context values are missing, unknown or invalid; the message is one line that says what is allowed."""
 
 
-class Auth(StrEnum):
-    """Who may call the API."""
-
-    IAM = "iam"
-    API_KEY = "api_key"
-    NONE = "none"
-
-
 class ApiLogging(StrEnum):
     """Whether API Gateway logs requests, for which the account's settings must name a role in each Region."""
 
@@ -97,10 +92,8 @@ class KnowledgeBaseKind(StrEnum):
     EXISTING = "existing"
 
 
-class ContextValues(Settings):
+class ContextValues(AccessValues):
     """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.config`."""
-
-    model_config = ConfigDict(alias_generator=None)
 
     target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
     prefix: Prefix = Field(
@@ -108,14 +101,10 @@ class ContextValues(Settings):
         description="first part of every stack's name, different for each deployment in an account; a long one leaves"
         " less room for the keys of documents",
     )
-    auth: Auth = Field(Auth.IAM, description="who may call the API; `none` is for `target=local`, and its default")
     api_logging: ApiLogging = Field(
         ApiLogging.OFF,
         description="logs of API Gateway. `on` needs a role for them in the account's settings; `with_account_role`"
         " creates it, for every API of the account in the Region",
-    )
-    api_requests_per_second: int = Field(
-        20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
     )
     documents_bucket: BucketName | None = Field(
         None,
@@ -215,7 +204,7 @@ class ContextValues(Settings):
     @classmethod
     def _local_target_has_defaults_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Need no authentication, and start no more processes than a measured call needs."""
-        own = {"auth": Auth.NONE, "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
+        own = {"auth": (AuthKind.NONE,), "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
         return {**own, **values} if values.get("target") == Target.LOCAL else values
 
     @model_validator(mode="after")
@@ -223,7 +212,6 @@ class ContextValues(Settings):
         given, on_aws, existing = self.model_fields_set, self.target is Target.AWS, self.uses_existing_knowledge_base
         of_existing = ("knowledge_base_id", "data_source_id", "vector_store")
         rules = [
-            (self.auth is Auth.NONE and on_aws, "auth=none is for target=local: choose auth=iam or auth=api_key"),
             (
                 self.bedrock_endpoint and on_aws,
                 "bedrock_endpoint is for target=local: on AWS the functions use Amazon Bedrock",
@@ -315,6 +303,9 @@ class Options(ContextValues):
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
         local = LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {}
         options = cls.model_validate({**own, "variables_of_functions": {**local, **variables}})
+        if broken := access_problems(options, options.access_settings, options.target):
+            raise OptionError("; ".join(broken))
+        _check_policy(options)
         _check_engines(options)
         return options
 
@@ -327,6 +318,20 @@ class Options(ContextValues):
     def query(self) -> QuerySettings:
         """The settings of the query function; what the stacks set has stand-in values."""
         return self._read(QuerySettings)
+
+    @cached_property
+    def access_settings(self) -> AccessSettings:
+        """The settings of access; what the stacks set has its defaults."""
+        return self._read(AccessSettings)
+
+    @cached_property
+    def policy(self) -> AccessPolicy | None:
+        """The access file.
+
+        Raises:
+            ConfigurationError: It cannot be read, or is invalid.
+        """
+        return None if self.access is None else read_policy(self.access)
 
     @cached_property
     def answers(self) -> AnswerSettings:
@@ -399,6 +404,14 @@ def context_names() -> set[str]:
     """Return the names of all context values."""
     variables = {name for model in FUNCTION_SETTINGS for name in model.variables()} - SET_BY_STACKS
     return {*ContextValues.model_fields, *(name.lower() for name in variables)}
+
+
+def _check_policy(options: Options) -> None:
+    try:
+        if options.policy is not None and AuthKind.COGNITO in options.auth:
+            groups_of_people(options.policy)
+    except (ConfigurationError, ValueError) as error:
+        raise OptionError(f"access={options.access} is invalid: {error}") from error
 
 
 def _check_engines(options: Options) -> None:

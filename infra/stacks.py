@@ -5,11 +5,13 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.access_options import groups_of_people
 from infra.alarms import choose_topic
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
     IngestionPath,
     answers_function,
+    authorizer_function,
     documents_function,
     ingestion_functions,
     query_function,
@@ -19,10 +21,12 @@ from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
+from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
+from ragstack_common.access_config import TOKEN_KINDS, AuthKind
 from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY
 
 
@@ -143,16 +147,65 @@ class ApiStack(Stack):
 
     def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: HTTP interface")
+        issuer = _issuer(self, options)
         functions = {
-            ANSWERS: answers_function(self, path, options),
-            QUERY: query_function(self, path, options),
-            DOCUMENTS: documents_function(self, path, options),
+            ANSWERS: answers_function(self, path, options, issuer),
+            QUERY: query_function(self, path, options, issuer),
+            DOCUMENTS: documents_function(self, path, options, issuer),
         }
-        api = RetrievalApi(self, "Retrieval", functions=functions, options=options)
-        graphs = api_graphs(api.stage, functions, options)
+        authorizer = None if issuer is None else authorizer_function(self, options, issuer)
+        # A method of a REST API has one type of authorization.
+        first, *others = [
+            RetrievalApi(
+                self,
+                _api_name(kind, options),
+                kind=kind,
+                functions=functions,
+                options=options,
+                authorizer=authorizer if kind in TOKEN_KINDS else None,
+            )
+            for kind in options.auth
+        ]
+        watched = functions if authorizer is None else {**functions, "authorizer": authorizer}
+        graphs = api_graphs(first.stage, watched, options)
         add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api-{self.region}", graphs=graphs)
-        CfnOutput(self, "ApiUrl", value=api.url)
+        CfnOutput(self, "ApiUrl", value=first.url)
+        for api in others:
+            CfnOutput(self, f"{api.node.id}ApiUrl", value=api.url)
+        if issuer is not None:
+            CfnOutput(self, "OidcIssuer", value=issuer.url)
+            CfnOutput(self, "OidcAudience", value=issuer.audience)
+            if issuer.login_domain:
+                CfnOutput(self, "LoginDomain", value=issuer.login_domain)
+        if options.access is None and options.target is Target.AWS:
+            Annotations.of(self).add_warning_v2(
+                "ragstack:access",
+                "Every caller may see every document and use every route, also those for operators: write a file such"
+                " as samples/access.json, and add --context access=FILE",
+            )
         # The local stack runs this function itself.
         CfnOutput(self, "AnswersFunctionName", value=functions[ANSWERS].function_name)
-        if api.api_key_id:
-            CfnOutput(self, "ApiKeyId", value=api.api_key_id)
+        if keys := {name: key for api in (first, *others) for name, key in api.key_ids.items()}:
+            CfnOutput(self, "ApiKeyId", value=next(iter(keys.values())))
+            CfnOutput(self, "ApiKeyIds", value=",".join(f"{name}={key}" for name, key in keys.items()))
+            # The ids are known to the deployment alone, and CloudFormation takes them as names of no object.
+            names = ", ".join(f'"{key}": "{name}"' for name, key in keys.items())
+            for function in functions.values():
+                function.add_environment("API_KEYS", f"{{{names}}}")
+
+
+def _issuer(scope: Construct, options: Options) -> Issuer | None:
+    """Return who issues the tokens of people; None if there are only programs."""
+    settings = options.access_settings
+    if AuthKind.COGNITO in options.auth:
+        assert options.policy is not None, "people need an access file"
+        groups = groups_of_people(options.policy)
+        return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups).issuer
+    if settings.oidc_issuer and settings.oidc_audience:
+        return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience))
+    return None
+
+
+def _api_name(kind: AuthKind, options: Options) -> str:
+    """Return the id of the API of a kind. The first one's never changes, so that its address does not."""
+    return "Retrieval" if kind is options.auth[0] else "People" if kind in TOKEN_KINDS else "Programs"

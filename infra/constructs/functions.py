@@ -28,13 +28,16 @@ from infra.constructs.storage import (
     DocumentsBucket,
     SnapshotBucket,
 )
+from infra.constructs.user_pool import Issuer
 from infra.context_types import OFF
 from infra.engine import grant_model
 from infra.layers import extra_layer
-from infra.options import Auth, Options
+from infra.options import Options
 from infra.target import Target
+from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
 from ragstack_common.core.settings import Settings
+from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.ingestion_config import (
     JOBS_NOT_COMPLETE,
     DocumentApiSettings,
@@ -42,7 +45,7 @@ from ragstack_common.ingestion_config import (
     IngestionSettings,
     ReconcileSettings,
 )
-from ragstack_common.registry.table import CATALOGUE, GATE, RATE, SNAPSHOT
+from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, RATE, SNAPSHOT
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -106,7 +109,7 @@ class IngestionPath:
         return {name: known[name] for name in settings.variables() if name in known}
 
 
-def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+def query_function(scope: Construct, path: IngestionPath, options: Options, issuer: Issuer | None) -> lambda_.Function:
     """Create the function that searches the knowledge base, or the engine that the deployer chose."""
     own = Construct(scope, "Query")
     function = PythonFunction(
@@ -114,20 +117,25 @@ def query_function(scope: Construct, path: IngestionPath, options: Options) -> l
         "Query",
         consequence="Until it works again, searches fail with 5xx.",
         description="Searches the knowledge base",
-        environment=_search_environment(path, options),
+        environment=_search_environment(path, options, issuer),
         folder="query",
         memory_mb=API_MEMORY_MB,
         options=options,
+        reads_access=True,
         searches=True,
-        settings=[QuerySettings, RetrieverToolSettings, TraceSettings],
+        settings=[QuerySettings, RetrieverToolSettings, TraceSettings, AccessSettings],
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
+    if options.access:
+        path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
     watch_service(own, service="query", options=options, searches=True)
     return function
 
 
-def answers_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+def answers_function(
+    scope: Construct, path: IngestionPath, options: Options, issuer: Issuer | None
+) -> lambda_.Function:
     """Create the function that answers questions: a web server behind the Lambda Web Adapter, which streams.
 
     The local stack runs the same server next to its API Gateway, which cannot stream, with the variables of this
@@ -140,20 +148,26 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         "Answers",
         consequence="Until it works again, questions are not answered.",
         description="Answers questions from the knowledge base",
-        environment=_search_environment(path, options) | path.environment(DocumentSettings) | WEB_ADAPTER_ENVIRONMENT,
+        environment=_search_environment(path, options, issuer)
+        | path.environment(DocumentSettings)
+        | WEB_ADAPTER_ENVIRONMENT,
         folder="answers",
         handler="run.sh",
         layers=_answer_layers(own, options),
         memory_mb=API_MEMORY_MB,
         options=options,
+        reads_access=True,
+        reserved_concurrency=options.answers_concurrency,
         searches=True,
-        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings],
+        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings, AccessSettings],
         timeout_seconds=math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
     # Assistants ask for the status of a document.
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
+    if options.access_settings.questions_per_day:
+        path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model, answers.support_model)):
             # Source: service authorization reference, Converse and ConverseStream.
@@ -170,28 +184,67 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
 def _answer_layers(scope: Construct, options: Options) -> list[lambda_.ILayerVersion]:
     if options.target is Target.LOCAL:
         return []
-    packages = lambda_.LayerVersion(
-        scope,
+    arn = options.web_adapter_layer or WEB_ADAPTER.format(region=Stack.of(scope).region)
+    return [
+        _packages_layer(Stack.of(scope), options),
+        lambda_.LayerVersion.from_layer_version_arn(scope, "WebAdapterLayer", arn),
+    ]
+
+
+def _packages_layer(stack: Stack, options: Options) -> lambda_.ILayerVersion:
+    """Return the layer of the packages that answer over HTTP, and verify tokens."""
+    existing = stack.node.try_find_child("PackagesLayer")
+    if isinstance(existing, lambda_.LayerVersion):
+        return existing
+    return lambda_.LayerVersion(
+        stack,
         "PackagesLayer",
         code=lambda_.Code.from_asset(str(options.answers_layer or extra_layer("answers", options.target))),
         compatible_architectures=[ARCHITECTURE],
         compatible_runtimes=[RUNTIME],
     )
-    arn = options.web_adapter_layer or WEB_ADAPTER.format(region=Stack.of(scope).region)
-    return [packages, lambda_.LayerVersion.from_layer_version_arn(scope, "WebAdapterLayer", arn)]
 
 
-def _search_environment(path: IngestionPath, options: Options) -> dict[str, str]:
+def _search_environment(path: IngestionPath, options: Options, issuer: Issuer | None) -> dict[str, str]:
     """Return the variables of a function that searches."""
-    auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
     known = path.environment(QuerySettings)
     del known["DATA_SOURCE_ID"]  # a search of all data sources needs no filter
-    return known | auth
+    return known | _access_environment(options, issuer)
+
+
+def _access_environment(options: Options, issuer: Issuer | None) -> dict[str, str]:
+    """Return how callers prove who they are."""
+    tokens = {} if issuer is None else {"OIDC_ISSUER": issuer.url, "OIDC_AUDIENCE": issuer.audience}
+    return {"API_AUTH": ",".join(options.auth)} | tokens
+
+
+def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> lambda_.Function:
+    """Create the function that verifies the tokens of people for API Gateway."""
+    own = Construct(scope, "Authorizer")
+    function = PythonFunction(
+        own,
+        "Authorizer",
+        consequence="Until it works again, nobody who signed in gets an answer.",
+        description="Verifies the tokens of people",
+        environment=_access_environment(options, issuer),
+        # API Gateway answers with 401 only if the function fails.
+        fails_on_purpose=True,
+        folder="authorizer",
+        layers=[_packages_layer(Stack.of(scope), options)],
+        memory_mb=512,
+        options=options,
+        reads_access=True,
+        # Three attempts to find the issuer's keys, and one to fetch them.
+        timeout_seconds=25,
+    ).function
+    watch_service(own, service="authorizer", options=options)
+    return function
 
 
 def _let_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant(function, SEARCH)
-    path.registry.grant(function, LIST, [CATALOGUE])
+    path.registry.grant(function, LIST, [CATALOGUE, f"{CATALOGUE}#*", ACCESS] if options.access else [CATALOGUE])
+    _let_report(function, options)
     path.snapshot.grant(function, "s3:GetObject")
     for engine in options.engines:
         engine.grant(function, Stack.of(function))
@@ -199,7 +252,16 @@ def _let_search(function: lambda_.Function, path: IngestionPath, options: Option
         iam.Grant.add_to_principal(actions=["secretsmanager:GetSecretValue"], grantee=function, resource_arns=[secret])
 
 
-def documents_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+def _let_report(function: lambda_.Function, options: Options) -> None:
+    """Allow a function to put audit events on the bus that the deployer named."""
+    if name := options.access_settings.audit_bus:
+        bus = Stack.of(function).format_arn(service="events", resource="event-bus", resource_name=name)
+        iam.Grant.add_to_principal(actions=["events:PutEvents"], grantee=function, resource_arns=[bus])
+
+
+def documents_function(
+    scope: Construct, path: IngestionPath, options: Options, issuer: Issuer | None
+) -> lambda_.Function:
     """Create the function that signs uploads, lists and deletes documents, starts jobs and replays failures."""
     own = Construct(scope, "Documents")
     function = PythonFunction(
@@ -207,11 +269,12 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
         "Documents",
         consequence="Until it works again, uploads, deletions and lists of documents fail.",
         description="Answers requests about documents, ingestion jobs and failures",
-        environment=path.environment(DocumentApiSettings),
+        environment=path.environment(DocumentApiSettings) | _access_environment(options, issuer),
         folder="documents",
         memory_mb=API_MEMORY_MB,
         options=options,
-        settings=[DocumentApiSettings],
+        reads_access=True,
+        settings=[DocumentApiSettings, AccessSettings],
         # The timeout of API Gateway.
         timeout_seconds=29,
     ).function
@@ -221,6 +284,9 @@ def documents_function(scope: Construct, path: IngestionPath, options: Options) 
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, DELETE], JOBS)
+    if options.access:
+        path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
+    _let_report(function, options)
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
@@ -240,6 +306,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
             folder=folder,
             memory_mb=512,
             options=options,
+            reads_access=True,
             settings=[IngestionSettings],
             timeout_seconds=INGESTION_TIMEOUT_SECONDS,
         ).function
@@ -273,6 +340,13 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         for receiver in (path.changes, path.status, path.jobs, path.dead_letters):
             receiver.queue.grant_send_messages(function)
     path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
+    if options.access:
+        path.documents.grant(
+            submit,
+            ["s3:PutObject"],
+            "The function writes the access labels of documents into their sidecars",
+            keys=f"*{SIDECAR_SUFFIX}",
+        )
     return {"ingestion": submit, "ingestion_status": follow}
 
 
@@ -290,6 +364,7 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
         # power.
         memory_mb=1769,
         options=options,
+        reads_access=True,
         settings=[ReconcileSettings],
         timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
     ).function
@@ -300,7 +375,9 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
     path.registry.grant(function, SCAN)
     # Jobs with their reports, the gate of a full synchronisation, the rate of calls, corrected counts, and requests for
     # a snapshot.
-    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, GATE, f"{RATE}#*", CATALOGUE, SNAPSHOT))
+    path.registry.grant(
+        function, [PUT, UPDATE, DELETE], (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{CATALOGUE}#*", SNAPSHOT)
+    )
     path.snapshot.grant(function, "s3:GetObject", "s3:PutObject")
     path.knowledge_base.grant(function, RECONCILE)
     for receiver in (path.changes, path.jobs):

@@ -12,14 +12,18 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, watch_function
 from infra.checks import check_variables
-from infra.layers import common_layer, dependencies_layer, function_code
+from infra.layers import ACCESS_FILE, common_layer, dependencies_layer, function_code, local_access_file
 from infra.options import Options
+from infra.target import Target
 from ragstack_common.config import STACK
 from ragstack_common.core.settings import Settings
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
+
+DEPLOYED_ACCESS_FILE: Final = f"/var/task/{ACCESS_FILE}"
+"""Source: Lambda developer guide, deployment packages: a function's code is in /var/task."""
 
 
 class PythonFunction(Construct):
@@ -45,6 +49,9 @@ class PythonFunction(Construct):
         handler: str = "handler.handler",
         layers: Sequence[lambda_.ILayerVersion] = (),
         searches: bool = False,
+        reads_access: bool = False,
+        fails_on_purpose: bool = False,
+        reserved_concurrency: int | None = None,
     ) -> None:
         """Create the function.
 
@@ -63,6 +70,9 @@ class PythonFunction(Construct):
             layers: Layers that only this function has.
             searches: Whether it searches: it gets the layers of engines and of the export of spans, and is in the VPC
                 that the deployer chose.
+            reads_access: Whether it reads the access file, if the deployer gave one.
+            fails_on_purpose: Whether its errors need no alarm.
+            reserved_concurrency: Executions at once at most, which other functions cannot use.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
@@ -70,6 +80,8 @@ class PythonFunction(Construct):
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log_group.grant_write(role)
         acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
+        access = options.access if reads_access else None
+        is_local = options.target is Target.LOCAL
         variables = {
             "LOG_LEVEL": "INFO",
             "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
@@ -77,6 +89,11 @@ class PythonFunction(Construct):
             STACK: options.prefix,
             **_local_endpoints(options),
             **(environment or {}),
+            **(
+                {}
+                if access is None
+                else {"ACCESS_FILE": str(local_access_file(access)) if is_local else DEPLOYED_ACCESS_FILE}
+            ),
             **options.environment(*settings),
         }
         check_variables(folder, Stack.of(self).resolve(variables))
@@ -84,13 +101,14 @@ class PythonFunction(Construct):
             self,
             "Function",
             architecture=ARCHITECTURE,
-            code=lambda_.Code.from_asset(str(function_code(folder, options.target))),
+            code=lambda_.Code.from_asset(str(function_code(folder, options.target, None if is_local else access))),
             description=description,
             environment=variables,
             handler=handler,
             layers=[*_shared_layers(Stack.of(self), options, with_engines=searches), *layers],
             log_group=log_group,
             memory_size=memory_mb,
+            reserved_concurrent_executions=reserved_concurrency,
             role=role,
             runtime=RUNTIME,
             timeout=Duration.seconds(timeout_seconds),
@@ -98,7 +116,7 @@ class PythonFunction(Construct):
         )
         if searches and options.vpc_subnet_ids and options.vpc_security_group_ids:
             self._join(options.vpc_subnet_ids, options.vpc_security_group_ids)
-        watch_function(self, self.function, name=folder, consequence=consequence)
+        watch_function(self, self.function, name=folder, consequence=consequence, fails_on_purpose=fails_on_purpose)
 
     def _join(self, subnet_ids: Sequence[str], security_group_ids: Sequence[str]) -> None:
         """Attach the function to subnets of a VPC."""

@@ -11,11 +11,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from infra.access_options import DEFAULT_KEY
 from infra.acknowledgements import acknowledge
 from infra.alarms import FAILURES, raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
-from infra.options import ApiLogging, Auth, Options
+from infra.options import ApiLogging, Options
 from infra.target import Target
+from ragstack_common.access_config import TOKEN_KINDS, AuthKind
 from ragstack_common.api.route_table import ANSWERS, QUERY, ROUTES
 
 STAGE_NAME: Final = "prod"
@@ -25,8 +27,11 @@ WATCH_PERIOD: Final = Duration.minutes(5)
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
     "APIG3": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
-    "COG4": "Callers are programs that sign their requests or hold a key; people need the console's user pool",
+    "COG4": "Programs sign their requests or hold a key; a function verifies the tokens of people, of any issuer",
 }
+AUTHORIZED_FOR: Final = Duration.minutes(1)
+"""How long API Gateway remembers that a token is valid. The functions look at its expiry with every request."""
+
 LOGGING_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
 
 _OUR_ERROR: Final = json.dumps(
@@ -51,6 +56,10 @@ _ERRORS: Final = {
     ),
     # Its own message names the caller's ARN and the account.
     "ACCESS_DENIED": _OUR_ERROR.replace("MESSAGE", "The caller lacks the permission execute-api:Invoke for this route"),
+    # As the functions answer when a token expired since API Gateway looked at it.
+    "UNAUTHORIZED": _OUR_ERROR.replace("$context.error.responseType", "NotAuthenticated").replace(
+        "MESSAGE", "Sign in: the request has no valid token"
+    ),
 }
 
 
@@ -60,39 +69,80 @@ class RetrievalApi(Construct):
     Attributes:
         stage: The stage.
         url: Base URL of the stage, without a slash at its end.
-        api_key_id: Id of the API key, where callers need one.
+        key_ids: Ids of the API keys by their names, where callers need one.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, functions: Mapping[str, lambda_.Function], options: Options
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kind: AuthKind,
+        functions: Mapping[str, lambda_.Function],
+        options: Options,
+        authorizer: lambda_.Function | None = None,
     ) -> None:
+        """Create the API.
+
+        Args:
+            scope: The parent.
+            construct_id: The id in the parent.
+            kind: How its callers prove who they are.
+            functions: The functions by the names of their folders.
+            options: The deployer's choices.
+            authorizer: The function that verifies tokens, for the kinds with tokens.
+        """
         super().__init__(scope, construct_id)
-        api = self._rest_api(options)
+        is_first = kind is options.auth[0]
+        # CloudWatch tells APIs apart by this name alone.
+        api = self._rest_api(options, kind, options.prefix if is_first else f"{options.prefix}-{construct_id.lower()}")
+        authenticated = _method_options(self, kind, authorizer)
         for route in ROUTES.values():
             function = functions[route.function]
             integration: apigateway.Integration
             if route.function != ANSWERS:
-                integration = apigateway.LambdaIntegration(function, allow_test_invoke=False)
+                integration = apigateway.LambdaIntegration(function, scope_permission_to_method=False)
             elif options.target is Target.LOCAL:
                 url = f"{options.answers_endpoint}{route.path}"
                 integration = apigateway.HttpIntegration(url, http_method=route.method, proxy=True)
             else:
                 integration = _streaming_integration(function)
-            api.root.resource_for_path(route.path).add_method(route.method, integration)
+            is_public = route.right is None
+            method = api.root.resource_for_path(route.path).add_method(
+                route.method, integration, **(_PUBLIC if is_public else authenticated)
+            )
+            if is_public and kind is AuthKind.IAM:
+                acknowledge(method, "APIG4", "The route is for everybody, and answers without data")
         self.stage = api.deployment_stage
         self.url = _url(api, options)
-        self._watch(api, functions[QUERY], options)
-        self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
+        if kind in TOKEN_KINDS:
+            challenge = f'Bearer resource_metadata="{self.url}{ROUTES["mcp_metadata"].path}"'
+            _add_error(api, "UNAUTHORIZED", {"WWW-Authenticate": f"'{challenge}'"})
+        self._watch(api)
+        if is_first:
+            self._watch_latency(functions[QUERY], options)
+        names = options.api_keys if kind is AuthKind.API_KEY else ()
+        self.key_ids = {name: self._api_key(api, name, options) for name in names}
 
-    def _rest_api(self, options: Options) -> apigateway.RestApi:
+    def _rest_api(self, options: Options, kind: AuthKind, name: str) -> apigateway.RestApi:
         requests_per_second = options.api_requests_per_second
+        questions_per_second = min(options.ask_requests_per_second, requests_per_second)
+        logging = {} if options.api_logging is ApiLogging.OFF else self._logging()
         api = apigateway.RestApi(
             self,
             "Api",
             cloud_watch_role=options.api_logging is ApiLogging.WITH_ACCOUNT_ROLE,
-            default_method_options=_method_options(options.auth),
             deploy_options=apigateway.StageOptions(
-                **({} if options.api_logging is ApiLogging.OFF else self._logging()),
+                **logging,
+                method_options={
+                    f"{route.path}/{route.method}": apigateway.MethodDeploymentOptions(
+                        logging_level=logging.get("logging_level"),
+                        throttling_burst_limit=2 * questions_per_second,
+                        throttling_rate_limit=questions_per_second,
+                    )
+                    for route in ROUTES.values()
+                    if route.function == ANSWERS and route.method == "POST"
+                },
                 stage_name=STAGE_NAME,
                 # The requests of two seconds may come at once.
                 throttling_burst_limit=2 * requests_per_second,
@@ -101,18 +151,12 @@ class RetrievalApi(Construct):
             ),
             description="Documents, and retrieval over them",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
-            # CloudWatch tells APIs apart by this name alone.
-            rest_api_name=options.prefix,
+            rest_api_name=name,
         )
         # The CDK's own output of the address is wrong for the local target, and its name is not ours.
         api.node.try_remove_child("Endpoint")
-        for kind, template in _ERRORS.items():
-            api.add_gateway_response(
-                kind.title().replace("_", ""),
-                response_headers={"Retry-After": "'1'"} if kind == "THROTTLED" else None,
-                templates={"application/json": template},
-                type=apigateway.ResponseType.of(kind),
-            )
+        for error in sorted(_ERRORS.keys() - {"UNAUTHORIZED"}):
+            _add_error(api, error, {"Retry-After": "'1'"} if error == "THROTTLED" else None)
         for rule, reason in ACCEPTED.items():
             acknowledge(api, rule, reason)
         if options.api_logging is ApiLogging.WITH_ACCOUNT_ROLE:
@@ -120,11 +164,11 @@ class RetrievalApi(Construct):
         if options.api_logging is ApiLogging.OFF:
             for rule in ("APIG1", "APIG6"):
                 acknowledge(api, rule, "Without a role in the account's settings, no stage with logs can be created")
-        if options.auth is not Auth.IAM:
-            acknowledge(api, "APIG4", "The deployer chose API keys, or a target that only this machine reaches")
+        if kind is not AuthKind.IAM:
+            acknowledge(api, "APIG4", "Callers need an API key or a token, unless only this machine reaches the target")
         return api
 
-    def _watch(self, api: apigateway.RestApi, query: lambda_.Function, options: Options) -> None:
+    def _watch(self, api: apigateway.RestApi) -> None:
         raise_alarm(
             self,
             "ServerErrorAlarm",
@@ -135,6 +179,8 @@ class RetrievalApi(Construct):
                 " likely that the knowledge base does not answer in time, or refuses the function's role"
             ),
         )
+
+    def _watch_latency(self, query: lambda_.Function, options: Options) -> None:
         raise_alarm(
             self,
             "LatencyAlarm",
@@ -166,10 +212,18 @@ class RetrievalApi(Construct):
             "logging_level": apigateway.MethodLoggingLevel.ERROR,
         }
 
-    def _api_key(self, api: apigateway.RestApi) -> str:
-        plan = api.add_usage_plan("Callers")
+    def _api_key(self, api: apigateway.RestApi, name: str, options: Options) -> str:
+        """Add a key with a plan of its own, because the limits of a plan count all of its keys' requests."""
+        part = "" if name == DEFAULT_KEY else f"-{name}"
+        rate = options.api_key_requests_per_second
+        plan = api.add_usage_plan(
+            f"Callers{part}",
+            quota=apigateway.QuotaSettings(limit=options.api_key_requests_per_day, period=apigateway.Period.DAY),
+            throttle=apigateway.ThrottleSettings(burst_limit=2 * rate, rate_limit=rate),
+        )
         plan.add_api_stage(stage=api.deployment_stage)
-        key = api.add_api_key("Key")
+        # A key that the API adds itself waits for the stage, and so for the functions, which know its id.
+        key = apigateway.ApiKey(api, f"Key{part}", description=f"{options.prefix}: {name}")
         plan.add_api_key(key)
         return key.key_id
 
@@ -181,16 +235,36 @@ def _streaming_integration(function: lambda_.Function) -> apigateway.Integration
     """
     return apigateway.LambdaIntegration(
         function,
-        allow_test_invoke=False,
+        scope_permission_to_method=False,
         response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
         timeout=function.timeout,
     )
 
 
-def _method_options(auth: Auth) -> apigateway.MethodOptions:
-    if auth is Auth.IAM:
-        return apigateway.MethodOptions(authorization_type=apigateway.AuthorizationType.IAM)
-    return apigateway.MethodOptions(api_key_required=auth is Auth.API_KEY)
+def _add_error(api: apigateway.RestApi, kind: str, headers: Mapping[str, str] | None = None) -> None:
+    api.add_gateway_response(
+        kind.title().replace("_", ""),
+        response_headers=headers,
+        templates={"application/json": _ERRORS[kind]},
+        type=apigateway.ResponseType.of(kind),
+    )
+
+
+_PUBLIC: Final[Mapping[str, Any]] = {"authorization_type": apigateway.AuthorizationType.NONE}
+
+
+def _method_options(scope: Construct, kind: AuthKind, authorizer: lambda_.Function | None) -> Mapping[str, Any]:
+    """Return what a method needs for callers to prove who they are."""
+    if kind in TOKEN_KINDS:
+        assert authorizer is not None, "kinds with tokens have an authorizer"
+        return {
+            "authorizer": apigateway.TokenAuthorizer(
+                scope, "Authorizer", handler=authorizer, results_cache_ttl=AUTHORIZED_FOR
+            )
+        }
+    if kind is AuthKind.IAM:
+        return {"authorization_type": apigateway.AuthorizationType.IAM}
+    return {**_PUBLIC, "api_key_required": kind is AuthKind.API_KEY}
 
 
 def _url(api: apigateway.RestApi, options: Options) -> str:

@@ -11,7 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge, acknowledge_all_objects
+from infra.acknowledgements import acknowledge, acknowledge_objects
 from infra.alarms import raise_alarm
 from infra.constructs.adopted_bucket import AdoptedBucket
 from infra.constructs.queues import DocumentQueue
@@ -66,17 +66,19 @@ class DocumentsBucket(Construct):
         else:
             self.bucket = self._new_bucket(changes, options.target)
 
-    def grant(self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "") -> None:
-        """Allow *function* to list the bucket, and *actions* with any object, for a *reason*.
+    def grant(
+        self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "", *, keys: str = "*"
+    ) -> None:
+        """Allow *function* to list the bucket, and *actions* with the objects of some *keys*, for a *reason*.
 
         Without permission to list, S3 answers 403 for an object that does not exist.
         """
         iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
         if actions:
-            objects = self.bucket.arn_for_objects("*")
+            objects = self.bucket.arn_for_objects(keys)
             iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
             assert function.role is not None, "a function of ours has a role of its own"
-            acknowledge_all_objects(function.role, self.bucket, reason)
+            acknowledge_objects(function.role, self.bucket, reason, keys=keys)
 
     def _new_bucket(self, changes: DocumentQueue, target: Target) -> s3.Bucket:
         local = target is Target.LOCAL

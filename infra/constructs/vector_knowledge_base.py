@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge_all_objects
+from infra.acknowledgements import acknowledge_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.settled_role import SettledRole
@@ -64,7 +64,7 @@ class VectorKnowledgeBase(Construct):
         index = self._vector_index()
         policies = self._service_policies(documents, index, headers)
         role = self._service_role(policies)
-        acknowledge_all_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
+        acknowledge_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
         if headers:
             headers.acknowledge_use(role)
         settled = SettledRole(self, "Settled", role=role, policies=policies)

@@ -1,18 +1,17 @@
 """Audit events on an event bus, next to those in the log."""
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.audit import AUDIT, AuditSink
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.ingestion_config import EVENT_SOURCE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
-
-SOURCE: Final = "ragstack"
 
 
 class AuditBus:
@@ -32,7 +31,7 @@ class AuditBus:
     def __call__(self, event: dict[str, Any]) -> None:
         """Put an event on the bus."""
         entry: Any = {
-            "Source": SOURCE,
+            "Source": EVENT_SOURCE,
             "DetailType": AUDIT,
             "Detail": json.dumps(event),
             "EventBusName": self._bus,

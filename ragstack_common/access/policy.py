@@ -93,6 +93,13 @@ class AccessPolicy(_Part):
                 raise ValueError(f"prefixes: {prefix!r} names the label {unknown[0]!r}, which labels does not have")
         return self
 
+    @property
+    def principals(self) -> frozenset[str]:
+        """Everybody whom the file names."""
+        named = [*self.rights.values(), self.sees_everything]
+        named += [each for rule in self.labels.values() for each in (rule.allow, rule.deny)]
+        return frozenset[str]().union(*named, *(rule.writers for rule in self.prefixes.values()))
+
     @cached_property
     def _longest_first(self) -> list[tuple[str, PrefixRule]]:
         return sorted(self.prefixes.items(), key=lambda each: -len(each[0]))

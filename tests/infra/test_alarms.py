@@ -29,15 +29,16 @@ def services(assembly: Any) -> dict[str, str]:
     }
 
 
-def test_a_function_that_fails_or_is_throttled_raises_an_alarm(with_headers: Any) -> None:
-    deployed = services(with_headers)
+def test_a_function_that_fails_or_is_throttled_raises_an_alarm(everything: Any) -> None:
+    """The authorizer fails for each token that is not valid, so its errors say nothing."""
+    deployed = services(everything)
 
     assert set(deployed.values()) == {folder.name for folder in (ROOT / "lambdas").iterdir() if folder.is_dir()} - {
         "__pycache__"
     }
     for function, service in deployed.items():
-        for metric in ("Errors", "Throttles"):
-            (alarm,) = [each for each in alarms(with_headers, metric) if function in str(each["Dimensions"])]
+        for metric in ("Errors", "Throttles")[service == "authorizer" :]:
+            (alarm,) = [each for each in alarms(everything, metric) if function in str(each["Dimensions"])]
             assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
             assert f"the function {service}" in alarm["AlarmDescription"].replace("The f", "the f")
 

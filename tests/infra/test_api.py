@@ -23,24 +23,6 @@ def test_the_local_stack_queues_each_route_for_its_function() -> None:
     assert found == FUNCTIONS
 
 
-def test_every_route_authenticates_callers(aws: Any) -> None:
-    assert [method["AuthorizationType"] for method in methods(aws)] == ["AWS_IAM"] * len(ROUTES)
-
-
-def test_every_route_asks_for_the_key_when_the_deployer_chose_keys(synthesize: Any) -> None:
-    assembly = synthesize(auth="api_key")
-
-    assert [method["ApiKeyRequired"] for method in methods(assembly)] == [True] * len(ROUTES)
-    assert assembly.resources("AWS::ApiGateway::UsagePlanKey")
-    assert assembly.environment("query")["API_AUTH"] == "api_key"
-    assert "ApiKeyId" in assembly.templates["RagStackApi"]["Outputs"]
-
-
-def test_only_the_local_target_needs_no_authentication(local: Any) -> None:
-    assert [method["AuthorizationType"] for method in methods(local)] == ["NONE"] * len(ROUTES)
-    assert "API_AUTH" not in local.environment("query")
-
-
 def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
     services = {
         name: function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
@@ -84,7 +66,7 @@ def test_the_stage_is_traced_and_throttled_as_the_deployer_says(aws: Any, tuned:
     for assembly, rate in ((aws, 20), (tuned, 50)):
         stage = assembly.only("AWS::ApiGateway::Stage")
 
-        (settings,) = stage["MethodSettings"]
+        (settings,) = [each for each in stage["MethodSettings"] if each["ResourcePath"] == "/*"]
 
         assert stage["StageName"] == "prod"
         assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (rate, 2 * rate)
@@ -100,11 +82,23 @@ def test_the_accounts_logging_role_is_set_on_request_only(
     assembly = request.getfixturevalue(stacks)
 
     stage = assembly.only("AWS::ApiGateway::Stage")
-    (settings,) = stage["MethodSettings"]
-    assert (settings.get("LoggingLevel") == "ERROR") == is_logged
+    assert {each.get("LoggingLevel") == "ERROR" for each in stage["MethodSettings"]} == {is_logged}
     assert ("requestId" in str(stage.get("AccessLogSetting"))) == is_logged
     assert bool(assembly.resources("AWS::ApiGateway::Account")) == sets_role
     assert assembly.violations == []
+
+
+@pytest.mark.parametrize(("chosen", "rate"), [({}, 2), ({"api_requests_per_second": "1"}, 1)])
+def test_questions_have_a_lower_limit_than_searches(synthesize: Any, chosen: dict[str, str], rate: int) -> None:
+    stage = synthesize(**chosen).only("AWS::ApiGateway::Stage")
+
+    limits = {
+        (each["HttpMethod"], each["ResourcePath"]): (each["ThrottlingRateLimit"], each["ThrottlingBurstLimit"])
+        for each in stage["MethodSettings"]
+        if each["ResourcePath"] != "/*"
+    }
+    paths = ("/~1api~1ask", "/~1api~1ask~1stream", "/~1mcp")
+    assert limits == {("POST", path): (rate, 2 * rate) for path in paths}
 
 
 def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:

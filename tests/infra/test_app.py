@@ -94,4 +94,4 @@ def test_a_mistake_is_answered_in_one_line(tmp_path: Path, tools: Path) -> None:
     )
 
     assert finished.returncode == 1
-    assert finished.stderr.splitlines() == ["auth=none is for target=local: choose auth=iam or auth=api_key"]
+    assert finished.stderr.splitlines() == ["auth=none is for target=local: choose from iam, api_key, cognito and oidc"]

@@ -60,6 +60,14 @@ def test_a_copy_is_made_again_only_when_sources_change(source: Path) -> None:
     assert compiled_copy(source, python=OWN) != first
 
 
+def test_a_copy_can_have_files_of_its_own(source: Path) -> None:
+    plain = compiled_copy(source, python=OWN, inside="package")
+    copies = [compiled_copy(source, python=OWN, inside="package", added={"a.json": text}) for text in (b"1", b"2")]
+
+    assert [(copy / "package" / "a.json").read_bytes() for copy in copies] == [b"1", b"2"]
+    assert not (plain / "package" / "a.json").exists()
+
+
 def test_without_pyodide_one_line_says_what_is_missing(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

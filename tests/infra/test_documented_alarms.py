@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from .conftest import PEOPLE_ADDED
+
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
 
 
-def test_the_documented_alarms_are_the_deployed_ones(with_headers: Any) -> None:
+def test_the_documented_alarms_are_the_deployed_ones(everything: Any, synthesize: Any) -> None:
     documented = set(re.findall(r"`(\w+Alarm)`", GUIDE))
     # The CDK appends eight digits to a resource's name.
-    deployed = {name[:-8] for name in with_headers.resources("AWS::CloudWatch::Alarm")}
+    assemblies = (everything, synthesize(**PEOPLE_ADDED))
+    deployed = {name[:-8] for each in assemblies for name in each.resources("AWS::CloudWatch::Alarm")}
 
     assert documented == deployed
 

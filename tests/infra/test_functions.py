@@ -28,7 +28,7 @@ ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AW
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
-    "answers": {"bedrock:Retrieve", "dynamodb:Query"}
+    "answers": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:UpdateItem"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
     "query": {"bedrock:Retrieve", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"},
     "documents": SENDING
@@ -64,7 +64,8 @@ RECEIVERS = {
 }
 WRITTEN = {
     "documents": ["JOB", "JOB#*"],
-    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "SNAPSHOT"],
+    "answers": ["BUDGET#*"],
+    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }
 """Partitions of the registry, where a function may not write all of them."""
 
@@ -328,7 +329,6 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(with_headers: Any) ->
     assert following == ingestion
     assert answers.answer_model is None
     assert QuerySettings.from_env(with_headers.environment("answers")) == query
-    assert query.api_auth == "iam"
     assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert reconcile.calls_per_second == ingestion.calls_per_second
 

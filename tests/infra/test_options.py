@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from infra.access_options import DEFAULT_CALLBACK
 from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
-from infra.options import Auth, OptionError, Options
+from infra.options import OptionError, Options
 from infra.target import Target
+from ragstack_common.access_config import AuthKind
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.model_cache import KNOWN
 from ragstack_common.relevance import Calibrations
 from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search import known_backends
 
-from .conftest import EXISTING, LOCAL
+from .conftest import ACCESS, EXISTING, LOCAL
 
 
 def reranked(reranker: object, **options: str) -> dict[str, str]:
@@ -33,12 +35,47 @@ def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
     options = Options.from_context({"@aws-cdk/core:checkSecretUsage": True, "aws:cdk:bundling-stacks": ["**"]})
 
     assert options == Options()
-    assert (options.target, options.auth, options.knowledge_base_id) == (Target.AWS, Auth.IAM, None)
+    assert (options.target, options.auth, options.knowledge_base_id) == (Target.AWS, (AuthKind.IAM,), None)
 
 
 def test_the_local_target_needs_no_authentication_by_default() -> None:
-    assert Options.from_context(LOCAL).auth is Auth.NONE
-    assert Options.from_context({**LOCAL, "auth": "iam"}).auth is Auth.IAM
+    assert Options.from_context(LOCAL).auth == (AuthKind.NONE,)
+
+
+def test_people_and_programs_can_be_combined() -> None:
+    options = Options.from_context({"auth": "iam, oidc", **OIDC, "oidc_audience": "a,b", "questions_per_day": "5"})
+
+    assert (options.auth, options.people) == ((AuthKind.IAM, AuthKind.OIDC), AuthKind.OIDC)
+    assert options.access_settings.oidc_audience == ("a", "b")
+    assert options.access_settings.questions_per_day == 5
+    assert options.callback_urls == (DEFAULT_CALLBACK,)
+
+
+def test_an_issuer_of_this_machine_is_for_the_local_target() -> None:
+    issuer = "http://localhost:4570"
+
+    options = Options.from_context({**LOCAL, "auth": "oidc", **OIDC, "oidc_issuer": issuer})
+
+    assert options.access_settings.oidc_issuer == issuer
+
+
+def test_an_invalid_access_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "access.json"
+    file.write_text('{"labels": {"people": {"allow": ["people"]}}}')
+
+    with pytest.raises(
+        OptionError, match=r"labels\.people\.allow\.0: 'people' must be everyone, or a kind with a name"
+    ):
+        Options.from_context({"access": str(file)})
+
+
+def test_a_user_pool_takes_no_group_with_a_space(tmp_path: Path) -> None:
+    file = tmp_path / "access.json"
+    file.write_text('{"rights": {"read": ["group:All people"]}}')
+
+    assert Options.from_context({"auth": "oidc", **OIDC, "access": str(file)})
+    with pytest.raises(OptionError, match="the group 'All people'; Amazon Cognito takes"):
+        Options.from_context({"auth": "cognito", "access": str(file)})
 
 
 def test_the_command_line_overrides_a_file_of_settings(tmp_path: Path) -> None:
@@ -87,6 +124,7 @@ def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, te
         Options.from_context({"settings": str(file)})
 
 
+OIDC = {"oidc_issuer": "https://login.example.com/", "oidc_audience": "ragstack", "access": str(ACCESS)}
 MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collections": "*"}
 
 
@@ -94,7 +132,39 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
     ("context", "says"),
     [
         ({"target": "azure"}, "target=azure is invalid: it must be aws or local"),
-        ({"auth": "none"}, "auth=none is for target=local: choose auth=iam or auth=api_key"),
+        ({"auth": "none"}, "auth=none is for target=local: choose from iam, api_key, cognito and oidc"),
+        ({**LOCAL, "auth": "none,oidc", **OIDC}, "auth=none cannot be combined with another kind"),
+        ({**LOCAL, "auth": "cognito", "access": str(ACCESS)}, "target=local has auth=none and auth=oidc"),
+        ({**LOCAL, "auth": "api_key"}, "target=local has auth=none and auth=oidc"),
+        ({"auth": "iam,iam"}, "auth names a kind twice"),
+        ({"auth": "iam,"}, "auth=iam, is invalid: names must be separated by one comma each"),
+        ({"auth": "cognito,oidc", **OIDC}, "auth=cognito and auth=oidc exclude each other"),
+        ({"auth": "iam,api_key"}, "auth=iam and auth=api_key exclude each other"),
+        ({"auth": "oidc", "access": str(ACCESS)}, "auth=oidc needs oidc_issuer and oidc_audience"),
+        ({"oidc_audience": "ragstack"}, "oidc_issuer and oidc_audience need auth=oidc"),
+        ({"auth": "cognito", **OIDC}, "oidc_issuer and oidc_audience need auth=oidc"),
+        ({"auth": "oidc", **OIDC, "oidc_issuer": "http://login.example.com"}, "oidc_issuer=http://login.example.com"),
+        ({"auth": "oidc", **OIDC, "oidc_issuer": "http://localhost:80"}, "oidc_issuer=http://localhost:80 is invalid"),
+        ({"auth": "oidc", **OIDC, "oidc_issuer": "login"}, "oidc_issuer=login is invalid: it must begin with https://"),
+        ({"auth": "oidc", **OIDC, "oidc_issuer": "https://a/?b"}, "oidc_issuer=https://a/?b is invalid"),
+        ({"auth": "cognito"}, "auth=cognito needs access: write a file such as samples/access.json"),
+        ({"access": "/nowhere.json"}, "access=/nowhere.json is invalid: there is no such file"),
+        ({"api_keys": "reader"}, "api_keys needs auth=api_key"),
+        ({"api_key_requests_per_day": "1"}, "api_key_requests_per_day needs auth=api_key"),
+        ({"auth": "api_key", "api_keys": "a,A"}, "api_keys names a key twice"),
+        ({"auth": "api_key", "api_keys": 'a"'}, 'api_keys=a" is invalid: it must be names of a letter, then'),
+        ({"callback_urls": "https://a"}, "callback_urls needs auth=cognito"),
+        (
+            {"auth": "cognito", "access": str(ACCESS), "callback_urls": "http://a/b"},
+            "callback_urls=http://a/b is invalid: http is for localhost alone",
+        ),
+        (
+            {"ask_requests_per_second": "30"},
+            "ask_requests_per_second=30 exceeds api_requests_per_second=20",
+        ),
+        ({"answers_concurrency": "0"}, "answers_concurrency=0 is invalid: it must be a whole number from 1 to 10,000"),
+        ({"audit_bus": "a b"}, "audit_bus=a b is invalid: it must be the name of an event bus"),
+        ({"api_auth": "none"}, "context value 'api_auth' is unknown"),
         ({"knowledge_base": "existing"}, "knowledge_base=existing needs knowledge_base_id"),
         ({**EXISTING, "knowledge_base_id": "KB123"}, "knowledge_base_id=KB123 is invalid: it must be ten letters or"),
         ({"knowledge_base_id": "ABCDEFGHIJ"}, "knowledge_base_id needs knowledge_base=existing"),
@@ -119,10 +189,10 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             "alarm_topic and alarm_email exclude each other",
         ),
         ({"dependencies_layer": "/nowhere.zip"}, "dependencies_layer=/nowhere.zip is invalid: there is no such file"),
-        ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from alarm_email,"),
+        ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from access, alarm_email,"),
         (
             {"search_k": "101", "auth": "x"},
-            "auth=x is invalid: it must be iam or api_key or none; search_k=101 is invalid",
+            "auth=x is invalid: it must be one or more of iam, api_key, cognito, oidc, none; search_k=101 is invalid",
         ),
         ({"retrieval_engine": "chroma"}, "the engine chroma needs packages that the layer lacks: build"),
         (

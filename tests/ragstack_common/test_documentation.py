@@ -14,11 +14,14 @@ from typer.main import get_command
 from local_bedrock import service
 from local_bedrock.limits.quotas import Quotas
 from ragstack_common import config, ingestion_config
+from ragstack_common.access import AccessPolicy, Guard, Right
+from ragstack_common.access.audit import AUDIT
+from ragstack_common.access.callers import caller_from_key
 from ragstack_common.answers.answer import Quotation, Sentence, Source
 from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core import errors
-from ragstack_common.core.errors import InvalidFilterError
+from ragstack_common.core.errors import InvalidFilterError, NotAllowedError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.store_rules import STORE_RULES
@@ -264,10 +267,22 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
 
 
 def test_the_example_event_has_the_members_of_a_real_event() -> None:
-    (event,) = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
+    event, _ = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
 
     assert event["source"] == ingestion_config.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
     assert all(f"`{name}`" in OPERATIONS for name in DETAIL_TYPES.values())
+
+
+def test_the_example_of_an_audit_event_is_a_real_one() -> None:
+    sent: list[dict[str, Any]] = []
+    _, event = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
+    guard = Guard(AccessPolicy(), sink=sent.append)
+
+    with pytest.raises(NotAllowedError):
+        guard.require(caller_from_key("reader"), Right.WRITE, "POST /api/documents")
+
+    assert sent == [event["detail"]]
+    assert (event["source"], event["detail-type"]) == (ingestion_config.EVENT_SOURCE, AUDIT)

@@ -11,8 +11,12 @@ from moto import mock_aws
 
 from ragstack_common.access.audit import record
 from ragstack_common.access.audit_bus import AuditBus, audit_sink
+from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import caller_from_key
+from ragstack_common.access.guard import Guard
 from ragstack_common.access_config import AccessSettings
+from ragstack_common.core.errors import LimitReachedError
+from tests.support.registry_table import TABLE
 
 EVENT = {
     "kind": "refused",
@@ -24,7 +28,7 @@ EVENT = {
 
 
 @pytest.fixture
-def client() -> Iterator[Any]:
+def events() -> Iterator[Any]:
     with mock_aws():
         yield boto3.client("events", region_name="eu-west-1")
 
@@ -40,13 +44,13 @@ def refuse(sink: AuditBus) -> None:
     )
 
 
-def test_the_bus_gets_what_the_log_has(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_bus_gets_what_the_log_has(events: Any, caplog: pytest.LogCaptureFixture) -> None:
     sent: list[dict[str, Any]] = []
-    client.meta.events.register("provide-client-params.events.PutEvents", lambda params, **_: sent.append(params))
-    client.create_event_bus(Name="audit")
+    events.meta.events.register("provide-client-params.events.PutEvents", lambda params, **_: sent.append(params))
+    events.create_event_bus(Name="audit")
 
     with caplog.at_level("INFO"):
-        refuse(AuditBus(client, "audit"))
+        refuse(AuditBus(events, "audit"))
 
     [entry] = sent[0]["Entries"]
     assert (entry["Source"], entry["DetailType"], entry["EventBusName"]) == ("ragstack", "audit", "audit")
@@ -54,10 +58,10 @@ def test_the_bus_gets_what_the_log_has(client: Any, caplog: pytest.LogCaptureFix
     assert [line.audit for line in caplog.records if hasattr(line, "audit")] == [EVENT]
 
 
-def test_a_bus_that_refuses_fails_no_request(client: Any, caplog: pytest.LogCaptureFixture) -> None:
-    client.meta.events.register("before-call.events.PutEvents", _denied)
+def test_a_bus_that_refuses_fails_no_request(events: Any, caplog: pytest.LogCaptureFixture) -> None:
+    events.meta.events.register("before-call.events.PutEvents", _denied)
 
-    refuse(AuditBus(client, "audit"))
+    refuse(AuditBus(events, "audit"))
 
     assert "audit event is not on the bus audit" in caplog.text
 
@@ -69,3 +73,30 @@ def _denied(**_: Any) -> None:
 def test_there_is_no_bus_by_default() -> None:
     assert audit_sink(AccessSettings()) is None
     assert isinstance(audit_sink(AccessSettings(audit_bus="audit")), AuditBus)
+
+
+def test_a_caller_who_reaches_the_limit_is_audited(dynamodb: Any) -> None:
+    sent: list[dict[str, Any]] = []
+    budget = DailyBudget(dynamodb, TABLE, 1, sink=sent.append)
+    budget.spend(caller_from_key("reader"))
+
+    with pytest.raises(LimitReachedError):
+        budget.spend(caller_from_key("reader"))
+
+    assert [(each["kind"], each["caller"]) for each in sent] == [("limit reached", "key:reader")]
+
+
+def test_a_look_at_the_view_of_another_is_audited() -> None:
+    sent: list[dict[str, Any]] = []
+
+    Guard(sink=sent.append).view_as(caller_from_key("operator"), "s3://documents/a.md", "user:alice")
+
+    assert sent == [
+        {
+            "kind": "view as",
+            "caller": "key:operator",
+            "right": "operate",
+            "resource": "s3://documents/a.md",
+            "rule": "user:alice",
+        }
+    ]

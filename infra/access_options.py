@@ -1,0 +1,190 @@
+"""What a deployer chooses about callers: how they prove who they are, what the access file says, and limits."""
+
+import re
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from infra.context_types import AccessFile
+from infra.target import Target
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds
+from ragstack_common.core.settings import Allowed, Settings, separated_names
+
+PROGRAMS: Final = frozenset({AuthKind.IAM, AuthKind.API_KEY})
+"""The kinds of programs."""
+
+LOCAL_KINDS: Final = frozenset({AuthKind.NONE, AuthKind.OIDC})
+"""The kinds that the local API Gateway has: its events name neither a signer nor a key."""
+
+GROUP: Final = "group:"
+
+DEFAULT_KEY: Final = "default"
+
+DEFAULT_CALLBACK: Final = "http://localhost:8484/callback"
+"""Where `ragstack login` waits for the browser."""
+
+LOOPBACK: Final = ("localhost", "127.0.0.1")
+"""Hosts for which Amazon Cognito and the verifier of tokens accept http.
+
+Source: Cognito user guide, application settings; ragstack_common.access.tokens.
+"""
+
+_COGNITO_GROUP: Final = re.compile(r"\S{1,128}")
+"""Source: cognito-idp, shape GroupNameType."""
+
+Urls = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^\s#]+$")], ...],
+    BeforeValidator(separated_names),
+    Allowed("URLs separated by commas"),
+]
+KeyNames = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,49}$")], ...],
+    BeforeValidator(separated_names),
+    Allowed("names of a letter, then at most 49 letters, digits, _ and -, separated by commas"),
+]
+
+
+class AccessValues(Settings):
+    """The context values about callers."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    auth: AuthKinds = Field(
+        (AuthKind.IAM,),
+        description="[how callers prove who they are](#authentication); `none` is for `target=local`, and its default",
+    )
+    access: AccessFile | None = Field(
+        None, description="the access file: who may do and see what; required with `auth=cognito` and `auth=oidc`"
+    )
+    api_requests_per_second: int = Field(
+        20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
+    )
+    ask_requests_per_second: int = Field(
+        2,
+        ge=1,
+        le=10_000,
+        description="the same for each route that costs calls of a model: `POST /api/ask`, `/api/ask/stream` and"
+        " `/mcp`; at most `api_requests_per_second`",
+    )
+    api_keys: KeyNames = Field(
+        (DEFAULT_KEY,), description="with `auth=api_key`: names of the keys. The key NAME is the principal `key:NAME`"
+    )
+    api_key_requests_per_second: int = Field(
+        10, ge=1, le=10_000, description="rate limit of each API key; bursts may be twice as large"
+    )
+    api_key_requests_per_day: int = Field(20_000, ge=1, le=10**9, description="requests of each API key in a day")
+    answers_concurrency: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="reserved concurrency of the function `answers`: questions that it answers at once at most. By"
+        " default it shares the account's",
+    )
+    callback_urls: Urls = Field(
+        (DEFAULT_CALLBACK,),
+        description="with `auth=cognito`: where the sign-in page may send people back to, by default to `ragstack"
+        " login`",
+    )
+
+    @property
+    def people(self) -> AuthKind | None:
+        """How people prove who they are; None if there are only programs."""
+        return next((kind for kind in self.auth if kind in TOKEN_KINDS), None)
+
+
+def access_problems(values: AccessValues, settings: AccessSettings, target: Target) -> list[str]:
+    """Return what is wrong with choices that are valid one by one."""
+    kinds, given = values.auth, values.model_fields_set
+    issuer, audience = settings.oidc_issuer, settings.oidc_audience
+    on_aws = target is Target.AWS
+    rules = [
+        (
+            AuthKind.NONE in kinds and on_aws,
+            "auth=none is for target=local: choose from iam, api_key, cognito and oidc",
+        ),
+        (
+            not on_aws and not LOCAL_KINDS.issuperset(kinds),
+            "target=local has auth=none and auth=oidc: the local API Gateway verifies no signatures and keys",
+        ),
+        (AuthKind.NONE in kinds and len(kinds) > 1, "auth=none cannot be combined with another kind"),
+        (len({*kinds}) < len(kinds), "auth names a kind twice"),
+        (TOKEN_KINDS.issubset(kinds), "auth=cognito and auth=oidc exclude each other: people have one issuer"),
+        (
+            PROGRAMS.issubset(kinds),
+            "auth=iam and auth=api_key exclude each other: programs have one way to prove who they are",
+        ),
+        (
+            AuthKind.OIDC in kinds and not (issuer and audience),
+            (
+                "auth=oidc needs oidc_issuer and oidc_audience: add --context oidc_issuer=https://... and"
+                " --context oidc_audience=..."
+            ),
+        ),
+        (
+            AuthKind.OIDC not in kinds and (issuer or audience),
+            "oidc_issuer and oidc_audience need auth=oidc: add it, or leave them out",
+        ),
+        (
+            issuer and not _is_issuer(issuer, target),
+            (
+                f"oidc_issuer={issuer} is invalid: it must begin with https://, as the issuer's tokens write it, or"
+                " be on localhost with target=local"
+            ),
+        ),
+        (
+            values.people and values.access is None,
+            (
+                f"auth={values.people} needs access: write a file such as samples/access.json, and add --context"
+                " access=FILE"
+            ),
+        ),
+        *(
+            (name in given and AuthKind.API_KEY not in kinds, f"{name} needs auth=api_key: add it, or leave {name} out")
+            for name in ("api_keys", "api_key_requests_per_second", "api_key_requests_per_day")
+        ),
+        (len({name.lower() for name in values.api_keys}) < len(values.api_keys), "api_keys names a key twice"),
+        (
+            "callback_urls" in given and AuthKind.COGNITO not in kinds,
+            "callback_urls needs auth=cognito: add it, or leave callback_urls out",
+        ),
+        *(
+            (
+                urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK,
+                f"callback_urls={url} is invalid: http is for localhost alone, others need https",
+            )
+            for url in values.callback_urls
+        ),
+        (
+            "ask_requests_per_second" in given and values.ask_requests_per_second > values.api_requests_per_second,
+            (
+                f"ask_requests_per_second={values.ask_requests_per_second} exceeds api_requests_per_second"
+                f"={values.api_requests_per_second}, which limits all routes together"
+            ),
+        ),
+    ]
+    return [message for is_broken, message in rules if is_broken]
+
+
+def groups_of_people(policy: AccessPolicy) -> list[str]:
+    """Return the names of the groups in an access file, for the groups of a user pool.
+
+    Raises:
+        ValueError: Amazon Cognito takes no such name.
+    """
+    names = sorted(name.removeprefix(GROUP) for name in policy.principals if name.startswith(GROUP))
+    if wrong := [name for name in names if not _COGNITO_GROUP.fullmatch(name)]:
+        raise ValueError(
+            f"the access file has the group {wrong[0]!r:.150}; Amazon Cognito takes 128 characters, no spaces"
+        )
+    return names
+
+
+def _is_issuer(url: str, target: Target) -> bool:
+    address = urlsplit(url)
+    if not address.hostname or address.query or address.fragment:
+        return False
+    return address.scheme == "https" or (
+        target is Target.LOCAL and address.scheme == "http" and address.hostname in LOOPBACK
+    )

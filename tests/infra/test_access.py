@@ -1,0 +1,365 @@
+"""Who may call: each way to prove it, what functions know of it, and what they may read and write for it."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.layers import ACCESS_FILE
+from ragstack_common.access.policy import read_policy
+from ragstack_common.access.tokens import verifier_from_env
+from ragstack_common.access_config import AccessSettings
+from ragstack_common.api.route_table import ROUTES
+
+from .conftest import ACCESS, EVERYTHING, LOCAL, PEOPLE_ADDED
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
+READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "reconcile")
+OF_THE_API = ("answers", "documents", "query")
+PUBLIC = {"/health", "/.well-known/oauth-protected-resource"}
+OIDC = {**PEOPLE_ADDED, "auth": "oidc"}
+VARIANTS: dict[str, dict[str, str]] = {
+    "keys": {"auth": "api_key", "api_keys": "reader,uploader", "audit_bus": "audit"},
+    "cognito": {"auth": "cognito", "callback_urls": "https://app.example.com/callback", "questions_per_day": "0"},
+    "oidc": {**OIDC, "answers_concurrency": "5"},
+    "both": EVERYTHING,
+    "local": {**LOCAL, **OIDC, "oidc_issuer": "http://localhost:4570"},
+}
+
+
+@pytest.fixture(scope="session")
+def variant(synthesize: Any) -> Any:
+    """Synthesize a variant with the access file of the samples."""
+    return lambda name: synthesize(**{**VARIANTS[name], "access": str(ACCESS)})
+
+
+def methods(assembly: Any, api: str = "Retrieval") -> dict[str, set[tuple[str, bool, bool]]]:
+    """Return the forms of authorization of one API: type, whether it has an authorizer, and whether it needs a key."""
+    resources = assembly.resources("AWS::ApiGateway::Resource")
+
+    def path(reference: Mapping[str, Any]) -> str:
+        part = resources.get(reference.get("Ref", ""))
+        return "" if part is None else f"{path(part['Properties']['ParentId'])}/{part['Properties']['PathPart']}"
+
+    found: dict[str, set[tuple[str, bool, bool]]] = {}
+    for name, method in assembly.resources("AWS::ApiGateway::Method").items():
+        if name.startswith(api):
+            properties = method["Properties"]
+            form = (
+                properties["AuthorizationType"],
+                "AuthorizerId" in properties,
+                properties.get("ApiKeyRequired", False),
+            )
+            found.setdefault(path(properties["ResourceId"]), set()).add(form)
+    return found
+
+
+def outputs(assembly: Any) -> set[str]:
+    return set(assembly.templates["RagStackApi"]["Outputs"])
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_cdk_nag_finds_nothing_in_a_variant(variant: Any, name: str) -> None:
+    assert variant(name).violations == []
+
+
+def test_cfn_lint_finds_no_error_in_a_variant(variant: Any, tools: Path) -> None:
+    templates = [str(variant(name).folder / "RagStackApi.template.json") for name in sorted(VARIANTS)]
+
+    finished = subprocess.run(
+        [tools / "cfn-lint", "--non-zero-exit-code", "error", *templates], capture_output=True, text=True, check=False
+    )
+
+    assert finished.returncode == 0, finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "form"),
+    [
+        ("keys", "Retrieval", ("NONE", False, True)),
+        ("cognito", "Retrieval", ("CUSTOM", True, False)),
+        ("oidc", "Retrieval", ("CUSTOM", True, False)),
+        ("both", "Retrieval", ("CUSTOM", True, False)),
+        ("both", "Programs", ("AWS_IAM", False, False)),
+        ("local", "Retrieval", ("CUSTOM", True, False)),
+    ],
+)
+def test_every_route_but_the_public_ones_authenticates(
+    variant: Any, name: str, api: str, form: tuple[str, bool, bool]
+) -> None:
+    found = methods(variant(name), api)
+
+    assert found.keys() == {route.path for route in ROUTES.values()}
+    assert {path for path, forms in found.items() if forms == {("NONE", False, False)}} == PUBLIC
+    assert set().union(*(forms for path, forms in found.items() if path not in PUBLIC)) == {form}
+
+
+def test_signatures_are_the_default(aws: Any) -> None:
+    found = methods(aws)
+
+    assert {path for path, forms in found.items() if forms == {("NONE", False, False)}} == PUBLIC
+    assert set().union(*(forms for path, forms in found.items() if path not in PUBLIC)) == {("AWS_IAM", False, False)}
+    assert aws.environment("query")["API_AUTH"] == "iam"
+
+
+def test_only_the_local_target_needs_no_authentication(local: Any) -> None:
+    assert set().union(*methods(local).values()) == {("NONE", False, False)}
+    assert {local.environment(service)["API_AUTH"] for service in OF_THE_API} == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("keys", "api_key"), ("cognito", "cognito"), ("both", "cognito,iam"), ("local", "oidc")]
+)
+def test_functions_of_the_api_know_the_kinds_of_proof(variant: Any, name: str, expected: str) -> None:
+    assembly = variant(name)
+
+    for service in OF_THE_API:
+        environment = assembly.environment(service)
+        assert environment["API_AUTH"] == expected
+        AccessSettings.from_env({**environment, "API_KEYS": "{}"})
+
+
+@pytest.mark.parametrize("name", ["oidc", "local"])
+def test_the_issuer_of_the_deployer_is_verified_by_functions(variant: Any, name: str) -> None:
+    for service in (*OF_THE_API, "authorizer"):
+        environment = variant(name).environment(service)
+
+        assert environment["OIDC_ISSUER"] == VARIANTS[name]["oidc_issuer"]
+        assert AccessSettings.from_env(environment).oidc_audience == ("ragstack", "other")
+        assert verifier_from_env(environment) is not None
+
+
+def test_the_user_pool_is_the_issuer_of_its_tokens(variant: Any) -> None:
+    assembly = variant("cognito")
+    variables = assembly.function("authorizer")["Environment"]["Variables"]
+    (pool,) = assembly.resources("AWS::Cognito::UserPool")
+    (client,) = assembly.resources("AWS::Cognito::UserPoolClient")
+
+    assert variables["OIDC_ISSUER"] == {"Fn::GetAtt": [pool, "ProviderURL"]}
+    assert variables["OIDC_AUDIENCE"] == {"Ref": client}
+    assert outputs(assembly) >= {"OidcIssuer", "OidcAudience", "LoginDomain"}
+    assert "LoginDomain" not in outputs(variant("oidc"))
+
+
+def test_a_user_pool_has_invited_people_and_the_groups_of_the_file(variant: Any) -> None:
+    assembly = variant("cognito")
+    (pool,) = assembly.resources("AWS::Cognito::UserPool").values()
+    client = assembly.only("AWS::Cognito::UserPoolClient")
+    groups = {each["Properties"]["GroupName"] for each in assembly.resources("AWS::Cognito::UserPoolGroup").values()}
+
+    assert pool["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert pool["Properties"]["AdminCreateUserConfig"] == {"AllowAdminCreateUserOnly": True}
+    assert pool["Properties"]["MfaConfiguration"] == "OPTIONAL"
+    assert pool["Properties"]["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
+    assert groups == {"people", "engineering", "sales", "operators"}
+    assert not client["GenerateSecret"]
+    assert (client["AllowedOAuthFlows"], client["ExplicitAuthFlows"]) == (["code"], ["ALLOW_REFRESH_TOKEN_AUTH"])
+    assert client["CallbackURLs"] == ["https://app.example.com/callback"]
+
+
+def test_a_new_group_of_the_file_replaces_no_other(variant: Any, synthesize: Any, tmp_path: Path) -> None:
+    """CloudFormation cannot create a group with the name of one that it deletes later."""
+    more = json.loads(ACCESS.read_text())
+    more["rights"]["read"].append("group:auditors")
+    file = tmp_path / "access.json"
+    file.write_text(json.dumps(more))
+
+    before, after = (
+        {name: each["Properties"]["GroupName"] for name, each in found.resources("AWS::Cognito::UserPoolGroup").items()}
+        for found in (variant("cognito"), synthesize(**VARIANTS["cognito"], access=str(file)))
+    )
+
+    assert after.items() > before.items()
+
+
+def test_people_and_programs_have_an_api_each(variant: Any) -> None:
+    assembly = variant("both")
+    names = {each["Properties"]["Name"] for each in assembly.resources("AWS::ApiGateway::RestApi").values()}
+    authorizer = assembly.only("AWS::ApiGateway::Authorizer")
+
+    assert names == {"RagStack", "RagStack-programs"}
+    assert outputs(assembly) >= {"ApiUrl", "ProgramsApiUrl"}
+    assert authorizer["RestApiId"]["Ref"].startswith("RetrievalApi")
+
+
+def test_an_api_has_one_permission_for_each_function(variant: Any) -> None:
+    """The policy of a function takes 20 KB, which a permission for each route of two APIs nearly fills."""
+    permissions = variant("both").resources("AWS::Lambda::Permission")
+
+    assert len([name for name in permissions if "ApiScoped" in name]) == 2 * len(OF_THE_API)
+    assert len([name for name in permissions if "Authorizer" in name]) == 1
+    assert len(permissions) == 2 * len(OF_THE_API) + 1
+
+
+def test_the_address_of_programs_stays_if_people_are_added(synthesize: Any, aws: Any) -> None:
+    added = synthesize(**PEOPLE_ADDED)
+
+    first = added.templates["RagStackApi"]["Outputs"]["ApiUrl"]
+    assert first == aws.templates["RagStackApi"]["Outputs"]["ApiUrl"]
+    assert methods(added)["/api/retrieve"] == {("AWS_IAM", False, False)}
+    assert "PeopleApiUrl" in outputs(added)
+
+
+@pytest.mark.parametrize("name", ["cognito", "oidc", "local"])
+def test_a_request_without_a_token_learns_where_to_sign_in(variant: Any, name: str) -> None:
+    authorizer = variant(name).only("AWS::ApiGateway::Authorizer")
+    (answer,) = [
+        each["Properties"]
+        for each in variant(name).resources("AWS::ApiGateway::GatewayResponse").values()
+        if each["Properties"]["ResponseType"] == "UNAUTHORIZED"
+    ]
+
+    challenge = "".join(
+        part if isinstance(part, str) else "..."
+        for part in answer["ResponseParameters"]["gatewayresponse.header.WWW-Authenticate"]["Fn::Join"][1]
+    )
+    assert challenge.startswith("'Bearer resource_metadata=\"http")
+    assert challenge.endswith("/prod/.well-known/oauth-protected-resource\"'")
+    assert json.loads(answer["ResponseTemplates"]["application/json"])["error"]["message"].startswith("Sign in")
+    assert (authorizer["Type"], authorizer["AuthorizerResultTtlInSeconds"]) == ("TOKEN", 60)
+    assert authorizer["IdentitySource"] == "method.request.header.Authorization"
+
+
+def test_the_authorizer_has_its_packages_and_may_do_nothing(variant: Any) -> None:
+    assembly = variant("both")
+    layers = [json.dumps(assembly.function(service)["Layers"]) for service in ("authorizer", "answers")]
+
+    assert assembly.rights("authorizer") == {}
+    assert all("PackagesLayer" in each for each in layers)
+    assert len(assembly.function("authorizer")["Layers"]) == 3
+
+
+def test_each_key_has_limits_of_its_own(variant: Any) -> None:
+    assembly = variant("keys")
+    plans = [each["Properties"] for each in assembly.resources("AWS::ApiGateway::UsagePlan").values()]
+    keys = assembly.resources("AWS::ApiGateway::ApiKey")
+    held = [each["Properties"] for each in assembly.resources("AWS::ApiGateway::UsagePlanKey").values()]
+
+    assert len({str(each["UsagePlanId"]) for each in held}) == len(held) == len(keys) == 2
+    assert [each["Throttle"] for each in plans] == [{"BurstLimit": 20, "RateLimit": 10}] * 2
+    assert [each["Quota"] for each in plans] == [{"Limit": 20_000, "Period": "DAY"}] * 2
+
+
+def test_functions_know_the_names_of_the_keys(variant: Any) -> None:
+    assembly = variant("keys")
+    keys = assembly.resources("AWS::ApiGateway::ApiKey")
+    ids = {name: f"id{number}" for number, name in enumerate(keys)}
+
+    def text(joined: Any) -> str:
+        return "".join(each if isinstance(each, str) else ids[each["Ref"]] for each in joined["Fn::Join"][1])
+
+    for service in OF_THE_API:
+        variables = assembly.function(service)["Environment"]["Variables"]
+        known = AccessSettings.from_env({"API_KEYS": text(variables["API_KEYS"])}).api_keys or {}
+        assert known.keys() == {*ids.values()}
+        assert [*known.values()] == ["reader", "uploader"]
+    listed = text(assembly.templates["RagStackApi"]["Outputs"]["ApiKeyIds"]["Value"])
+    assert dict(each.split("=") for each in listed.split(",")) == {name: key for key, name in known.items()}
+
+
+def test_a_deployment_with_one_key_keeps_it(synthesize: Any) -> None:
+    """The ids of the resources are those of a key without a name."""
+    assembly = synthesize(auth="api_key")
+
+    assert [name[:-8] for name in assembly.resources("AWS::ApiGateway::ApiKey")] == ["RetrievalApiKey"]
+    assert outputs(assembly) >= {"ApiKeyId", "ApiKeyIds"}
+
+
+def test_functions_find_the_access_file_in_their_code(variant: Any) -> None:
+    assembly = variant("both")
+
+    for service in (*READING, "authorizer"):
+        assert assembly.environment(service)["ACCESS_FILE"] == f"/var/task/{ACCESS_FILE}"
+        key = assembly.function(service)["Code"]["S3Key"]
+        assert (assembly.folder / f"asset.{key.removesuffix('.zip')}" / ACCESS_FILE).read_bytes() == ACCESS.read_bytes()
+    assert "ACCESS_FILE" not in assembly.environment("contextual_headers")
+
+
+def test_local_functions_find_it_on_this_machine(variant: Any) -> None:
+    files = {variant("local").environment(service)["ACCESS_FILE"] for service in (*READING, "authorizer")}
+
+    (file,) = files
+    assert Path(file).is_absolute()
+    assert read_policy(Path(file)) == read_policy(ACCESS)
+
+
+def test_without_an_access_file_synthesis_warns(aws: Any, variant: Any, local: Any) -> None:
+    warned = "Every caller may see every document"
+
+    for assembly, expected in ((aws, True), (variant("keys"), False), (local, False)):
+        manifest = (assembly.folder / "manifest.json").read_text()
+        metadata = "".join(file.read_text() for file in assembly.folder.glob("*.metadata.json"))
+        assert (warned in manifest + metadata) is expected
+    assert "ACCESS_FILE" not in aws.environment("query")
+
+
+def keys_of(rights: Mapping[str, str], action: str) -> list[str]:
+    """Return the partitions of the registry that an action may touch, in each of its statements."""
+    decoder, found, text = json.JSONDecoder(), [], rights.get(action, "")
+    while text:
+        (_, condition), end = decoder.raw_decode(text)
+        text = text[end:]
+        found += condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"] if condition else ["everything"]
+    return sorted(found)
+
+
+def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> None:
+    query, documents, answers = (variant("oidc").rights(service) for service in ("query", "documents", "answers"))
+    labels = ["ACCESS", "CATALOGUE", "CATALOGUE#*"]
+
+    assert keys_of(query, "dynamodb:Query") == keys_of(answers, "dynamodb:Query") == labels
+    assert keys_of(query, "dynamodb:BatchGetItem") == keys_of(query, "dynamodb:GetItem") == ["ACCESS", "DOCUMENT#*"]
+    assert "dynamodb:PutItem" not in query
+    assert "/index/by_label" in documents["dynamodb:Query"]
+    assert keys_of(documents, "dynamodb:UpdateItem") == ["ACCESS"]
+    assert {"ACCESS", "JOB", "JOB#*"} == {*keys_of(documents, "dynamodb:PutItem")}
+    assert {"ACCESS", "JOB", "JOB#*"} == {*keys_of(documents, "dynamodb:DeleteItem")}
+    assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*"]
+    assert keys_of(aws.rights("query"), "dynamodb:Query") == ["CATALOGUE"]
+
+
+def test_without_a_limit_of_questions_none_are_counted(variant: Any) -> None:
+    assert "dynamodb:UpdateItem" not in variant("cognito").rights("answers")
+    assert variant("cognito").environment("answers")["QUESTIONS_PER_DAY"] == "0"
+
+
+def test_ingestion_writes_labels_into_sidecars_alone(variant: Any, aws: Any) -> None:
+    assert "/*.metadata.json" in variant("oidc").rights("ingestion")["s3:PutObject"]
+    assert '/*"' not in variant("oidc").rights("ingestion")["s3:PutObject"]
+    assert "s3:PutObject" not in variant("oidc").rights("ingestion_status")
+    assert "s3:PutObject" not in aws.rights("ingestion")
+
+
+def test_audit_events_go_to_the_bus_that_the_deployer_names(variant: Any, aws: Any) -> None:
+    for service in OF_THE_API:
+        assert variant("keys").environment(service)["AUDIT_BUS"] == "audit"
+        assert ":event-bus/audit" in variant("keys").rights(service)["events:PutEvents"]
+        assert "events:PutEvents" not in aws.rights(service)
+
+
+def test_tokens_that_are_not_valid_raise_no_alarm(variant: Any) -> None:
+    """The authorizer fails for each of them, as API Gateway wants it; its faults have a metric of their own."""
+    assembly = variant("both")
+    (function,) = [
+        name
+        for name, each in assembly.functions().items()
+        if each["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "authorizer"
+    ]
+    alarms = [each["Properties"] for each in assembly.resources("AWS::CloudWatch::Alarm").values()]
+
+    own = [each["MetricName"] for each in alarms if _names(each, "authorizer") or _names(each, {"Ref": function})]
+
+    assert sorted(own) == ["DeploymentFaults", "Throttles"]
+
+
+def _names(alarm: Mapping[str, Any], value: Any) -> bool:
+    return any(each["Value"] == value for each in alarm.get("Dimensions", []))
+
+
+def test_answers_can_reserve_concurrency(variant: Any, aws: Any) -> None:
+    assert variant("oidc").function("answers")["ReservedConcurrentExecutions"] == 5
+    assert "ReservedConcurrentExecutions" not in aws.function("answers")
