@@ -168,7 +168,7 @@ class HttpOperations:
             for attempt in range(THROTTLED_ATTEMPTS + 1):
                 headers = (
                     await in_thread(lambda: address.headers(method, url, payload))
-                    if address.sign  # which may read credentials over the network
+                    if address.takes_time
                     else address.headers(method, url, payload)
                 )
                 async with self._client(url).stream(
@@ -260,6 +260,8 @@ def _message(answer: Mapping[str, Any]) -> str | None:
 def _rejected(url: str, status: int, data: bytes) -> ApiError:
     answer = _object(data)
     if message := _message(answer):
+        if status == HTTPStatus.UNAUTHORIZED:
+            message += "; run `ragstack login`"
         return InvalidApiRequestError(message) if status == HTTPStatus.BAD_REQUEST else ApiError(message)
     # API Gateway uses both spellings.
     text = answer.get("message", answer.get("Message", answer)) or data.decode(errors="replace")

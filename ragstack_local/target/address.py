@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_local.errors import ApiError
+from ragstack_local.errors import ApiError, StackError
+from ragstack_local.signin.logins import Logins
+from ragstack_local.target.environment import user_folder
 
 if TYPE_CHECKING:
     from ragstack_local.target.connection import Connection
@@ -16,35 +18,43 @@ _EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?a
 """Source: Amazon API Gateway developer guide, invoking REST APIs."""
 
 HOW_TO_AUTHENTICATE: Final = (
-    "set RAGSTACK_API_KEY or --api-key (auth=api_key), RAGSTACK_TOKEN or --token (a bearer token), or AWS credentials"
-    " and a region, for an identity that may execute-api:Invoke (auth=iam)"
+    "run `ragstack login` (auth=cognito or oidc), set RAGSTACK_API_KEY or --api-key (auth=api_key), RAGSTACK_TOKEN or"
+    " --token (a bearer token), or AWS credentials and a region, for an identity that may execute-api:Invoke (auth=iam)"
 )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where an API is, and how its callers authenticate."""
+    """Where an API is, and how its callers authenticate: by a key, a token, the login of this user or a signature."""
 
     api_url: str
     api_key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    logins: Logins | None = field(default=None, repr=False)
     sign: bool = False
     region: str | None = None  # of the signature; None for that of the AWS settings
     answers_url: str | None = None  # where answers stream, if elsewhere
 
     @classmethod
     def of(cls, connection: "Connection", api_key: str | None = None, token: str | None = None) -> "Address":
-        """Use a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
-        sign = not (connection.is_local or api_key or token)
-        return cls(connection.api_url, api_key, token, sign=sign, answers_url=connection.answers_url)
+        """Use a stack's API: that for people with a token or a login, otherwise that for programs.
+
+        Requests to the latter are unsigned on this machine or with a key.
+        """
+        url = connection.people_url
+        logins = None if api_key or token or url is None else _logins_at(url)
+        if url is None or not (token or logins):
+            url = connection.api_url
+        sign = not (connection.is_local or api_key or token or logins)
+        return cls(url, api_key, token, logins, sign=sign, answers_url=connection.answers_url)
 
     @classmethod
     def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Address":
         """Use an API given only its URL, without access to the rest of its stack.
 
-        Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
-        host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this
-        machine are not signed.
+        Without a key, a token or a login, requests are signed: to a host of API Gateway for the region in its name; to
+        another host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests
+        to this machine are not signed.
 
         Raises:
             ConfigurationError: The URL is not an API's.
@@ -53,22 +63,35 @@ class Address:
         found = _EXECUTE_API.fullmatch(host)
         if found and not urlsplit(url).path.strip("/"):
             raise ConfigurationError(f"{url!r} lacks the API's stage: write {url.rstrip('/')}/prod, for example")
-        may_sign = not (api_key or token or LOOPBACK.fullmatch(host))
+        url = url.rstrip("/")
+        logins = None if api_key or token else _logins_at(url)
+        may_sign = not (api_key or token or logins or LOOPBACK.fullmatch(host))
         sign = may_sign and (found is not None or (scheme == "https" and _has_credentials()))
-        return cls(url.rstrip("/"), api_key, token, sign=sign, region=found[1] if found else None)
+        return cls(url, api_key, token, logins, sign=sign, region=found[1] if found else None)
 
     def headers(self, method: str, url: str, payload: bytes | None) -> dict[str, str]:
         """Return the headers of a request, with the key, the token or the signature.
 
         Raises:
-            ApiError: The request needs a signature, and there are no AWS credentials.
+            ApiError: The login expired, or the request needs a signature and there are no AWS credentials.
         """
         headers = {"Content-Type": "application/json"}
         if self.api_key:
             headers["x-api-key"] = self.api_key
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+        if token := self.token or self._token_of_login():
+            headers["Authorization"] = f"Bearer {token}"
         return self._signed(method, url, payload, headers) if self.sign else headers
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether headers may need a request of their own: for credentials, or for a new token."""
+        return self.sign or self.logins is not None
+
+    def _token_of_login(self) -> str | None:
+        try:
+            return None if self.logins is None else self.logins.bearer(self.api_url)
+        except StackError as error:
+            raise ApiError(str(error)) from error
 
     def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
         import boto3  # noqa: PLC0415 - requests to a local stack are not signed
@@ -82,6 +105,16 @@ class Address:
         request = AWSRequest(method, url, data=payload, headers=headers)
         SigV4Auth(credentials, "execute-api", region).add_auth(request)
         return dict(request.headers)
+
+
+def user_logins() -> Logins:
+    """Return the logins of this user."""
+    return Logins(user_folder() / "logins")
+
+
+def _logins_at(url: str) -> Logins | None:
+    logins = user_logins()
+    return logins if logins.read(url) else None
 
 
 def _has_credentials() -> bool:

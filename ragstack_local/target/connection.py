@@ -32,7 +32,7 @@ BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
 LOCAL_CREDENTIALS: Final = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local")
 LOCAL_REGIONS: Final = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), LOCAL_REGION)
 
-NAMES: Final = ("API", "ANSWERS", "BUCKET", "KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID")
+NAMES: Final = ("API", "ANSWERS", "BUCKET", "KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID", "PEOPLE_API", "OIDC_ISSUER")
 """Variables of `ragstack env` that AWS SDKs do not read."""
 
 OTHER_STORE: Final = "OTHER"
@@ -115,6 +115,9 @@ class Connection:
     answers_url: str | None = None  # where answers stream, if not at the API's URL
     process_id: int | None = None
     data: str | None = None  # the data folder of a local stack
+    people_url: str | None = None  # the API of people, if they can sign in; `api_url` is that of programs, if any
+    oidc_issuer: str | None = None
+    oidc_audience: str | None = None  # audiences with commas between them
     deployed_to: str | None = None  # the prefix, the Region and the account of a stack on AWS
 
     @classmethod
@@ -127,7 +130,8 @@ class Connection:
         merged = {name: value for part in OUTPUT_STACKS for name, value in outputs.get(prefix + part, {}).items()}
         try:
             return cls(
-                api_url=merged["ApiUrl"].rstrip("/"),
+                # ApiUrl is that of the first kind of caller.
+                api_url=merged.get("ProgramsApiUrl", merged["ApiUrl"]).rstrip("/"),
                 bucket=merged["DocumentsBucketName"],
                 knowledge_base_id=merged["KnowledgeBaseId"],
                 data_source_id=merged["DataSourceId"],
@@ -137,6 +141,9 @@ class Connection:
                 jobs_queue_url=merged["JobsQueueUrl"],
                 registry_table=merged["RegistryTableName"],
                 vector_store=merged.get("VectorStore", OTHER_STORE),
+                people_url=_people_url(merged),
+                oidc_issuer=merged.get("OidcIssuer"),
+                oidc_audience=merged.get("OidcAudience"),
                 **local,
             )
         except KeyError as error:
@@ -203,8 +210,9 @@ class Connection:
     def variables(self) -> dict[str, str]:
         """The environment variables that AWS SDKs and the examples in the documentation read."""
         answers_url = self.answers_url or self.api_url
-        values = (self.api_url, answers_url, self.bucket, self.knowledge_base_id, self.data_source_id)
-        found = dict(zip(NAMES, values, strict=True))
+        ids = (self.bucket, self.knowledge_base_id, self.data_source_id)
+        values = (self.api_url, answers_url, *ids, self.people_url, self.oidc_issuer)
+        found = {name: value for name, value in zip(NAMES, values, strict=True) if value is not None}
         if self.is_local:
             local = {name: str(self.bedrock_endpoint) for name in BEDROCK_ENDPOINT_VARIABLES}
             found |= {**LOCAL_CREDENTIALS, **LOCAL_REGIONS, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
@@ -233,6 +241,12 @@ class Connection:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
         endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
         return local_client(service, str(endpoint), config)
+
+
+def _people_url(outputs: Mapping[str, str]) -> str | None:
+    if "OidcIssuer" not in outputs:
+        return None
+    return outputs.get("PeopleApiUrl", outputs["ApiUrl"]).rstrip("/")
 
 
 def local_client(service: str, endpoint: str, config: "Config") -> Any:

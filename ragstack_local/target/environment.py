@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+import typer
+
 from ragstack_common.core.errors import ConfigurationError
 
 DATA_VARIABLE: Final = "RAGSTACK_DATA"
@@ -14,6 +16,11 @@ API_KEY_VARIABLE: Final = "RAGSTACK_API_KEY"
 TOKEN_VARIABLE: Final = "RAGSTACK_TOKEN"  # noqa: S105 - its name, not a token
 
 FILE: Final = ".env"
+
+
+def user_folder() -> Path:
+    """Return the folder of what the command line keeps for this user, about stacks elsewhere too."""
+    return Path(os.environ.get(DATA_VARIABLE) or typer.get_app_dir("ragstack"))
 
 
 def read_file() -> str:

@@ -7,16 +7,13 @@ their path below it.
 import fcntl
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import typer
 
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project
-from ragstack_local.target.environment import DATA_VARIABLE
+from ragstack_local.target.environment import user_folder
 
 
 @dataclass
@@ -45,8 +42,7 @@ class Roots:
         here = running.read(Project.find().running) or {}
         if here.get("api_url") == url:
             return cls.of_stack(Connection(**here))
-        folder = Path(os.environ.get(DATA_VARIABLE) or typer.get_app_dir("ragstack"))
-        return cls.read(folder / "roots" / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json")
+        return cls.read(user_folder() / "roots" / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json")
 
     @classmethod
     def read(cls, file: Path) -> "Roots":
