@@ -15,6 +15,9 @@ from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.registry.documents import DocumentRegistry
 
+UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not uploaded, or not processed yet"
+"""The rule of the label of a document that does not exist."""
+
 MAX_CHANGES: Final = 1000
 """Changes in one answer, newest first; the access file should have older ones."""
 
@@ -168,7 +171,7 @@ class Access:
             return Explanation(
                 uri=uri,
                 label=None,
-                label_rule="The registry does not know the document: it was not uploaded, or not processed yet",
+                label_rule=UNKNOWN_DOCUMENT,
                 visible=visible,
                 rule=rules.explain(viewer, None).rule,
             )

@@ -6,19 +6,23 @@ import shlex
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_CHOICE_HELP, EMBEDDING_VARIABLE
+from ragstack_common.access_config import AuthKind
 from ragstack_common.model_cache import AUTOMATIC
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
+from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
+from ragstack_local.stack.issuer import USERS
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
@@ -34,12 +38,30 @@ POLL_SECONDS: Final = 0.2
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
 
+SAMPLE_ACCESS: Final = Path("samples", "access.json")
+"""Below the checkout."""
+
+LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))
+
 ANSWER_MODEL: Final = "answer_model"
 """The context value that has answers written by a model."""
 
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", min=1, max=65535)]
+IssuerPort = Annotated[int, typer.Option(help="Port of the local issuer, with --auth oidc.", min=1, max=65535)]
+Auth = Annotated[
+    str,
+    typer.Option(
+        metavar="none|oidc|none,oidc",
+        help="How callers prove who they are: not at all, with a token of a local issuer that has three example users,"
+        " or in both ways, each with an API of its own.",
+    ),
+]
+Access = Annotated[
+    Path | None,
+    typer.Option(help="The access file, with --auth oidc. Default: samples/access.json", exists=True, dir_okay=False),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
@@ -75,6 +97,9 @@ def up(
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
+    issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
+    auth: Auth = AuthKind.NONE,
+    access: Access = None,
     data_dir: DataDir = None,
     embedding: Embedding = AUTOMATIC,
     context: Context = None,
@@ -95,13 +120,16 @@ def up(
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
 
     With answers by a model of Ollama:  ragstack up --llm auto
+
+    With people who sign in and see what samples/access.json allows:  ragstack up --auth none,oidc
     """
     project = Project.find()
-    ports = (port, bedrock_port, answers_port)
+    ports = (port, bedrock_port, answers_port, issuer_port)
     if llm is not None:
         url, model = chosen_server(llm, running_servers())
         bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
+    options = replace(options, **_callers(project, auth, access))
     with local_stack(project, options, display.step) as stack:
         _print_place(stack, options)
         _follow_embedding(stack.connection)
@@ -112,6 +140,7 @@ def up(
         for what, how in (
             ("Upload documents:", f"{program} ingest PATH"),
             ("Ask:", f"{program} chat"),
+            *([("Sign in:", f"{program} login --user {' | '.join(USERS)}")] if options.has_people else []),
             ("Stop:", "Ctrl-C"),
         ):
             display.console.print(f"{what:18} {how}", soft_wrap=True)
@@ -125,6 +154,7 @@ def demo(
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
+    issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = AUTOMATIC,
     context: Context = None,
@@ -139,8 +169,9 @@ def demo(
     from ragstack_local.demo import run_demo  # noqa: PLC0415 - help does without
 
     project = Project.find()
-    ports = (port, bedrock_port, answers_port)
+    ports = (port, bedrock_port, answers_port, issuer_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
+    options = replace(options, **_callers(project, "none,oidc", None))
     with local_stack(project, options, display.step) as stack:
         _follow_embedding(stack.connection)
         run_demo(stack.connection, project.root)
@@ -239,7 +270,7 @@ def _advise_on_servers(servers: Sequence[ModelServer]) -> None:
 
 def _options(
     project: Project,
-    ports: tuple[int, int, int],
+    ports: tuple[int, int, int, int],
     data_dir: Path | None,
     embedding: str,
     context: list[str] | None,
@@ -254,17 +285,34 @@ def _options(
     arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
     chosen = bedrock.check(arguments)
     answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
-    port, bedrock_port, answers_port = ports
+    port, bedrock_port, answers_port, issuer_port = ports
     return StackOptions(
         data=(data_dir or project.data / DEFAULT_DATA).absolute(),
         port=port,
         bedrock_port=bedrock_port,
         answers_port=answers_port,
+        issuer_port=issuer_port,
         embedding=embedding,
         bedrock_arguments=tuple(arguments),
         origins=tuple(origins or ()),
         context={**answering, **values, **dict(_context_value(text) for text in context or ())},
     )
+
+
+def _callers(project: Project, auth: str, access: Path | None) -> dict[str, Any]:
+    """Return how callers prove who they are, and the access file.
+
+    Raises:
+        BadParameter: The local stack has no such kinds, or nobody signs in whom the file is about.
+    """
+    kinds = tuple(auth.split(","))
+    if kinds not in LOCAL_AUTH:
+        raise typer.BadParameter(f"{auth} is none of none, oidc, and none,oidc", param_hint="--auth")
+    if AuthKind.OIDC not in kinds:
+        if access is not None:
+            raise typer.BadParameter("it is for people: add --auth oidc or --auth none,oidc", param_hint="--access")
+        return {}
+    return {"auth": kinds, "access": (access or project.root / SAMPLE_ACCESS).absolute()}
 
 
 def _start_again(project: Project, options: StackOptions) -> str:
@@ -273,6 +321,8 @@ def _start_again(project: Project, options: StackOptions) -> str:
         ("--port", options.port, DEFAULT_PORT),
         ("--bedrock-port", options.bedrock_port, DEFAULT_BEDROCK_PORT),
         ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
+        ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
+        ("--auth", ",".join(options.auth), AuthKind.NONE),
         ("--data-dir", options.data, project.data / "local"),
     )
     given = [f"{option} {shlex.quote(str(value))}" for option, value, default in chosen if value != default]

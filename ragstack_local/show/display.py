@@ -202,11 +202,13 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
     rows: Sequence[tuple[str, str | Path | None]] = (
         ("API", connection.api_url),
         ("OpenAPI", connection.api_url + "/openapi.json"),
+        ("API of people", connection.people_url),
         ("Answers stream", connection.answers_url),
         ("Documents", f"s3://{connection.bucket}/"),
         ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}"),
         ("AWS endpoint", connection.aws_endpoint),
         ("Bedrock endpoint", connection.bedrock_endpoint),
+        ("Issuer", connection.oidc_issuer),
         ("Embedding", embedding_line(connection.embedding())),
         ("Data", data),
     )

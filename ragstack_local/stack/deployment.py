@@ -137,8 +137,8 @@ def _digest(project: Project, context: Mapping[str, str]) -> str:
 def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
     # The command line reads context from it too. Source: CDK developer guide, "Context values and the CDK".
     sources = [Path("~/.cdk.json").expanduser(), *(project.root / name for name in SOURCES)]
-    # The deployer's own layers.
-    sources += [project.root / value for name, value in context.items() if name.endswith("_layer")]
+    # The deployer's own layers, and the access file.
+    sources += [project.root / value for name, value in context.items() if name.endswith("_layer") or name == "access"]
     for source in sources:
         if source.is_dir():
             yield from sorted(f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts)

@@ -9,6 +9,9 @@ the API accepts.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+SERVER: Final = "ragstack_local.stack.issuer_app"
+"""The module that serves it."""
+
 DEFAULT_PORT: Final = 4569
 
 CLIENT: Final = "ragstack"

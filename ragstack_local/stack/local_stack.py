@@ -17,8 +17,9 @@ import urllib3
 from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
+from ragstack_common.access_config import AuthKind
 from ragstack_local.errors import StackError
-from ragstack_local.stack import answers, launcher
+from ragstack_local.stack import answers, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
@@ -52,6 +53,9 @@ class StackOptions:
         answers_port: The port on which answers stream.
         embedding: As `ragstack bedrock` takes it.
         bedrock_arguments: More options of `ragstack bedrock`.
+        issuer_port: The port of the local issuer.
+        auth: How callers prove who they are: `none`, `oidc` or both.
+        access: The access file, for people.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
         context: Context values of the CDK app, by name.
     """
@@ -60,10 +64,31 @@ class StackOptions:
     port: int = DEFAULT_PORT
     bedrock_port: int = DEFAULT_BEDROCK_PORT
     answers_port: int = answers.DEFAULT_PORT
+    issuer_port: int = issuer.DEFAULT_PORT
+    auth: tuple[AuthKind, ...] = (AuthKind.NONE,)
+    access: Path | None = None
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     context: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_people(self) -> bool:
+        """Whether people sign in, for whom the stack has an issuer."""
+        return AuthKind.OIDC in self.auth
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The context values, with those about callers."""
+        if not self.has_people:
+            return self.context
+        return {
+            "auth": ",".join(self.auth),
+            "oidc_issuer": f"http://{LOCAL}:{self.issuer_port}",
+            "oidc_audience": issuer.CLIENT,
+            "access": str(self.access),
+            **self.context,
+        }
 
 
 @dataclass(frozen=True)
@@ -114,6 +139,11 @@ def local_stack(
             with held_interrupts():
                 bedrock = _start_bedrock(options, aws_endpoint)
                 cleanup.callback(bedrock.stop)
+            issuing = []
+            if options.has_people:
+                with held_interrupts():
+                    issuing.append(_start_issuer(options, aws_endpoint))
+                    cleanup.callback(issuing[0].stop)
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
@@ -125,7 +155,7 @@ def local_stack(
             bedrock_endpoint=bedrock_endpoint,
             answers_endpoint=answers_endpoint,
             knowledge_base=knowledge_base,
-            chosen=options.context,
+            chosen=options.chosen,
             step=step,
         )
         with step("Starting the server of answers"):
@@ -141,7 +171,7 @@ def local_stack(
 
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
-        yield RunningStack(connection, (ministack, bedrock, answering), is_second=place != project.running)
+        yield RunningStack(connection, (ministack, bedrock, answering, *issuing), is_second=place != project.running)
 
 
 def _place(project: Project, data: Path) -> Path:
@@ -161,11 +191,13 @@ def _place(project: Project, data: Path) -> Path:
 
 
 def _require_free_ports(options: StackOptions) -> None:
-    wanted = (
+    wanted = [
         ("MiniStack", options.port, "--port"),
         ("the local Bedrock", options.bedrock_port, "--bedrock-port"),
         ("the server of answers", options.answers_port, "--answers-port"),
-    )
+    ]
+    if options.has_people:
+        wanted.append(("the local issuer", options.issuer_port, "--issuer-port"))
     for (name, port, option), (other, other_port, _) in combinations(wanted, 2):
         if port == other_port:
             raise StackError(f"{name} and {other} cannot share port {port}: choose another {option}")
@@ -209,6 +241,13 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     uses_aws = options.embedding.startswith("bedrock:")
     environment = dict(os.environ) if uses_aws else local_environment(aws_endpoint)
     return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_parent=True)
+
+
+def _start_issuer(options: StackOptions, aws_endpoint: str) -> Child:
+    command: list[str | Path] = [sys.executable, "-m", issuer.SERVER, str(options.issuer_port)]
+    command += [options.data / "issuer-key.pem", *options.origins]
+    environment = local_environment(aws_endpoint)
+    return Child.start("The local issuer", command, environment, _logs(options) / "issuer.log", ends_with_parent=True)
 
 
 def _start_answers(project: Project, options: StackOptions, aws_endpoint: str) -> Child:

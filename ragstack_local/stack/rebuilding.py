@@ -53,7 +53,7 @@ def rebuild(connection: Connection, bedrock: Path, *, is_uploaded: bool = False)
 
 
 def _synchronise(connection: Connection) -> None:
-    api, agent = HttpOperations(lambda: Address.of(connection)), connection.client("bedrock-agent")
+    api, agent = HttpOperations(lambda: Address(connection.api_url)), connection.client("bedrock-agent")
     ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
     with display.progress() as bars:
         bar = bars.add_task("Building the index from the bucket", total=None, detail="")

@@ -1,0 +1,224 @@
+"""Who sees which documents: ``ragstack access``. Changes count from the next request on."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from rich.text import Text
+
+from ragstack_common.access.rules import Effect
+from ragstack_local.api.calls import run
+from ragstack_local.errors import NOTHING_FOUND, UsageError
+from ragstack_local.show import display
+from ragstack_local.targets import AsJson, Target, with_target
+
+if TYPE_CHECKING:
+    from ragstack_common.api.access import Explanation, LabelView
+    from ragstack_local.api.http_operations import HttpOperations
+
+ACCESS: Final = "/api/access"
+CALLS_AT_ONCE: Final = 8
+
+Label = Annotated[str, typer.Argument(help="A label of the access file.", show_default=False)]
+Principal = Annotated[
+    str, typer.Argument(help="Who: user:NAME, group:NAME, role:ARN, key:NAME, ... or everyone.", show_default=False)
+]
+
+access = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
+
+
+@access.command()
+@with_target
+def show(
+    target: Target,
+    label: Annotated[str | None, typer.Argument(help="Only this label.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the rules in effect: the access file, and the changes since.
+
+    Example:  ragstack access show
+
+    One label:  ragstack access show people
+    """
+    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
+
+    rules = run(target.api().request("GET", ACCESS, RulesView, parameters={"label": label}))
+    if as_json:
+        display.print_json(rules)
+        return
+    if not rules.labels:
+        display.console.print("This stack has no access file: every caller may see and do everything.")
+        return
+    _print_labels(rules.labels)
+    if label is None:
+        rights = [(right, ", ".join(holders)) for right, holders in rules.rights.items()]
+        display.print_table("Rights", ("right", "held by"), rights)
+        prefixes = [
+            (prefix or "all keys", rule["default"] or "none", ", ".join(rule["labels"]), ", ".join(rule["writers"]))
+            for prefix, rule in rules.prefixes.items()
+        ]
+        display.print_table("Labels by key", ("prefix", "default", "others", "writers"), prefixes)
+    changes = [(each.label, str(each.effect), each.principal, each.by, each.at) for each in rules.changes]
+    if changes:
+        display.print_table("Changes of the file", ("label", "effect", "principal", "by", "at"), changes)
+
+
+@access.command()
+@with_target
+def grant(target: Target, label: Label, principal: Principal, as_json: AsJson = False) -> None:
+    """Let somebody see the documents of a label.
+
+    Example:  ragstack access grant people user:bob
+    """
+    _change(target.api(), label, principal, Effect.ALLOW, as_json=as_json)
+
+
+@access.command()
+@with_target
+def revoke(
+    target: Target,
+    label: Label,
+    principal: Principal,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Remove an earlier change instead, so that the access file counts again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Hide the documents of a label from somebody, whatever else allows them.
+
+    A denied principal stays denied even if another of the caller's principals is allowed.
+
+    Example:  ragstack access revoke people user:alice
+
+    Back to the access file:  ragstack access revoke people user:alice --reset
+    """
+    _change(target.api(), label, principal, None if reset else Effect.DENY, as_json=as_json)
+
+
+@access.command()
+@with_target
+def explain(
+    target: Target,
+    document: Annotated[str, typer.Argument(help="The document's key or URI.", show_default=False)],
+    viewer: Annotated[
+        str, typer.Option("--as", metavar="PRINCIPALS", help="Who looks, such as user:alice,group:people.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Say whether somebody sees a document, and which rule decides it.
+
+    Name the groups too: the stack does not know who is in them.
+
+    Example:  ragstack access explain samples/documents/people/leave-and-holidays-2026.md --as user:bob,group:staff
+    """
+    found = run(explained(target.api(), document, viewer))
+    if as_json:
+        display.print_json(found)
+        return
+    verdict = ("sees", "green") if found.visible else ("does not see", "red")
+    display.console.print(Text.assemble((viewer, "bold"), " ", verdict, f" {found.uri}"), soft_wrap=True)
+    display.console.print(f"Label    {found.label or 'none'}: {found.label_rule}", soft_wrap=True)
+    display.console.print(f"Rule     {found.rule}", soft_wrap=True)
+
+
+class Expectation(BaseModel):
+    """What one caller should see."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    viewer: str = Field(alias="as")
+    sees: list[str] = []
+    hidden: list[str] = []
+
+
+@dataclass(frozen=True)
+class _Checked:
+    viewer: str
+    document: str
+    expected: str
+    found: str
+    rule: str
+
+
+@access.command("test")
+@with_target
+def check(
+    target: Target,
+    file: Annotated[
+        Path, typer.Argument(help='JSON: [{"as": "user:bob", "sees": [KEY, ...], "hidden": [KEY, ...]}, ...]')
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Compare what callers see with a file of what they should see; exit with 1 if something differs.
+
+    A document that was never uploaded differs too, so that a misspelled key is noticed.
+
+    Example:  ragstack access test samples/access_tests.json
+    """
+    checked = run(_checked(target.api(), _read(file)))
+    different = [each for each in checked if each.found != each.expected]
+    if as_json:
+        display.print_json({"checked": len(checked), "different": [vars(each) for each in different]})
+    elif different:
+        rows = [(each.viewer, each.document, each.expected, each.found, each.rule) for each in different]
+        headings = ("who", "document", "expected", "found", "rule")
+        display.print_table(f"{len(different)} of {len(checked)} expectations are not met", headings, rows)
+    else:
+        display.console.print(f"All {display.counted(len(checked), 'expectation')} are met.")
+    if different:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+async def explained(api: "HttpOperations", document: str, viewer: str) -> "Explanation":
+    """Ask who sees a document."""
+    from ragstack_common.api.access import Explanation  # noqa: PLC0415 - imports the AWS SDK
+
+    return await api.request("GET", f"{ACCESS}/explain", Explanation, parameters={"as": viewer, "document": document})
+
+
+async def _checked(api: "HttpOperations", expectations: list[Expectation]) -> list[_Checked]:
+    from ragstack_common.api.access import UNKNOWN_DOCUMENT  # noqa: PLC0415 - imports the AWS SDK
+
+    slots = asyncio.Semaphore(CALLS_AT_ONCE)
+
+    async def look(viewer: str, document: str, expected: str) -> _Checked:
+        async with slots:
+            found = await explained(api, document, viewer)
+        state = "unknown" if found.label_rule == UNKNOWN_DOCUMENT else "sees" if found.visible else "hidden"
+        return _Checked(viewer, document, expected, state, found.rule)
+
+    return await asyncio.gather(
+        *(look(each.viewer, key, "sees") for each in expectations for key in each.sees),
+        *(look(each.viewer, key, "hidden") for each in expectations for key in each.hidden),
+    )
+
+
+def _read(file: Path) -> list[Expectation]:
+    try:
+        found = TypeAdapter(list[Expectation]).validate_json(file.read_bytes())
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"{file} is not a list of expectations: {place}: {problem['msg']}") from error
+    if not any(each.sees or each.hidden for each in found):
+        raise UsageError(f"{file} has no expectations")
+    return found
+
+
+def _change(api: "HttpOperations", label: str, principal: str, effect: Effect | None, *, as_json: bool) -> None:
+    from ragstack_common.api.access import LabelView  # noqa: PLC0415 - imports the AWS SDK
+
+    body: dict[str, Any] = {"label": label, "principal": principal, "effect": effect}
+    found = run(api.request("POST", ACCESS, LabelView, body))
+    if as_json:
+        display.print_json(found)
+    else:
+        _print_labels([found])
+
+
+def _print_labels(labels: "list[LabelView]") -> None:
+    rows = [(each.label, ", ".join(each.allow), ", ".join(each.deny)) for each in labels]
+    display.print_table("Who sees the documents of each label", ("label", "allowed", "denied"), rows)
