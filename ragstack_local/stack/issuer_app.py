@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -92,7 +93,7 @@ class _Validator(RequestValidator):  # type: ignore[misc] # oauthlib has no type
         return False
 
     def authenticate_client_id(self, client_id: str, request: Any, *_: Any, **__: Any) -> bool:
-        request.client = client_id
+        request.client = SimpleNamespace(client_id=client_id)
         return client_id == CLIENT
 
     def validate_client_id(self, client_id: str, *_: Any, **__: Any) -> bool:

@@ -10,9 +10,9 @@ import uvicorn
 
 
 @contextmanager
-def asgi_server(application: Any) -> Iterator[str]:
-    """Serve, and yield the address."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+def asgi_server(application: Any, port: int = 0) -> Iterator[str]:
+    """Serve on a port, by default a free one, and yield the address."""
+    listener = socket.create_server(("127.0.0.1", port), backlog=1024)
     config = uvicorn.Config(
         application, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1, lifespan="on"
     )
