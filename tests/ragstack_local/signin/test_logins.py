@@ -1,0 +1,177 @@
+"""Tokens that are kept: for whom, for how long, and what happens between processes."""
+
+import json
+import multiprocessing
+import stat
+from dataclasses import replace
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstack_local.errors import ApiError, StackError
+from ragstack_local.signin.logins import EARLY_SECONDS, Login, Logins
+from ragstack_local.signin.provider import Provider, bearer_of, claims_of
+from ragstack_local.stack.issuer import CLIENT
+from ragstack_local.target.address import Address
+from tests.ragstack_local.signin.conftest import APPLICATION, Clock
+from tests.ragstack_local.support import NOWHERE
+
+API = "https://api.example/prod"
+LOGIN = Login(API, NOWHERE, CLIENT, (CLIENT,), (), "bearer", time() + 3600)
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@pytest.fixture
+def logins(tmp_path: Path) -> Logins:
+    return Logins(tmp_path / "logins")
+
+
+def signed_in(provider: Provider, issuer: str, name: str, **more: Any) -> Login:
+    tokens = provider.silently(APPLICATION, name)
+    fields = {"bearer": tokens.bearer, "expires_at": tokens.expires_at, "refresh": tokens.refresh}
+    return replace(LOGIN, issuer=issuer, **fields, **more)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(written=st.lists(st.tuples(st.sampled_from([API, f"{API}2", "http://127.0.0.1:1/a"]), TEXTS), max_size=8))
+def test_each_api_has_its_newest_login(tmp_path: Path, written: list[tuple[str, str]]) -> None:
+    logins = Logins(tmp_path / "logins")
+    for url, bearer in written:
+        logins.write(replace(LOGIN, api_url=url, bearer=bearer))
+
+    newest = dict(written)
+    assert {url: logins.bearer(url) for url in newest} == newest
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "logins").glob("*.json")} <= {0o600}
+    for url in newest:
+        assert logins.remove(url)
+        assert logins.bearer(url) is None
+        assert not logins.remove(url)
+
+
+def test_only_the_owner_can_enter_the_folder(logins: Logins) -> None:
+    logins.folder.mkdir(mode=0o755)
+
+    logins.write(LOGIN)
+
+    assert stat.S_IMODE(logins.folder.stat().st_mode) == 0o700
+    assert not list(logins.folder.glob("*.tmp"))
+
+
+def test_a_failed_write_keeps_the_earlier_login(logins: Logins) -> None:
+    logins.write(LOGIN)
+
+    with pytest.raises(TypeError):
+        logins.write(replace(LOGIN, bearer=object()))
+
+    assert logins.read(API) == LOGIN
+    assert len(list(logins.folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"api_url": "x"}', json.dumps({"audiences": 1, "scopes": 2})])
+def test_a_damaged_file_is_no_login(logins: Logins, content: str) -> None:
+    logins.write(LOGIN)
+    next(logins.folder.glob("*.json")).write_text(content)
+
+    assert logins.bearer(API) is None
+
+
+def test_a_login_shows_no_token() -> None:
+    assert "bearer" not in repr(LOGIN)
+    assert "bearer" not in repr(Address(API, token="bearer"))
+
+
+def test_an_expired_token_is_renewed_once(logins: Logins, provider: Provider, issuer: str, clock: Clock) -> None:
+    login = signed_in(provider, issuer, "bob")
+    logins.write(login)
+    later = login.expires_at - EARLY_SECONDS / 2
+    clock.ahead = 1800.0
+
+    renewed = logins.bearer(API, clock=lambda: later)
+
+    assert renewed not in (None, login.bearer)
+    assert claims_of(str(renewed))["sub"] == "bob"
+    assert logins.bearer(API, clock=lambda: later) == renewed
+    kept = logins.read(API)
+    assert kept is not None
+    assert kept.refresh != login.refresh
+
+
+def _renew(folder: Path, later: float, found: Any) -> None:
+    found.put(Logins(folder).bearer(API, clock=lambda: later))
+
+
+def test_one_of_several_processes_renews(logins: Logins, provider: Provider, issuer: str, clock: Clock) -> None:
+    """A refresh token counts once, so each of them would fail but the first."""
+    login = signed_in(provider, issuer, "alice")
+    logins.write(login)
+    clock.ahead = 1800.0
+    context = multiprocessing.get_context("fork")
+    found = context.Queue()
+    processes = [context.Process(target=_renew, args=(logins.folder, login.expires_at, found)) for _ in range(3)]
+
+    for process in processes:
+        process.start()
+    tokens = {found.get(timeout=60) for _ in processes}
+    for process in processes:
+        process.join()
+
+    kept = logins.read(API)
+    assert kept is not None
+    assert tokens == {kept.bearer}
+    assert kept.bearer != login.bearer
+
+
+def test_an_example_user_is_signed_in_again(logins: Logins, provider: Provider, issuer: str, clock: Clock) -> None:
+    """Also after the issuer started again, when it knows no refresh token."""
+    login = signed_in(provider, issuer, "olga", user="olga")
+    logins.write(replace(login, refresh="forgotten"))
+    clock.ahead = 1800.0
+
+    renewed = logins.bearer(API, clock=lambda: login.expires_at)
+
+    assert claims_of(str(renewed))["sub"] == "olga"
+    assert renewed != login.bearer
+
+
+@pytest.mark.parametrize("refresh", [None, "unknown"])
+def test_a_login_that_ends_says_what_to_do(logins: Logins, issuer: str, refresh: str | None) -> None:
+    logins.write(replace(LOGIN, issuer=issuer, refresh=refresh))
+
+    with pytest.raises(StackError, match="run `ragstack login`"):
+        logins.bearer(API, clock=lambda: LOGIN.expires_at)
+    logins.write(replace(LOGIN, issuer=issuer, refresh=refresh, expires_at=0.0))
+    with pytest.raises(ApiError, match="run `ragstack login`"):
+        Address(API, logins=logins).headers("GET", API, None)
+
+
+def _token(**claims: Any) -> str:
+    import jwt  # noqa: PLC0415
+
+    return jwt.encode(claims, "secret" * 8)
+
+
+@pytest.mark.parametrize(
+    ("access", "chosen"),
+    [
+        ({"aud": "api"}, "access_token"),
+        ({"aud": ["other", "api"]}, "access_token"),
+        ({"client_id": "api"}, "access_token"),
+        ({"aud": "other", "client_id": "api"}, "id_token"),
+        ({"aud": "other"}, "id_token"),
+        (None, "id_token"),
+    ],
+)
+def test_the_access_token_counts_if_it_is_for_the_api(access: dict[str, Any] | None, chosen: str) -> None:
+    answer = {"access_token": "opaque" if access is None else _token(**access), "id_token": _token(aud="api")}
+
+    assert bearer_of(answer, ["api"]) == answer[chosen]
+
+
+def test_tokens_for_others_are_not_kept() -> None:
+    with pytest.raises(StackError, match="no token for api"):
+        bearer_of({"access_token": "opaque", "id_token": _token(aud="other")}, ["api"])
