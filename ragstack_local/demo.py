@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ragstack_common.api.access import Explanation
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.documents import Facets
 from ragstack_common.api.search_models import RetrieveRequest
@@ -20,6 +21,7 @@ from ragstack_local.files.uploads import select
 from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
+from ragstack_local.signin.provider import Application, Provider
 from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import FOUND
@@ -146,6 +148,33 @@ ANSWERS: Final = (
 )
 
 
+DOCUMENT: Final = "samples/documents/people/leave-and-holidays-2026.md"
+
+PEOPLE: Final = (
+    (
+        "alice",
+        AnswerExample(
+            (_LEAVE,),
+            {"question": _LEAVE},
+            DOCUMENT,
+            "Alice is in the group people, which sees the documents of the people team.",
+        ),
+    ),
+    (
+        "bob",
+        AnswerExample(
+            (_LEAVE,),
+            {"question": _LEAVE},
+            None,
+            "Bob is in engineering. Searches, answers, lists and counts are as if those documents did not exist.",
+        ),
+    ),
+)
+"""Two people ask the same question, and who they are decides what they are told."""
+
+OPERATOR: Final = "olga"
+
+
 def run_demo(connection: Connection, root: Path) -> None:
     """Upload the handbook of samples/, wait until it is searchable, and ask questions.
 
@@ -168,9 +197,33 @@ def run_demo(connection: Connection, root: Path) -> None:
         display.console.print(found_too, style="yellow")
     missed: list[SearchExample | AnswerExample] = [question for question in SEARCHES if not _search(api, question)]
     missed += [question for question in ANSWERS if not _ask(api, question)]
+    if connection.oidc_issuer is not None:
+        missed += _ask_as_people(connection, connection.oidc_issuer)
     if missed and others <= 0:
         asked = "; ".join(shlex.join(question.arguments) for question in missed)
         raise StackError(f"These questions were not answered as expected: {asked}")
+
+
+def _ask_as_people(connection: Connection, issuer: str) -> list[AnswerExample]:
+    """Ask as two people, show why they got different answers, and return what was not answered as expected."""
+    application = Application(str(connection.oidc_audience), (str(connection.oidc_audience),))
+    provider = Provider.discover(issuer)
+
+    def api_as(user: str) -> HttpOperations:
+        address = Address.of(connection, token=provider.silently(application, user).bearer)
+        _show_command("login", ("--user", user))
+        return HttpOperations(lambda: address)
+
+    missed = [question for user, question in PEOPLE if not _ask(api_as(user), question)]
+    bob = "user:bob,group:engineering"
+    api = api_as(OPERATOR)
+    _show_command("access", ("explain", DOCUMENT, "--as", bob))
+    found = run(api.request("GET", "/api/access/explain", Explanation, parameters={"document": DOCUMENT, "as": bob}))
+    verdict = "sees" if found.visible else "does not see"
+    display.console.print(f"{bob} {verdict} it: {found.rule}", soft_wrap=True)
+    note = "Olga is an operator: she sees every document, and may ask who sees which, and why."
+    display.console.print(note, style="green")
+    return missed
 
 
 def _show_command(name: str, arguments: Sequence[str]) -> None:
