@@ -20,6 +20,8 @@ from ragstack_common.ingestion.sidecars import read_sidecar
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = SAMPLES / "documents"
 SIDECAR = ".metadata.json"
+KEYS = "samples/documents/"
+"""What the demonstration puts before the names of the documents."""
 
 
 def names_of_documents() -> list[str]:
@@ -129,7 +131,7 @@ def test_somebody_sees_each_sample_document_and_no_group_sees_all() -> None:
         name: {
             reader.name
             for reader in readers
-            if rules.sees(reader, policy.label_of(name, attributes_of(name).get("access")))
+            if rules.sees(reader, policy.label_of(f"{KEYS}{name}", attributes_of(name).get("access")))
         }
         for name in names_of_documents()
     }
