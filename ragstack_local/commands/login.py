@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from pydantic import BaseModel
 
 from ragstack_local.api.calls import run
 from ragstack_local.errors import StackError
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """Source: RFC 9728."""
+
+
+class _Metadata(BaseModel):
+    authorization_servers: list[str]
+
 
 Issuer = Annotated[
     str | None,
@@ -164,13 +170,14 @@ def _issuer_of(url: str) -> str:
 
     Raises:
         BadParameter: It names none.
+        ApiError: It does not answer.
     """
-    from ragstack_local.signin.provider import fetched  # noqa: PLC0415 - help does without
+    from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
-    issuers = fetched(f"{url}{METADATA}").get("authorization_servers")
-    if not isinstance(issuers, list) or not issuers:
+    issuers = run(HttpOperations(lambda: Address(url)).request("GET", METADATA, _Metadata)).authorization_servers
+    if not issuers:
         raise typer.BadParameter("the API names no issuer: add it", param_hint="--issuer")
-    return str(issuers[0])
+    return issuers[0]
 
 
 def _signed_in(provider: "Provider", application: "Application", *, user: str | None, device: bool) -> "Tokens":

@@ -84,7 +84,7 @@ class Provider:
             StackError: The issuer has none, is another one, or sends secrets over plain HTTP to another machine.
         """
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        found = fetched(url)
+        found = _sent("GET", url)
         if found.get("issuer") != issuer:
             raise StackError(f"{issuer} calls itself {found.get('issuer')}: use that name")
         for name in ("authorization_endpoint", "token_endpoint", "device_authorization_endpoint"):
@@ -205,11 +205,6 @@ class _RefusedError(StackError):
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-def fetched(url: str) -> dict[str, Any]:
-    """Fetch a JSON object; errors are those of a :class:`Provider`."""
-    return _sent("GET", url)
 
 
 def _sent(method: str, url: str, **request: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def installed() -> None:
 
 @pytest.fixture(scope="session")
 def stack(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    yield from iterate(LocalStack(tmp_path_factory.mktemp("stack")))
+    yield from iterate(LocalStack(tmp_path_factory.mktemp("stack"), auth="none,oidc"))
 
 
 @pytest.fixture(scope="session")

@@ -45,9 +45,10 @@ class LocalStack:
     """One data folder, and the stack that runs on it now."""
 
     folder: Path
-    ports: list[int] = field(default_factory=lambda: free_ports(3))
+    ports: list[int] = field(default_factory=lambda: free_ports(4))
     process: "subprocess.Popen[bytes] | None" = None
     context: tuple[str, ...] = ()
+    auth: str = "none"
     variables: dict[str, str] = field(default_factory=dict)
     bedrock_options: ClassVar[Sequence[str]] = ("--quotas",)
 
@@ -63,8 +64,9 @@ class LocalStack:
 
     @property
     def options(self) -> list[str]:
-        port, bedrock_port, answers_port = map(str, self.ports)
+        port, bedrock_port, answers_port, issuer_port = map(str, self.ports)
         ports = ["--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port]
+        ports += ["--issuer-port", issuer_port]
         context = [part for value in self.context for part in ("--context", value)]
         return [*ports, "--data-dir", "data", *context]
 
@@ -80,7 +82,7 @@ class LocalStack:
         """Begin to start, from another folder than the checkout."""
         with self.log.open("wb") as log:
             self.process = start_child(
-                [RAGSTACK, "up", *self.options, "--", *self.bedrock_options],
+                [RAGSTACK, "up", "--auth", self.auth, *self.options, "--", *self.bedrock_options],
                 cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,

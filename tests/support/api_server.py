@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,6 +29,8 @@ def api_server(
         context: What API Gateway then says about the caller in the context of the request.
     """
 
+    one_at_a_time = Lock()  # as an instance of a function works
+
     class Gateway(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self._invoke()
@@ -52,7 +55,8 @@ def api_server(
                 "domainName": None,
                 **(context or {}),
             }
-            answer = function_of(path)(event, Context())
+            with one_at_a_time:
+                answer = function_of(path)(event, Context())
             self._write(answer["statusCode"], answer["body"])
 
         def _write(self, status: int, body: str) -> None:

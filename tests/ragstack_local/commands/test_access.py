@@ -1,0 +1,159 @@
+"""``ragstack access`` and ``ragstack whoami``, against the documents function with an access file."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lambdas.documents import handler as documents
+from ragstack_common.registry.records import Observation, Status
+from tests.ragstack_common.api.conftest import BUCKET, Aws
+from tests.ragstack_local.commands.conftest import Run
+
+POLICY = {
+    "rights": {"read": ["everyone"], "operate": ["group:operators"]},
+    "labels": {"people": {"allow": ["group:people"]}, "prices": {"allow": ["group:sales"]}},
+    "prefixes": {"people/": {"default": "people"}},
+}
+KEY = "people/leave.md"
+
+
+def made(tmp_path: Path, content: Any, name: str = "expectations.json") -> Path:
+    file = tmp_path / name
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+@pytest.fixture
+def rules(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An access file and a document of the label people; everybody who calls is the local operator."""
+    monkeypatch.setenv("API_AUTH", "none")
+    monkeypatch.setenv("ACCESS_FILE", str(made(tmp_path, POLICY, "access.json")))
+    aws.record(KEY, Status.INDEXED, Observation(etag='"e"', label="people"), label="people")
+    documents.callers.cache_clear()
+    yield
+    documents.callers.cache_clear()
+
+
+pytestmark = pytest.mark.usefixtures("rules")
+
+
+def visible(run: Run, viewer: str) -> bool:
+    found: bool = json.loads(run("access", "explain", KEY, "--as", viewer, "--json").stdout)["visible"]
+    return found
+
+
+def test_a_grant_a_revocation_and_a_reset_take_effect(run: Run) -> None:
+    seen = [visible(run, "user:bob,group:people")]
+    for command in (
+        ("revoke", "people", "user:bob"),
+        ("grant", "people", "user:bob"),
+        ("revoke", "people", "user:bob", "--reset"),
+    ):
+        assert run("access", *command).exit_code == 0
+        seen.append(visible(run, "user:bob,group:people"))
+        seen.append(visible(run, "user:bob"))
+
+    assert seen == [True, False, False, True, True, True, False]
+
+
+def test_an_explanation_names_label_and_rule(run: Run) -> None:
+    run("access", "grant", "people", "user:bob")
+
+    shown = run("access", "explain", f"s3://{BUCKET}/{KEY}", "--as", "bob").stdout
+    hidden = run("access", "explain", KEY, "--as", "group:sales").stdout
+
+    assert shown.splitlines()[-3:] == [
+        f"bob sees s3://{BUCKET}/{KEY}",
+        "Label    people: The default of the prefix 'people/'",
+        "Rule     people allows user:bob, by a change of local",
+    ]
+    assert f"group:sales does not see s3://{BUCKET}/{KEY}" in hidden
+
+
+def test_show_lists_rules_and_changes(run: Run) -> None:
+    changed = run("access", "revoke", "people", "user:eve").stdout
+
+    everything = run("access", "show").stdout
+    one = json.loads(run("access", "show", "people", "--json").stdout)
+    unknown = run("access", "show", "nothing")
+
+    assert changed.splitlines()[-1].split() == ["people", "group:people", "user:eve"]
+    for words in (
+        ("prices", "group:sales"),
+        ("operate", "group:operators"),
+        ("people/",),
+        ("deny", "user:eve", "local"),
+    ):
+        assert any(set(words) <= set(line.split()) for line in everything.splitlines()), words
+    assert [each["label"] for each in one["labels"]] == ["people"]
+    assert (one["version"], one["changes"][0]["principal"]) == (1, "user:eve")
+    assert "there is no label 'nothing'" in str(unknown.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("grant", "nothing", "user:bob"), "There is no label 'nothing'"),
+        (("grant", "people", "bob"), "principal"),
+        (("explain", KEY, "--as", "team:x"), "is no principal"),
+    ],
+)
+def test_a_wrong_name_is_explained(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    assert words in str(run("access", *arguments).exception)
+
+
+def test_expectations_that_are_met_succeed(run: Run, tmp_path: Path) -> None:
+    file = made(tmp_path, [{"as": "group:people", "sees": [KEY]}, {"as": "group:sales", "hidden": [KEY]}])
+
+    done = run("access", "test", str(file))
+
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "All 2 expectations are met.")
+
+
+def test_what_differs_is_shown(run: Run, tmp_path: Path) -> None:
+    file = made(tmp_path, [{"as": "user:eve", "sees": [KEY], "hidden": ["people/typo.md"]}])
+
+    shown = run("access", "test", str(file))
+    answer = json.loads(run("access", "test", str(file), "--json").stdout)
+
+    assert shown.exit_code == 1
+    assert "2 of 2 expectations are not met" in shown.stdout
+    assert [(each["document"], each["expected"], each["found"]) for each in answer["different"]] == [
+        (KEY, "sees", "hidden"),
+        ("people/typo.md", "hidden", "unknown"),
+    ]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "[{}]", [{"sees": [KEY]}], [{"as": "x", "see": [KEY]}]])
+def test_a_malformed_file_of_expectations_is_refused(run: Run, tmp_path: Path, content: Any) -> None:
+    assert "expectations" in str(run("access", "test", str(made(tmp_path, content))).exception)
+
+
+def test_whoami_shows_rights_and_labels(run: Run) -> None:
+    shown = run("whoami").stdout.splitlines()
+    answer = json.loads(run("whoami", "--json").stdout)
+
+    assert shown[-4:] == [
+        "Name     local",
+        "Also     everyone",
+        "Rights   operate, read, write",
+        "Sees     every document",
+    ]
+    assert (answer["name"], answer["labels"]) == ("local", None)
+
+
+def test_login_needs_an_issuer(run: Run) -> None:
+    assert "NotFound: There is no GET" in str(run("login", "--client-id", "x").exception)
+    assert "--client-id" in run("login", "--issuer", "https://issuer.example").output
+
+
+def test_a_stack_without_an_access_file_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ACCESS_FILE")
+    documents.callers.cache_clear()
+    documents.service.cache_clear()
+
+    assert "This stack has no access file" in run("access", "show").stdout
+    assert "deploy it with access=FILE" in str(run("access", "grant", "people", "user:bob").exception)
