@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, s3_uri
+from ragstack_common.ingestion.sidecars import with_attribute
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
 from ragstack_local.files.uploads import LocalFile, sidecar_for
@@ -136,7 +137,7 @@ class Bucket:
         is_compared = sidecar is None or (known is not None and known.revision > 0)
         head = self._head(sidecar_key) if is_compared else None
         sidecar_etag = head["ETag"] if head else None
-        is_same_sidecar = sidecar_etag == (None if sidecar is None else entity_tag(sidecar))
+        is_same_sidecar = sidecar_etag in tags_of_sidecar(sidecar, known)
         if known is not None and _is_about(known, content) and (head := self._as_known(file.key, known)) is not None:
             if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
                 return Unchanged(DocumentStatus(known.status, known.reason))
@@ -204,6 +205,22 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 def entity_tag(content: bytes) -> str:
     """Return S3's entity tag of an object that was uploaded in one part, without a customer's encryption key."""
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def tags_of_sidecar(sidecar: bytes | None, known: DocumentRecord | None) -> set[str | None]:
+    """Return the entity tags of a sidecar: as it is, and with the access label that the stack has written into it.
+
+    Args:
+        sidecar: Its content; None for no sidecar.
+        known: What the registry knows of the document.
+    """
+    label = known.label if known else None
+    written = (
+        [with_attribute(sidecar, name, label) for name, value in known.observed.attributes.items() if value == label]
+        if known and label
+        else []
+    )
+    return {None if sidecar is None else entity_tag(sidecar), *map(entity_tag, written)}
 
 
 def _is_about(known: DocumentRecord, content: bytes) -> bool:

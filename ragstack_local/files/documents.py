@@ -25,7 +25,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_local.api.calls import run
 from ragstack_local.errors import ApiError
-from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag
+from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag, tags_of_sidecar
 from ragstack_local.files.uploads import LocalFile, sidecar_for
 from ragstack_local.target.connection import TRANSFER_THREADS, Connection
 from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploaded, follow, registry_of, statuses_of
@@ -49,12 +49,14 @@ class Present:
         etag: Of its content.
         status: Its final status; None while it is in progress.
         attributes: What the bucket or the API says about them: the entity tag of its sidecar, or the attributes.
+        record: What the registry knows, if it was read.
     """
 
     uri: str
     etag: str
     status: DocumentStatus | None
     attributes: str | Mapping[str, Any] | None
+    record: DocumentRecord | None = None
 
 
 class Documents(Protocol):
@@ -119,7 +121,7 @@ class StackDocuments:
         if present.status is None or not _has_content(file, present):
             return False
         sidecar = sidecar_for(file, self.bucket.given, self.bucket.vector_store)
-        return present.attributes == (None if sidecar is None else entity_tag(sidecar))
+        return present.attributes in tags_of_sidecar(sidecar, present.record)
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
@@ -279,7 +281,8 @@ def _has_content(file: LocalFile, present: Present) -> bool:
 def _present(record: DocumentRecord, etag: str, sidecar_etag: str | None) -> Present:
     is_about = (record.observed.etag, record.observed.sidecar_etag) == (etag, sidecar_etag)
     is_final = is_about and record.is_final and not record.again
-    return Present(record.uri, etag, DocumentStatus(record.status, record.reason) if is_final else None, sidecar_etag)
+    status = DocumentStatus(record.status, record.reason) if is_final else None
+    return Present(record.uri, etag, status, sidecar_etag, record)
 
 
 def _copies(tags: Mapping[str, str | None], uploaded: Mapping[str, Uploaded]) -> list[list[str]]:

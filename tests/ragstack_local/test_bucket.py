@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.ingestion.sidecars import with_attribute
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, Unchanged
+from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.uploads import LocalFile, select
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import NO_SIDECAR, Uploaded
@@ -279,3 +281,26 @@ def test_an_interrupted_upload_starts_no_further_files(connection: Connection, f
         next(results)
 
     assert len(begun) < 100
+
+
+@pytest.mark.parametrize("sidecar", [None, {"topic": "leave"}])
+def test_the_access_label_of_the_stack_is_no_difference(
+    connection: Connection, folder: Path, sidecar: dict[str, Any] | None
+) -> None:
+    """Ingestion writes it into the sidecar of the bucket, which the file's own sidecar lacks."""
+    file = note(folder, sidecar=sidecar)
+    labelled = with_attribute(file.sidecar.read_bytes() if file.sidecar else None, "access", "people")
+    indexed(connection, file)
+    connection.client("s3").put_object(Bucket=connection.bucket, Key=f"{file.key}{SIDECAR}", Body=labelled)
+    uri = Bucket.of(connection).uri(file)
+    functions.index(connection, uri)
+    before = functions.record_of(connection, uri)
+    functions.write(connection, before, replace(before, label="people"))
+
+    again = put(connection, file)
+    present = StackDocuments.of(connection).present("handbook")
+    changed = put(connection, note(folder, sidecar={"topic": "other"}))
+
+    assert isinstance(again, Unchanged)
+    assert StackDocuments.of(connection).is_current(note(folder, sidecar=sidecar), present[file.key])
+    assert isinstance(changed, Uploaded)
