@@ -154,7 +154,8 @@ def test_the_demonstration_succeeds_and_leaves_nothing_running(folder_of_its_own
     assert all(shlex.join(question.arguments) in done.stdout for question in SEARCHES)
     assert done.stdout.count("ms through API Gateway") == len(SEARCHES)
     assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ANSWERS)
-    assert done.stdout.count("The search found nothing that is relevant enough to answer this question.") == 1
+    assert done.stdout.count("The search found nothing that is relevant enough to answer this question.") == 2
+    assert "user:bob,group:engineering does not see it: people allows none of" in done.stdout
     assert "16 INDEXED" in done.stdout
     assert demonstration.processes() == set()
 

@@ -46,6 +46,27 @@ def test_a_deployment_is_read_from_the_outputs() -> None:
     assert not connection.is_local
 
 
+@pytest.mark.parametrize(
+    ("more", "programs", "people"),
+    [
+        ({}, "https://api/prod", None),
+        ({"OidcIssuer": "https://issuer"}, "https://api/prod", "https://api/prod"),
+        ({"OidcIssuer": "https://issuer", "PeopleApiUrl": "https://p/prod/"}, "https://api/prod", "https://p/prod"),
+        ({"OidcIssuer": "https://issuer", "ProgramsApiUrl": "https://q/prod/"}, "https://q/prod", "https://api/prod"),
+    ],
+)
+def test_programs_and_people_may_have_apis_of_their_own(
+    more: dict[str, str], programs: str, people: str | None
+) -> None:
+    outputs = {**OUTPUTS, "RagStackApi": {**OUTPUTS["RagStackApi"], **more}}
+
+    connection = Connection.from_outputs(outputs, "RagStack")
+
+    assert (connection.api_url, connection.people_url) == (programs, people)
+    assert connection.variables.get("PEOPLE_API") == people
+    assert connection.variables.get("OIDC_ISSUER") == more.get("OidcIssuer")
+
+
 @pytest.mark.parametrize(("stack", "output"), [("RagStackStorage", "RegistryTableName"), ("RagStackApi", "ApiUrl")])
 def test_an_output_that_is_missing_is_named(stack: str, output: str) -> None:
     outputs = {name: {k: v for k, v in values.items() if k != output} for name, values in OUTPUTS.items()}

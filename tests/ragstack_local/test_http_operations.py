@@ -185,7 +185,7 @@ def test_a_custom_domain_needs_no_credentials(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
     assert not Address.at("https://search.example").sign
-    with pytest.raises(ApiError, match="there are no AWS credentials: set RAGSTACK_API_KEY"):
+    with pytest.raises(ApiError, match="there are no AWS credentials: run `ragstack login`"):
         search(Address.at(f"https://{HOST}/prod"))
 
 
@@ -203,11 +203,11 @@ def test_a_url_of_api_gateway_without_its_stage_is_explained() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_lists_the_three_ways_to_authenticate_and_no_secret(api: Api, status: int) -> None:
+def test_a_refusal_lists_the_ways_to_authenticate_and_no_secret(api: Api, status: int) -> None:
     api.will_answer(status, {"Message": "User is not authorized"})
 
     with pytest.raises(
-        ApiError, match=f"{status}: User is not authorized; set RAGSTACK_API_KEY or --api-key"
+        ApiError, match=f"{status}: User is not authorized; run `ragstack login`"
     ) as caught:
         search(Address.at(api.url, SECRET, SECRET))
 

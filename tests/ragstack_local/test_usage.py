@@ -84,6 +84,9 @@ def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
     [
         (("searhc", "x"), "No such command 'searhc'"),
         (("query",), "give the question once"),
+        (("up", "--auth", "iam"), "iam is none of none, oidc, and none,oidc"),
+        (("up", "--access", __file__), "add --auth oidc or --auth none,oidc"),
+        (("login", "--user", "alice", "--device"), "give --user or --device"),
         (("ingest",), "Missing argument 'PATHS"),
         (("query", "x", "--filter", "{topic: travel}"), "not JSON"),
         (("query", "x", "--top-k", "0"), "Invalid value for '--top-k'"),
@@ -124,14 +127,17 @@ def test_a_missing_stack_is_reported_in_one_line(tmp_path: Path, arguments: tupl
     assert_one_line(ragstack(*arguments, data=tmp_path), "No local stack is running")
 
 
-@pytest.mark.parametrize("option", ["--port", "--bedrock-port", "--answers-port"])
+PORT_OPTIONS = ("--port", "--bedrock-port", "--answers-port", "--issuer-port")
+
+
+@pytest.mark.parametrize("option", PORT_OPTIONS)
 def test_a_taken_port_is_named_with_its_option_before_anything_starts(
     tmp_path: Path, taken_port: int, option: str
 ) -> None:
-    ports = dict(zip(("--port", "--bedrock-port", "--answers-port"), free_ports(3), strict=True)) | {option: taken_port}
+    ports = dict(zip(PORT_OPTIONS, free_ports(len(PORT_OPTIONS)), strict=True)) | {option: taken_port}
     options = [str(part) for pair in ports.items() for part in pair]
 
-    done = ragstack("up", *options, "--data-dir", "data", data=tmp_path)
+    done = ragstack("up", "--auth", "oidc", *options, "--data-dir", "data", data=tmp_path)
 
     assert_one_line(done, f"Port {taken_port} (")
     assert f"is in use: stop what listens there, or choose another with {option}" in done.stderr

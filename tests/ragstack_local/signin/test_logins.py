@@ -16,9 +16,9 @@ from ragstack_local.errors import ApiError, StackError
 from ragstack_local.signin.logins import EARLY_SECONDS, Login, Logins
 from ragstack_local.signin.provider import Provider, bearer_of, claims_of
 from ragstack_local.stack.issuer import CLIENT
-from ragstack_local.target.address import Address
+from ragstack_local.target.address import Address, user_logins
 from tests.ragstack_local.signin.conftest import APPLICATION, Clock
-from tests.ragstack_local.support import NOWHERE
+from tests.ragstack_local.support import NOWHERE, Api, ragstack, running_stack, stack_at
 
 API = "https://api.example/prod"
 LOGIN = Login(API, NOWHERE, CLIENT, (CLIENT,), (), "bearer", time() + 3600)
@@ -175,3 +175,37 @@ def test_the_access_token_counts_if_it_is_for_the_api(access: dict[str, Any] | N
 def test_tokens_for_others_are_not_kept() -> None:
     with pytest.raises(StackError, match="no token for api"):
         bearer_of({"access_token": "opaque", "id_token": _token(aud="other")}, ["api"])
+
+
+def test_a_stack_has_an_api_for_people_who_signed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
+    stack = stack_at(api_url="http://127.0.0.1:1/programs", people_url=API, aws_endpoint=None)
+
+    before = Address.of(stack)
+    user_logins().write(LOGIN)
+    after, with_key, with_token = Address.of(stack), Address.of(stack, api_key="k"), Address.of(stack, token="t")
+    by_url = Address.at(API)
+
+    assert (before.api_url, before.sign, before.logins) == (stack.api_url, True, None)
+    assert (after.api_url, after.sign) == (API, False)
+    assert after.headers("GET", API, None)["Authorization"] == f"Bearer {LOGIN.bearer}"
+    assert by_url.headers("GET", API, None)["Authorization"] == f"Bearer {LOGIN.bearer}"
+    assert (with_key.api_url, with_key.logins) == (stack.api_url, None)
+    assert (with_token.api_url, with_token.headers("GET", API, None)["Authorization"]) == (API, "Bearer t")
+
+
+def test_a_refused_call_says_how_to_sign_in(api: Api, tmp_path: Path) -> None:
+    error = {"code": "NotAuthenticated", "message": "Sign in: the request has no valid token"}
+    api.will_answer(401, {"error": error})
+
+    done = ragstack("corpora", "--api-url", api.url, data=tmp_path)
+
+    assert done.stderr.endswith(f"Error: NotAuthenticated: {error['message']}; run `ragstack login`\n")
+
+
+def test_nobody_signs_in_to_a_stack_without_people(tmp_path: Path) -> None:
+    with running_stack(tmp_path, stack_at()):
+        done = ragstack("login", "--user", "alice", data=tmp_path)
+
+    assert done.returncode == 3
+    assert "Nobody can sign in to this stack: start it with `ragstack up --auth none,oidc`" in done.stderr
