@@ -108,7 +108,6 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
             not on_aws and not LOCAL_KINDS.issuperset(kinds),
             "target=local has auth=none and auth=oidc: the local API Gateway verifies no signatures and keys",
         ),
-        (AuthKind.NONE in kinds and len(kinds) > 1, "auth=none cannot be combined with another kind"),
         (len({*kinds}) < len(kinds), "auth names a kind twice"),
         (TOKEN_KINDS.issubset(kinds), "auth=cognito and auth=oidc exclude each other: people have one issuer"),
         (

@@ -133,7 +133,6 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
     [
         ({"target": "azure"}, "target=azure is invalid: it must be aws or local"),
         ({"auth": "none"}, "auth=none is for target=local: choose from iam, api_key, cognito and oidc"),
-        ({**LOCAL, "auth": "none,oidc", **OIDC}, "auth=none cannot be combined with another kind"),
         ({**LOCAL, "auth": "cognito", "access": str(ACCESS)}, "target=local has auth=none and auth=oidc"),
         ({**LOCAL, "auth": "api_key"}, "target=local has auth=none and auth=oidc"),
         ({"auth": "iam,iam"}, "auth names a kind twice"),

@@ -206,9 +206,7 @@ def test_a_url_of_api_gateway_without_its_stage_is_explained() -> None:
 def test_a_refusal_lists_the_ways_to_authenticate_and_no_secret(api: Api, status: int) -> None:
     api.will_answer(status, {"Message": "User is not authorized"})
 
-    with pytest.raises(
-        ApiError, match=f"{status}: User is not authorized; run `ragstack login`"
-    ) as caught:
+    with pytest.raises(ApiError, match=f"{status}: User is not authorized; run `ragstack login`") as caught:
         search(Address.at(api.url, SECRET, SECRET))
 
     assert "RAGSTACK_TOKEN or --token" in str(caught.value)
