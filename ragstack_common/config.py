@@ -36,7 +36,6 @@ SLICE_FAILURES: Final = "SliceFailures"
 MCP_FAILURES: Final = "McpFailures"
 """Metric: calls of tools over MCP that failed by no fault of the caller; they have the HTTP status 200."""
 
-
 S3_VECTORS: Final = "S3_VECTORS"
 OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
 OTHER_STORE: Final = "OTHER"
