@@ -66,6 +66,7 @@ def unzipped(folder: Path, *built_layers: Path) -> str:
 
 def environment(service: str, searches: AwsService, **more: str) -> dict[str, str]:
     return {
+        "API_AUTH": "none",
         "AWS_REGION": "eu-west-1",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",

@@ -8,7 +8,7 @@ import pytest
 
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES
 
-from .conftest import EXISTING, LOCAL
+from .conftest import EXISTING, LOCAL, PEOPLE_ADDED
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
@@ -69,9 +69,14 @@ def test_the_local_target_omits_only_the_knowledge_base_stack(with_headers: Any,
     } - {*LEFT_OUT_LOCALLY}
 
 
+ACCESS_FILES = ("Code/S3Key", "Environment/Variables/ACCESS_FILE")
+"""The access file is in the code of functions on AWS, and on this machine for all local processes."""
+
+
 def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
-    on_aws = synthesize(**EXISTING)
-    here = synthesize(**LOCAL, auth="iam")
+    people = {**PEOPLE_ADDED, "auth": "oidc"}
+    on_aws = synthesize(**EXISTING, **people)
+    here = synthesize(**LOCAL, **people)
     buckets = on_aws.resources("AWS::S3::Bucket")
     functions = on_aws.functions()
 
@@ -81,6 +86,11 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
     (documents,) = [name for name in buckets if name.startswith("DocumentsBucket")]
     expected = {
         "RagStackApi/Outputs/ApiUrl/Value",
+        *(
+            f"{answer}/Properties/ResponseParameters/gatewayresponse.header.WWW-Authenticate/Fn::Join"
+            for answer in on_aws.resources("AWS::ApiGateway::GatewayResponse")
+            if "Unauthorized" in answer
+        ),
         f"{documents}/Properties/BucketName",
         *(f"{name}/{policy}" for name in kept for policy in ("DeletionPolicy", "UpdateReplacePolicy")),
         *(f"{table}/Properties/DeletionProtectionEnabled" for table in on_aws.resources("AWS::DynamoDB::Table")),
@@ -101,5 +111,6 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
             if "JobsQueue" not in str(resource["Properties"]["EventSourceArn"])
         ),
         *answered_locally(on_aws, here),
+        *(f"{function}/Properties/{part}" for function in functions for part in ACCESS_FILES),
     }
     assert {re.sub(r"^/\w+/Resources/|^/|(?<=ApiUrl/Value)/.*", "", path) for path in changed} == expected
