@@ -226,15 +226,16 @@ class Catalogue:
         position = "" if token is None else _read_token(token, beginnings)
         first = next((place for place, beginning in enumerate(beginnings) if position.startswith(beginning)), 0)
         found: list[Facet] = []
-        read = 0
+        read, last = 0, position  # not a value that no document has any more
         for beginning in beginnings[first:]:
             after = position if position.startswith(beginning) else ""
             for name, count in self._counts(beginning or _FIRST_COUNT, after, max(limit + 1, MIN_ITEMS_PER_CALL)):
                 facet = _facet(name, count)
                 if facet.documents > 0 and facet.value is not None and key in (None, facet.key):
                     if len(found) == limit:
-                        return FacetPage(found, _token(position))
+                        return FacetPage(found, _token(last))
                     found.append(facet)
+                    last = name
                 position = name
                 read += 1
                 if read >= ITEMS_PER_PAGE:
