@@ -117,6 +117,9 @@ REQUEST_RERANKERS: Final = tuple(name for name, entry in RERANKERS.items() if en
 DEFAULT_BOOST: Final = 1.25
 """Source: the specification of MultiSliceRetriever, filtered_score_boost."""
 
+SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
+"""The attribute with which Bedrock names a chunk's document."""
+
 CORPUS_KEY: Final = "corpus"
 """The attribute that names a document's corpus."""
 

@@ -33,10 +33,13 @@ _ATTEMPTS: Final = 5
 
 
 class Labels(NamedTuple):
-    """The labels of documents by URI, without those of unknown and deleted ones, and the version of the rules."""
+    """The labels of the documents that the registry knows, by URI, and the version of the rules.
+
+    Deleted documents, and those without a label, have None.
+    """
 
     version: int
-    of: Mapping[str, str]
+    of: Mapping[str, str | None]
 
 
 class AccessTable:
@@ -107,14 +110,16 @@ class AccessTable:
         """
         by_key = {f"DOCUMENT#{document_id(uri)}": uri for uri in uris}
         keys = [_key(_VERSION), *(document_key(name.partition("#")[2]) for name in by_key)]
-        version, found = 0, {}
+        version = 0
+        found: dict[str, str | None] = {}
         for start in range(0, len(keys), KEYS_PER_READ):
             for item in self._items(keys[start : start + KEYS_PER_READ]):
                 name = item[PARTITION_KEY]["S"]
                 if name == ACCESS:
                     version = _version_in(item)
-                elif LABEL in item and item[STATUS]["S"] != _GONE:
-                    found[by_key[name]] = item[LABEL]["S"]
+                else:
+                    is_labelled = LABEL in item and item[STATUS]["S"] != _GONE
+                    found[by_key[name]] = item[LABEL]["S"] if is_labelled else None
         return Labels(version, found)
 
     def _items(self, keys: list[Item]) -> Iterable[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from threading import Lock
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.audit_bus import audit_sink
@@ -85,18 +85,24 @@ class Guard:
         with reaching_the_registry():
             return self._refreshed(self._table.version())
 
-    def check(self, caller: Caller, uris: Collection[str]) -> Checked:
+    def check(self, caller: Caller, uris: Collection[str], otherwise: Mapping[str, Any] | None = None) -> Checked:
         """Compare documents with the rules and the labels in effect now, in one read for up to 99 documents.
 
-        Documents that the registry does not know, or knows as deleted, have no label.
+        Args:
+            caller: Who would see them.
+            uris: The documents. Those that the registry knows as deleted have no label.
+            otherwise: The labels of documents that the registry does not know; without these, they have none.
         """
         rules = self.known_rules()
-        if self._table is None or rules.labels(caller) is None:
+        if rules.labels(caller) is None:
             return Checked(rules, frozenset())
-        with reaching_the_registry():
-            labels = self._table.labels(uris)
-            rules = self._refreshed(labels.version)
-        return Checked(rules, frozenset(uri for uri in uris if not rules.sees(caller, labels.of.get(uri))))
+        found: dict[str, Any] = dict(otherwise or {})
+        if self._table is not None:
+            with reaching_the_registry():
+                labels = self._table.labels(uris)
+                rules = self._refreshed(labels.version)
+            found |= labels.of
+        return Checked(rules, frozenset(uri for uri in uris if not rules.sees(caller, found.get(uri))))
 
     def require(self, caller: Caller, right: Right, resource: str) -> None:
         """Check that a caller has a right.

@@ -128,10 +128,10 @@ class AccessRules:
             )
         return Scope(labels, Clause(Operator.IN, self.policy.attribute, tuple(sorted(labels) or [NO_LABEL])))
 
-    def sees(self, caller: Caller, label: str | None) -> bool:
-        """Whether a caller sees the documents of a label; None is the missing label."""
+    def sees(self, caller: Caller, label: object) -> bool:
+        """Whether a caller sees the documents of a label; None is the missing label, and so is what is no text."""
         labels = self.labels(caller)
-        return labels is None or label in labels
+        return labels is None or (isinstance(label, str) and label in labels)
 
     def explain(self, caller: Caller, label: str | None) -> Decision:
         """Return whether a caller sees the documents of a label, and the rule that decides it."""

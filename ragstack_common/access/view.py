@@ -1,13 +1,17 @@
 """A search as one caller sees it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.rules import EVERYTHING, Scope
+from ragstack_common.config import SOURCE_URI_KEY
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.errors import InvalidFilterError, RegistryError
+from ragstack_common.filters import Clause, Operator, all_of
 
 if TYPE_CHECKING:
     from ragstack_common.search.models import RetrievedChunk
@@ -28,37 +32,55 @@ async def search_as(
     """Search within what a caller sees, then check the results again.
 
     The search uses the rules as they are known, and the check those in effect after it: if the caller's labels changed,
-    the search is repeated. So a change counts from the next request on, and costs no call before the search.
+    the search is repeated. So a change counts from the next request on, and costs no call before the search. A search
+    that finds documents which were relabelled or deleted since they were indexed is repeated without them, so that they
+    are in no count, score or note either.
 
     Args:
         guard: The rules.
         caller: Who searches.
         search: Searches within a scope.
         chunks_of: Returns the chunks that were found.
-        in_registry: Whether the registry has the documents, with their labels; if not, the chunks' own count.
+        in_registry: Whether the registry has the documents; if not, the labels of the chunks count for those that it
+            does not know.
 
     Returns:
-        What the search returned, and the sources in it that the caller may not see: a document that was relabelled or
-        deleted since it was indexed.
+        What the search returned, and the sources in it that the caller may not see. There are none, unless the store
+        cannot search without them, or has many of them.
 
     Raises:
         InvalidRequestError: The caller has more labels than a filter can hold.
+        RegistryError: The caller's labels changed during each of several searches.
     """
     rules = guard.loaded_rules
     if rules is None:
         rules = await in_thread(guard.known_rules)
+    found, hidden, excluded = None, frozenset[str](), frozenset[str]()
     for _ in range(_ATTEMPTS):
         scope = rules.scope(caller)
-        found = await search(scope)
         if scope is EVERYTHING:
-            return found, frozenset()
+            return await search(scope), frozenset()
+        try:
+            found = await search(_without(scope, excluded))
+        except InvalidFilterError:
+            if found is None:
+                raise
+            return found, hidden
         labels = {chunk.source: chunk.metadata.get(rules.policy.attribute) for chunk in chunks_of(found)}
-        if in_registry:
-            newest, hidden = await in_thread(partial(guard.check, caller, labels))
+        newest, hidden = await in_thread(partial(guard.check, caller, labels, None if in_registry else labels))
+        if newest.labels(caller) != rules.labels(caller):
+            rules, found, excluded = newest, None, frozenset()
+        elif in_registry and hidden - excluded:
+            excluded |= hidden
         else:
-            newest = await in_thread(guard.rules)
-            hidden = frozenset(source for source, label in labels.items() if not newest.sees(caller, label))
-        if newest.labels(caller) == rules.labels(caller):
             break
-        rules = newest
+    if found is None:
+        raise RegistryError("The access rules changed during the search, repeatedly; try again")
     return found, hidden
+
+
+def _without(scope: Scope, sources: Collection[str]) -> Scope:
+    """Leave documents out of what a caller sees."""
+    if not sources:
+        return scope
+    return replace(scope, filter=all_of(scope.filter, Clause(Operator.NOT_IN, SOURCE_URI_KEY, tuple(sorted(sources)))))

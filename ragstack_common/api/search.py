@@ -172,7 +172,7 @@ class QueryService:
                 in_registry=self._is_registered,
             )
         if hidden:
-            outcome = replace(outcome, chunks=[chunk for chunk in outcome.chunks if chunk.source not in hidden])
+            outcome = outcome.without(hidden)
         if self.settings.prefer_newest and not (request.metadata_filter or request.version_filter):
             outcome = newest_first(outcome, request.query)
         for part in outcome.parts:

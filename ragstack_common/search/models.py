@@ -1,9 +1,9 @@
 """The request, the chunk and the outcome: the only types between a caller and an engine. All are frozen."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
@@ -345,6 +345,20 @@ class SearchOutcome:
     def complete(self) -> bool:
         """Whether every part answered in time."""
         return all(part.status == "ok" for part in self.parts)
+
+    def without(self, sources: Collection[str]) -> Self:
+        """Leave out documents, and whatever they were counted in or may have caused."""
+        chunks = [chunk for chunk in self.chunks if chunk.source not in sources]
+        relevances = [each.relevance for chunk in chunks for each in chunk.passages or (chunk,)]
+        return replace(
+            self,
+            chunks=chunks,
+            parts=tuple(replace(part, hits=len(chunks), trust=None, reason=None) for part in self.parts),
+            corpora=(),
+            notes=(),
+            best_relevance=max((each for each in relevances if each is not None), default=None),
+            inferred=None,
+        )
 
 
 def check_over_zero(**values: float) -> None:

@@ -1,7 +1,7 @@
 """The tool that searches collections on any engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -13,6 +13,7 @@ from ragstack_common.access.rules import Scope
 from ragstack_common.access.view import search_as
 from ragstack_common.config import (
     ALL_CORPORA,
+    BEDROCK_ENGINE,
     COLLECTION_OPTION,
     CORPUS_KEY,
     DEFAULT_EMBEDDING,
@@ -46,10 +47,12 @@ class SearchedCollection:
         backend: Configuration for the factory.
         partition_key: Attribute that holds the name of a chunk's partition; None uses the engine's own partitions,
             with its option ``partition_names``.
+        in_registry: Whether its documents are those of the registry, which has their labels.
     """
 
     backend: Mapping[str, Any]
     partition_key: str | None = None
+    in_registry: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class RetrieverSettings:
         """
         settings = RetrieverToolSettings.from_env(env)
         backends = with_server(settings.backends(settings.shared_options()), settings)
-        collections = {name: _collection(backend) for name, backend in backends.items()}
+        own = settings.knowledge_base_id.rpartition("/")[2]
+        collections = {name: _collection(backend, own) for name, backend in backends.items()}
         return cls(every=collections.pop(EVERY_COLLECTION, None), collections=collections)
 
     @property
@@ -98,13 +102,15 @@ class RetrieverSettings:
         if name in self.collections or self.every is None:
             return self.collections.get(name)
         backend = {**self.every.backend, COLLECTION_OPTION[self.every.backend["type"]]: name}
-        return SearchedCollection(backend, self.every.partition_key)
+        return replace(self.every, backend=backend)
 
 
-def _collection(backend: dict[str, Any]) -> SearchedCollection:
+def _collection(backend: dict[str, Any], own_knowledge_base: str) -> SearchedCollection:
     """Take the option ``partition_key``, which engines with partitions of their own go without."""
     partition_key = backend.pop("partition_key", None if backend["type"] == MILVUS_ENGINE else CORPUS_KEY)
-    return SearchedCollection(backend, partition_key)
+    searched = str(backend.get(COLLECTION_OPTION[BEDROCK_ENGINE], "")).rpartition("/")[2]
+    is_own = backend["type"] == BEDROCK_ENGINE and searched == own_knowledge_base
+    return SearchedCollection(backend, partition_key, in_registry=is_own)
 
 
 class RetrieverTool:
@@ -152,14 +158,14 @@ class RetrieverTool:
     async def run_as(self, caller: Caller, data: Mapping[str, Any]) -> dict[str, Any]:
         """Search what a caller sees; otherwise the same as :meth:`run`."""
         request = RetrieverRequest.parse(data)
+        collection = self._settings.find(request.collection_name)
         try:
             chunks, hidden = await search_as(
                 self._guard,
                 caller,
                 partial(self._merged, request),
                 lambda found: found,
-                # The labels of the chunks count: collections other than the knowledge base are in no registry.
-                in_registry=False,
+                in_registry=collection is not None and collection.in_registry,
             )
             chunks = [chunk for chunk in chunks if chunk.source not in hidden]
         except errors.RagStackError as error:

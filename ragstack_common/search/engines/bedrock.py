@@ -18,6 +18,7 @@ from ragstack_common.config import (
     OTHER_STORE,
     SIGNALS_HEADER,
     SLICE_FAILURES,
+    SOURCE_URI_KEY,
 )
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
-SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
 
 CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
 """Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""

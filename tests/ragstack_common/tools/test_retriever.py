@@ -289,7 +289,7 @@ class TestSettings:
         settings = RetrieverSettings.from_env({"KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "RETRIEVAL_TIMEOUT_SECONDS": "3"})
 
         assert settings.find("ABCDEFGHIJ") == SearchedCollection(
-            {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ", "timeout_seconds": 3.0}, "corpus"
+            {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ", "timeout_seconds": 3.0}, "corpus", in_registry=True
         )
         assert settings.find("KLMNOPQRST") is None
 
