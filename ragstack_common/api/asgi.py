@@ -68,6 +68,7 @@ MAX_UTF8_BYTES: Final = 4
 MAX_ID_CHARACTERS: Final = 128
 
 _CONTEXT: Final = "x-amzn-request-context"
+_LAMBDA_CONTEXT: Final = "x-amzn-lambda-context"
 
 _REQUEST_ID: Final = "ragstack.request_id"
 """Member of a request's scope."""
@@ -429,16 +430,20 @@ def _request_id(request: Request) -> str:
     """
     if _REQUEST_ID in request.scope:
         return str(request.scope[_REQUEST_ID])
-    for header, member in ((_CONTEXT, "requestId"), ("x-amzn-lambda-context", "request_id")):
-        with suppress(KeyError, TypeError, ValueError):
-            return str(from_json(request.headers[header])[member])[:MAX_ID_CHARACTERS]
+    for header, member in ((_CONTEXT, "requestId"), (_LAMBDA_CONTEXT, "request_id")):
+        if identifier := _written_by_adapter(request, header).get(member):
+            return str(identifier)[:MAX_ID_CHARACTERS]
     return str(uuid4())
 
 
 def _gateway_context(request: Request) -> Mapping[str, Any]:
     """Return API Gateway's context of a request. Source: Lambda Web Adapter, request context."""
+    return _written_by_adapter(request, _CONTEXT)
+
+
+def _written_by_adapter(request: Request, header: str) -> Mapping[str, Any]:
     # An old adapter would add its header to one of the client's.
-    written = request.headers.getlist(_CONTEXT)
+    written = request.headers.getlist(header)
     with suppress(ValueError):
         context = from_json(written[0]) if len(written) == 1 else {}
         if isinstance(context, dict):

@@ -62,6 +62,8 @@ class Api(APIGatewayRestResolver):
         self._callers = callers
         self._caller: Caller | None = None
         self.use([self._authorize, self._check_parameters])
+        # Powertools checks bodies before all others, and would explain them to callers without a right.
+        self._validate, self._request_validation_middleware = self._request_validation_middleware, self._authorize_first
         self.exception_handler(RagStackError)(self._explain)
         self.exception_handler(RequestValidationError)(self._explain_validation)
         self.exception_handler(Exception)(self._explain_bug)
@@ -97,6 +99,9 @@ class Api(APIGatewayRestResolver):
             context = self.current_event.raw_event.get("requestContext") or {}
             self._caller = self._callers().authorized(route.right, f"{route.method} {route.path}", context)
         return following(app)
+
+    def _authorize_first(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
+        return self._authorize(app, lambda authorized: self._validate(authorized, following))
 
     def _check_parameters(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
         """Reject a query parameter that the route does not have, or that is given twice."""
