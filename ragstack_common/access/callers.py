@@ -71,8 +71,9 @@ def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
         *(f"group:{name}" for claim in mapping.group for name in _names(claims.get(claim), ",")),
         *(f"scope:{name}" for name in _names(claims.get("scope"), " ")),
     }
-    if mapping.tenant is not None:
-        found |= {f"tenant:{name}" for name in _names(claims.get(mapping.tenant), ",")}
+    tenants = None if mapping.tenant is None else claims.get(mapping.tenant)
+    # A text is one tenant: its name may have commas and spaces, and be chosen by the tenant.
+    found |= {f"tenant:{name}" for name in ([tenants] if isinstance(tenants, str) else _names(tenants, "")) if name}
     if len(found) > MAX_PRINCIPALS:
         raise NotAuthenticatedError(f"The token names {len(found)} groups and scopes; at most {MAX_PRINCIPALS} count")
     expires = claims.get("exp")

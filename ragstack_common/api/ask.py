@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
@@ -40,14 +40,19 @@ class AskService:
         judge: SupportJudge | None = None,
         budget: DailyBudget | None = None,
         clock: Callable[[], float] = monotonic,
+        now: Callable[[], float] = time,
     ) -> None:
-        """Bind a provider of answers to a service that searches; without a judge, it judges its own sentences."""
+        """Bind a provider of answers to a service that searches.
+
+        Without a judge, the provider judges its own sentences; *now* returns seconds since 1970.
+        """
         self.searches = searches
         self._settings = settings
         self._provider = provider
         self._judge = judge or ModelJudge(provider)
         self._budget = budget
         self._clock = clock
+        self._now = now
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "AskService":
@@ -89,7 +94,10 @@ class AskService:
                     yield event
 
     async def _events(self, request: AskRequest, caller: Caller, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
-        watch = Stopwatch(self._settings.answer_timeout_seconds, self._clock)
+        seconds = self._settings.answer_timeout_seconds
+        if caller.expires_at is not None:  # an answer ends with the proof of who receives it
+            seconds = min(seconds, caller.expires_at - self._now())
+        watch = Stopwatch(seconds, self._clock)
         settings = self.searches.settings
         if self._budget is not None:
             await in_thread(partial(self._budget.spend, caller))

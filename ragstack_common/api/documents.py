@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
 from ragstack_common.access.callers import Caller, Right
@@ -19,7 +20,7 @@ from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
-from ragstack_common.ingestion.objects import unless_absent
+from ragstack_common.ingestion.objects import LOST_RACE, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
@@ -163,20 +164,35 @@ class DocumentsBucket:
             last_modified=head["LastModified"].timestamp(),
         )
 
-    def read_sidecar(self, key: str) -> bytes | None:
-        """Return a sidecar's content, or a little more than its longest; None if there is none."""
+    def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
+        """Return a sidecar's content, or a little more than its longest, and its entity tag; None if there is none."""
         with _reaching_the_bucket():
             found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
             if found is None:
-                return None
+                return None, None
             with found["Body"] as stream:
-                body: bytes = stream.read(MAX_SIDECAR_BYTES + 1)
-                return body
+                return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
 
-    def write_sidecar(self, key: str, body: bytes) -> None:
-        """Write a sidecar."""
+    def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
+        """Write a sidecar.
+
+        Args:
+            key: Its key.
+            body: Its content.
+            condition: What S3 checks first, such as ``IfMatch``.
+
+        Raises:
+            ServiceUnavailableError: The condition does not hold.
+        """
+        conditions: Any = condition or {}
         with _reaching_the_bucket():
-            self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
+            try:
+                self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json", **conditions)
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] not in LOST_RACE:
+                    raise
+                text = "Another upload of this document was requested at the same time: try again"
+                raise ServiceUnavailableError(text) from error
 
     def delete_if_present(self, key: str) -> bool:
         """Delete an object and return whether it existed; without an object, no delete marker is added."""

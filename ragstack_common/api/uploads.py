@@ -159,8 +159,8 @@ class Uploads:
         settings, key = self._settings, request.name
         uri = self._bucket.uri(key)
         self._check(uri, request)
-        attributes = self._labelled(request, caller)
-        sidecar = None if attributes is None else self._set_attributes(key, attributes)
+        attributes, condition = self._labelled(request, caller)
+        sidecar = None if attributes is None else self._set_attributes(key, attributes, condition)
         until = self._clock() + settings.upload_seconds
         url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
         upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
@@ -184,47 +184,56 @@ class Uploads:
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"attributes: {error}") from error
 
-    def _labelled(self, request: UploadRequest, caller: Caller) -> Mapping[str, Any] | None:
+    def _labelled(
+        self, request: UploadRequest, caller: Caller
+    ) -> tuple[Mapping[str, Any] | None, Mapping[str, str] | None]:
         """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
 
-        A label that the request does not name stays.
+        A label that the request does not name stays. A sidecar without a document is of somebody who may upload it
+        next: only callers who see its label replace it, and nobody gets its label without naming it. So a new
+        document's label is always written, on condition that the sidecar is still the one that was read.
         """
         policy = self._guard.policy
         if policy is None:
-            return request.attributes
+            return request.attributes, None
         key, uri = request.name, self._bucket.uri(request.name)
         self._guard.require_writer(caller, key)
         rules = self._guard.rules()
         with reaching_the_registry():
             known = self._registry.read([uri])[uri]
-        earlier = []
-        if self._bucket.observe(key).is_present:
-            earlier = [policy.label_of(key, self._label_in_sidecar(key, policy.attribute))]
+        body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        in_sidecar = policy.label_of(key, _label_in_sidecar(body, policy.attribute))
+        is_present = self._bucket.observe(key).is_present
+        earlier = [in_sidecar] if is_present or body is not None else []
         if known.observed.is_present:
             earlier.append(known.label)
         if not all(rules.sees(caller, label) for label in earlier):
             self._guard.refuse(caller, Right.WRITE, uri, f"{caller.name} lacks the right write for {key}")
-        wanted = (request.attributes or {}).get(policy.attribute, next(iter(earlier), None))
+        stays = in_sidecar if is_present else known.label if known.observed.is_present else None
+        wanted = (request.attributes or {}).get(policy.attribute, stays)
         label = policy.label_of(key, wanted)
         usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
         if (wanted is not None and wanted != label) or not rules.sees(caller, label):
             choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
             raise InvalidDocumentError(f"attributes: {policy.attribute}: documents here need an access label; {choice}")
-        if request.attributes is None or label is None:
-            return request.attributes
-        return {**request.attributes, policy.attribute: label}
+        if label is None or (request.attributes is None and is_present):
+            return request.attributes, None
+        condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
+        return {**(request.attributes or {}), policy.attribute: label}, condition
 
-    def _label_in_sidecar(self, key: str, attribute: str) -> Any:
-        body = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-        try:
-            return None if body is None else parse_sidecar(body).attributes.get(attribute)
-        except InvalidDocumentError:
-            return None
-
-    def _set_attributes(self, key: str, attributes: Mapping[str, Any]) -> str | None:
+    def _set_attributes(
+        self, key: str, attributes: Mapping[str, Any], condition: Mapping[str, str] | None
+    ) -> str | None:
         sidecar = key + SIDECAR_SUFFIX
         if not attributes:
             self._bucket.delete_if_present(sidecar)
             return None
-        self._bucket.write_sidecar(sidecar, write_sidecar(attributes))
+        self._bucket.write_sidecar(sidecar, write_sidecar(attributes), condition)
         return self._bucket.uri(sidecar)
+
+
+def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:
+    try:
+        return None if body is None else parse_sidecar(body).attributes.get(attribute)
+    except InvalidDocumentError:
+        return None
