@@ -1,0 +1,127 @@
+"""The same comparison on a local Bedrock: exact for vectors; word statistics are those of all documents."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.search import RetrievedChunk, SearchRequest
+from ragstack_common.search.engines.bedrock import BedrockEngine
+from tests.local_bedrock.support import Bedrock, serving
+from tests.support.soak import SOAK
+
+VISIBLE: Final = 60
+HIDDEN: Final = 240
+QUESTIONS: Final = 400 if SOAK else 60
+TOP_K: Final = 10
+
+PROBE: Final = "word1 zebra"
+"""Only a hidden document has the second word."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two knowledge bases with the same visible documents, one of them with hidden ones too."""
+
+    bedrock: Bedrock
+    with_hidden: str
+    without: str
+
+
+def texts(number: int, seed: int) -> list[str]:
+    """Return texts whose words are distributed as in natural language."""
+    drawn = random.Random(seed)
+    words = [f"word{rank}" for rank in range(400)]
+    weights = [1 / (rank + 1) for rank in range(400)]
+    return [" ".join(drawn.choices(words, weights, k=drawn.randint(10, 60))) for _ in range(number)]
+
+
+def document(identifier: str, text: str, label: str) -> dict[str, Any]:
+    attribute = {"key": "access", "value": {"type": "STRING", "stringValue": label}}
+    return {
+        "content": {
+            "dataSourceType": "CUSTOM",
+            "custom": {
+                "customDocumentIdentifier": {"id": identifier},
+                "sourceType": "IN_LINE",
+                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
+            },
+        },
+        "metadata": {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": [attribute]},
+    }
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    visible = [document(f"v{n}", text, "mine") for n, text in enumerate(texts(VISIBLE, 1))]
+    hidden = [document(f"h{n}", text, "theirs") for n, text in enumerate([*texts(HIDDEN - 1, 2), "zebra " * 9])]
+    with serving(tmp_path_factory.mktemp("bedrock")) as bedrock:
+        made = []
+        for name, documents in (("with", visible + hidden), ("without", visible)):
+            source = bedrock.custom_source(bedrock.knowledge_base(name))
+            for start in range(0, len(documents), 10):
+                found = source.ingested(*documents[start : start + 10])
+                assert {each["status"] for each in found} == {"INDEXED"}
+            made.append(source.knowledge_base_id)
+        yield Pair(bedrock, *made)
+
+
+def found(pair: Pair, knowledge_base: str, search_type: str, question: str, top_k: int = TOP_K) -> list[RetrievedChunk]:
+    engine = BedrockEngine(knowledge_base, search_type=search_type, client=pair.bedrock.runtime)
+    request = SearchRequest(question, top_k, scope_filter={"access": {"$in": ["mine", "none"]}})
+    return asyncio.run(engine.search(request)).chunks
+
+
+def questions() -> Sequence[str]:
+    drawn = random.Random(3)
+    return [" ".join(text.split()[: drawn.randint(1, 6)]) for text in texts(QUESTIONS, 4)]
+
+
+def test_vectors_are_exact(pair: Pair) -> None:
+    for question in [*questions(), PROBE]:
+        first, second = (
+            [
+                (each.source, each.content, each.score, each.relevance)
+                for each in found(pair, base, "SEMANTIC", question)
+            ]
+            for base in (pair.with_hidden, pair.without)
+        )
+        assert first == second, question
+
+
+def test_words_are_bounded(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """BM25 counts in how many of all documents a word is, and the best score of all documents scales the others.
+
+    So hidden documents can change the scores and the order of visible ones, by the share of BM25 in the score at most,
+    and a question with a word that only hidden documents have shows it. They never change which documents are found if
+    fewer than *top_k* match.
+    """
+    differences, displacements, overlaps, changed = [0.0], [0], [], 0
+    for question in questions():
+        first, second = (found(pair, base, "HYBRID", question) for base in (pair.with_hidden, pair.without))
+        assert all(each.metadata["access"] == "mine" for each in first)
+        scores = {each.source: each.score for each in second}
+        ranks = {each.source: rank for rank, each in enumerate(second)}
+        differences += [abs(each.score - scores[each.source]) for each in first if each.source in scores]
+        displacements += [abs(rank - ranks[each.source]) for rank, each in enumerate(first) if each.source in ranks]
+        overlaps.append(len(scores.keys() & {each.source for each in first}) / TOP_K)
+        changed += [each.source for each in first] != [each.source for each in second]
+        everything = [
+            {each.source for each in found(pair, base, "HYBRID", question, 100)}
+            for base in (pair.with_hidden, pair.without)
+        ]
+        assert everything[0] == everything[1]
+        assert len(everything[0]) == VISIBLE
+    probed = [found(pair, base, "HYBRID", PROBE)[0].score for base in (pair.with_hidden, pair.without)]
+    with capsys.disabled():
+        print(  # noqa: T201 - the figures of the documentation
+            f"\n{QUESTIONS} questions, {VISIBLE} visible and {HIDDEN} hidden documents, top {TOP_K}: order changed in "
+            f"{changed}, overlap {min(overlaps):.0%} at least and {sum(overlaps) / len(overlaps):.1%} on average, "
+            f"scores differ by {max(differences):.4f} at most, ranks by {max(displacements)}; the best score for a "
+            f"word of a hidden document is {probed[0]:.4f} in the place of {probed[1]:.4f}"
+        )
+    assert max(differences) <= 1 - HashedEmbedding().cosine_share
