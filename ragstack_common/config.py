@@ -5,6 +5,7 @@ from the same model and reject what the function would reject, and the tables in
 from it. Only handlers and the command line look into ``os.environ``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
@@ -254,10 +255,39 @@ Reranker = Annotated[
 ]
 
 
+_BEDROCK_ID: Final = re.compile(r"[0-9a-zA-Z]{10}")
+"""Source: bedrock-agent, shape Id."""
+
+
+def _tenant_ids(value: Any) -> dict[str, tuple[str, str]]:
+    """Read the ids of knowledge base and data source of each tenant, which a slash separates."""
+    found = {}
+    for tenant, ids in json_object(value).items():
+        first, _, second = str(ids).partition("/")
+        if not (_BEDROCK_ID.fullmatch(first) and _BEDROCK_ID.fullmatch(second)):
+            raise ValueError(f"the tenant {tenant!r:.60} needs two ids of ten characters, KNOWLEDGE_BASE/DATA_SOURCE")
+        found[tenant] = first, second
+    return found
+
+
+TenantKnowledgeBases = Annotated[
+    Mapping[str, tuple[str, str]],
+    BeforeValidator(_tenant_ids),
+    Allowed('a JSON object such as {"acme": "KNOWLEDGE_BASE_ID/DATA_SOURCE_ID"}'),
+]
+"""The ids of knowledge base and data source by tenant."""
+
+SHARED: Final = "shared"
+"""The name of the knowledge base of documents without a tenant. No tenant can have it."""
+
+TENANTS_DESCRIPTION: Final = "with `tenants=index`: the knowledge base of each tenant, as `KNOWLEDGE_BASE/DATA_SOURCE`"
+
+
 class SearchSettings(Settings):
     """What searches and the retriever tool share."""
 
     knowledge_base_id: str = Field("", description="the knowledge base to search")
+    tenant_knowledge_bases: TenantKnowledgeBases = Field({}, description=TENANTS_DESCRIPTION)
     data_source_id: str | None = Field(None, description="restricts every search to this data source")
     timeout_seconds: float = Field(
         5.0,

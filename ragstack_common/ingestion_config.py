@@ -7,10 +7,12 @@ from pydantic import BeforeValidator, Field
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import (
     OTHER_STORE,
+    TENANTS_DESCRIPTION,
     AnswerSettings,
     BusName,
     QuerySettings,
     RetrieverToolSettings,
+    TenantKnowledgeBases,
     TraceSettings,
     VectorStore,
 )
@@ -50,6 +52,7 @@ class PathSettings(Settings):
 
     knowledge_base_id: str = Field(description="the knowledge base of the documents")
     data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
+    tenant_knowledge_bases: TenantKnowledgeBases = Field({}, description=TENANTS_DESCRIPTION)
     registry_table: str = Field(description="the document registry")
     ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
     calls_per_second: float = Field(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias
 
@@ -10,12 +11,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from ragstack_common.access.callers import EVERYONE, Right
 from ragstack_common.access_config import AccessSettings
+from ragstack_common.config import SHARED
 from ragstack_common.core.errors import ConfigurationError
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
 """A label is short, because it is part of every document's metadata, of which S3 Vectors takes 1 KB."""
 
 PRINCIPAL: Final = rf"^({EVERYONE}|(user|group|tenant|role|key|scope):\S.*)$"
+
+TENANT: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$"
+"""A tenant's name is short, because it is part of the environment of functions, of which Lambda takes 4 KB."""
+
+TENANT_PREFIX: Final = r"^[^/\s][^\s]*/$"
 
 Label: TypeAlias = Annotated[str, StringConstraints(pattern=LABEL)]
 Principal: TypeAlias = Annotated[str, StringConstraints(pattern=PRINCIPAL, max_length=500)]
@@ -64,11 +71,19 @@ class PrefixRule(_Part):
         return frozenset(self.labels) | ({self.default} if self.default else set())
 
 
+class TenantRule(_Part):
+    """A tenant. With `tenants=index`, its documents have a knowledge base of their own."""
+
+    prefix: Annotated[str, StringConstraints(pattern=TENANT_PREFIX, max_length=300)] = Field(
+        description="the beginning of the keys of its documents, up to a slash"
+    )
+
+
 class AccessPolicy(_Part):
     """The access file. Whatever it does not allow is refused.
 
     Raises:
-        ValueError: A prefix names a label that does not exist.
+        ValueError: A prefix names a label that does not exist, or two tenants share documents.
     """
 
     claims: Claims = Field(default=Claims(), description="which claims of a token make which principals")
@@ -81,6 +96,9 @@ class AccessPolicy(_Part):
     labels: Mapping[Label, LabelRule] = Field(default={}, description="who sees the documents of each label")
     prefixes: Mapping[str, PrefixRule] = Field(
         default={}, description="the labels of documents by the beginning of their keys; an empty one is for all keys"
+    )
+    tenants: Mapping[Annotated[str, StringConstraints(pattern=TENANT)], TenantRule] = Field(
+        default={}, description="the tenants by name, whose prefixes do not overlap"
     )
     sees_everything: Principals = Field(
         default=(), description="who sees every document, also those without a label, as operators do"
@@ -99,6 +117,31 @@ class AccessPolicy(_Part):
         named = [*self.rights.values(), self.sees_everything]
         named += [each for rule in self.labels.values() for each in (rule.allow, rule.deny)]
         return frozenset[str]().union(*named, *(rule.writers for rule in self.prefixes.values()))
+
+    @model_validator(mode="after")
+    def _separates_tenants(self) -> Self:
+        if SHARED in self.tenants:
+            raise ValueError(f"tenants: {SHARED!r} is the name of what tenants share")
+        in_order = sorted((tenant.prefix, name) for name, tenant in self.tenants.items())
+        for (shorter, one), (longer, other) in pairwise(in_order):
+            if longer.startswith(shorter):
+                raise ValueError(f"tenants: the prefixes of {one} and {other} overlap, {shorter!r} and {longer!r}")
+        return self
+
+    def tenant_of(self, key: str) -> str | None:
+        """Return the tenant of a document's key; None if it is nobody's."""
+        return next((name for name, tenant in self.tenants.items() if key.startswith(tenant.prefix)), None)
+
+    def labels_of_tenant(self, tenant: str | None) -> frozenset[str]:
+        """Return the labels that documents of a tenant can have; None is for the documents without a tenant."""
+        if tenant is None:
+            own = tuple(each.prefix for each in self.tenants.values())
+            rules = [rule for prefix, rule in self.prefixes.items() if not prefix.startswith(own)]
+        else:
+            own_prefix = self.tenants[tenant].prefix
+            rules = [rule for prefix, rule in self.prefixes.items() if prefix.startswith(own_prefix)]
+            rules.append(self.rule_for(own_prefix)[1])
+        return frozenset[str]().union(*(rule.permitted for rule in rules))
 
     @cached_property
     def _longest_first(self) -> list[tuple[str, PrefixRule]]:
@@ -123,6 +166,8 @@ _NOBODY: Final = PrefixRule(writers=())
 
 _FORMS: Final = {
     LABEL: "a letter or digit, then up to 99 letters, digits and _ . : / @ + -",
+    TENANT: "a letter or digit, then up to 49 letters, digits, _ and -",
+    TENANT_PREFIX: "a prefix that ends with a slash and has no spaces, such as tenants/acme/",
     PRINCIPAL: f"{EVERYONE}, or a kind with a name, such as group:people",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Scope
 from ragstack_common.access.view import search_as
 from ragstack_common.api.catalogue import (
@@ -42,6 +43,7 @@ from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchReques
 from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
 from ragstack_common.search.newest import newest_first
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
+from ragstack_common.tenants import TenantIndexes
 
 if TYPE_CHECKING:
     from ragstack_common.search.rerank.chunks import ChunkReranker
@@ -51,19 +53,27 @@ MAX_SHOWN_FILTER: Final = 200
 """Characters of a filter in a note."""
 
 
-def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettings | None = None) -> RetrievalBackend:
+def engine_of(
+    settings: QuerySettings,
+    metrics: MetricSink,
+    milvus: MilvusSettings | None = None,
+    policy: AccessPolicy | None = None,
+) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
 
     Args:
         settings: How to search.
         metrics: Receives the metrics of Bedrock's slices.
         milvus: The server of Milvus collections whose configuration has no ``uri``.
+        policy: The access file, which has the tenants.
 
     Raises:
         ConfigurationError: There is no such engine, its package is missing, or its configuration is invalid.
     """
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
-    config: dict[str, Any] = _with_vector_store(given, settings)
+    tenants = TenantIndexes.of(settings, policy)
+    own = {"vector_store": settings.vector_store} | ({} if tenants is None else {"tenants": tenants})
+    config: dict[str, Any] = _with_own_store(given, settings, own)
     if milvus is not None and milvus.milvus_address:
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
 
@@ -82,23 +92,23 @@ def engine_of(settings: QuerySettings, metrics: MetricSink, milvus: MilvusSettin
     return MultiSliceBackend(create_retrieval_backend(config), **slices)
 
 
-def _with_vector_store(config: Any, settings: QuerySettings) -> Any:
-    """Add the function's vector store to every part of a configuration that searches the function's knowledge base.
+def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
+    """Add vector store and tenants to every part of a configuration that searches the function's knowledge base.
 
     The store of another knowledge base is unknown unless the configuration names it.
     """
     if isinstance(config, list):
-        return [_with_vector_store(part, settings) for part in config]
+        return [_with_own_store(part, settings, own_store) for part in config]
     if not isinstance(config, dict):
         return config
-    parts = {name: _with_vector_store(part, settings) for name, part in config.items()}
+    parts = {name: _with_own_store(part, settings, own_store) for name, part in config.items()}
     if parts.get("type") != BEDROCK_ENGINE:
         return parts
     searched, own = (
         str(name).rpartition("/")[2]  # of an ARN, the id
         for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
     )
-    return {"vector_store": settings.vector_store if searched == own else OTHER_STORE, **parts}
+    return {**(own_store if searched == own else {"vector_store": OTHER_STORE}), **parts}
 
 
 def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
@@ -145,8 +155,9 @@ class QueryService:
         """
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
-        engine = engine_of(settings, metrics, MilvusSettings.from_env(env))
-        return cls(settings, engine, metrics, guard=Guard.from_env(env))
+        guard = Guard.from_env(env)
+        engine = engine_of(settings, metrics, MilvusSettings.from_env(env), guard.policy)
+        return cls(settings, engine, metrics, guard=guard)
 
     def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
         """Search what the caller sees.

@@ -26,6 +26,7 @@ from ragstack_common.filters.tree import (
     all_of,
     clauses_of,
     in_data_source,
+    possible_values,
     required_values,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "evaluate",
     "in_data_source",
     "parse",
+    "possible_values",
     "required_values",
     "to_bedrock",
     "to_mongo",

@@ -154,6 +154,23 @@ def required_values(filter_: Filter | None, key: str) -> list[Value]:
     return []
 
 
+def possible_values(filter_: Filter | None, key: str) -> frozenset[Value] | None:
+    """Return the values among which that of an attribute must be; None if it can have any value, or none."""
+    match filter_:
+        case And(members):
+            listed = [found for member in members if (found := possible_values(member, key)) is not None]
+            return frozenset.intersection(*listed) if listed else None
+        case Or(members):
+            each = [possible_values(member, key) for member in members]
+            known = [values for values in each if values is not None]
+            return frozenset[Value]().union(*known) if len(known) == len(each) else None
+        case Clause(Operator.EQUALS, name, value) if name == key:
+            return frozenset({value})
+        case Clause(Operator.IN, name, tuple(values)) if name == key:
+            return frozenset(values)
+    return None
+
+
 def all_of(*filters: Filter | None) -> Filter | None:
     """Return the conjunction of filters that are not None; None if there are none."""
     present = tuple(f for f in filters if f is not None)

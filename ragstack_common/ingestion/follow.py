@@ -107,12 +107,16 @@ class FollowingService:
         self._send_follows(unfinished)
 
     def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
-        settings = self._services.settings
-        for batch in batched(uris):
+        batches = (
+            (place, batch)
+            for place, of_place in self._services.knowledge_bases.grouped(uris)
+            for batch in batched(of_place)
+        )
+        for place, batch in batches:
             try:
                 statuses = batch_check_document_statuses(
-                    settings.knowledge_base_id,
-                    settings.data_source_id,
+                    place.id,
+                    place.data_source_id,
                     [*batch],
                     client=self._services.agent,
                     sleep=self._services.sleep,

@@ -18,6 +18,7 @@ from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.snapshot import LOST_SECONDS, SNAPSHOT_MESSAGE, SnapshotRequests
+from ragstack_common.tenants import KnowledgeBases
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -47,11 +48,16 @@ class Services:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Bind clients to settings; missing clients are made."""
+        """Bind clients to settings; missing clients are made.
+
+        Raises:
+            ConfigurationError: Settings and access file have different tenants.
+        """
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
         table = settings.registry_table
         rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)
         self.settings = settings
+        self.knowledge_bases = KnowledgeBases.of(settings, policy)
         self.metrics = metrics
         self.clock = clock
         self.sleep = sleep

@@ -5,7 +5,7 @@ acknowledged only after a final state is written, or after a message in the stat
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final
@@ -37,6 +37,7 @@ from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.tenants import KnowledgeBase
 
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before another attempt."""
@@ -306,10 +307,10 @@ class _Invocation:
         is_first = True
         for kind in OperationKind:
             chosen = [record for record in claimed if record.operation and record.operation.kind is kind]
-            for batch in batched(chosen, settings.documents_per_call):
+            for place, batch in self._batches(chosen):
                 answers: Mapping[str, DocumentStatus | Problem]
                 if is_first or self._services.clock() < self._last_call:
-                    answers = self._call(kind, batch)
+                    answers = self._call(kind, place, batch)
                 else:
                     answers = {record.uri: _OUT_OF_TIME for record in batch}
                 is_first = False
@@ -320,12 +321,21 @@ class _Invocation:
                     # Documents that a status message already covers need nothing else.
                     self._release([record.uri for record in batch if record.uri not in self._followed], error)
 
-    def _call(self, kind: OperationKind, records: Sequence[DocumentRecord]) -> dict[str, DocumentStatus | Problem]:
+    def _batches(self, records: Sequence[DocumentRecord]) -> Iterator[tuple[KnowledgeBase, Sequence[DocumentRecord]]]:
+        """Divide documents into calls, each for one knowledge base."""
+        for place, uris in self._services.knowledge_bases.grouped(record.uri for record in records):
+            of_place = [self._records[uri] for uri in uris]
+            for batch in batched(of_place, self._services.settings.documents_per_call):
+                yield place, batch
+
+    def _call(
+        self, kind: OperationKind, place: KnowledgeBase, records: Sequence[DocumentRecord]
+    ) -> dict[str, DocumentStatus | Problem]:
         """Submit or delete documents; returns the service's answer, or the problem, for each by URI."""
         settings = self._services.settings
         parameters: dict[str, Any] = {
-            "kb_id": settings.knowledge_base_id,
-            "ds_id": settings.data_source_id,
+            "kb_id": place.id,
+            "ds_id": place.data_source_id,
             "max_retries": settings.max_retries,
             "base_delay": settings.base_delay_seconds,
             "documents_per_call": settings.documents_per_call,
@@ -341,7 +351,7 @@ class _Invocation:
                 documents = []
                 for record in records:
                     sidecar = record.uri + SIDECAR_SUFFIX if record.observed.sidecar_etag else None
-                    documents.append(s3_document(record.uri, settings.data_source_id, sidecar))
+                    documents.append(s3_document(record.uri, place.data_source_id, sidecar))
                 details = ingest_documents_with_retry(documents=documents, **parameters)["documentDetails"]
         except CALL_ERRORS as error:
             return {record.uri: _problem_of_call(error) for record in records}

@@ -16,6 +16,7 @@ from ragstack_common.documents import fault_of_uri, s3_uri
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from ragstack_common.tenants import KnowledgeBase, KnowledgeBases
 
 CLOCK_SECONDS: Final = 10.0
 """A record may look older than it is by this: clocks of two functions differ, and a write takes time."""
@@ -50,6 +51,8 @@ class Difference(StrEnum):
     """The registry says that it is searchable, but the knowledge base does not have it, or reports a failure."""
     SEARCHABLE = "searchable"
     """The registry says FAILED or DELETED, but the knowledge base still finds it, perhaps in an earlier version."""
+    OTHER_KNOWLEDGE_BASE = "other_knowledge_base"
+    """A knowledge base has it that is not the one of its tenant. It is deleted there."""
     LABEL = "label"
     """The access file gives it another access label than the one that it has."""
     STUCK = "stuck"
@@ -171,12 +174,16 @@ class Comparison:
             started_at: When the comparison began.
             quiet_since: Since when events have waited for the end of a synchronisation.
             policy: Which labels documents have; None for deployments without labels.
+
+        Raises:
+            ConfigurationError: Settings and access file have different tenants.
         """
         self.elsewhere = 0
         self.out_of_reach = Tally()
         self._known: dict[str, _Known] = {}
         self._settings = settings
         self._policy = policy
+        self._knowledge_bases = KnowledgeBases.of(settings, policy)
         self._started_at = started_at
         self._settled_before = (quiet_since or started_at) - settings.settle_seconds
         self._prefix = s3_uri(settings.documents_bucket, "")
@@ -210,14 +217,28 @@ class Comparison:
                 if each.modified_at < self._settled_before:
                     yield Candidate(kind, each.uri)
 
-    def knowledge_base(self, documents: Iterable[IndexedDocument]) -> Iterator[Candidate]:
-        """Note what the knowledge base has; yield what it should not have, or not in this state."""
+    def strays(self, documents: Iterable[IndexedDocument], place: KnowledgeBase) -> list[str]:
+        """Return the documents of the bucket that a knowledge base should not have, and has not received just now."""
+        return [
+            each.uri
+            for each in documents
+            if each.uri.startswith(self._prefix)
+            and self._knowledge_bases.of_uri(each.uri) != place
+            and each.status in OUTCOMES
+            and each.updated_at < self._settled_before
+            and not fault_of_uri(each.uri)
+        ]
+
+    def knowledge_base(self, documents: Iterable[IndexedDocument], place: KnowledgeBase) -> Iterator[Candidate]:
+        """Note what a knowledge base has; yield what it should not have, or not in this state, apart from strays."""
         for each in documents:
             if not each.uri.startswith(self._prefix):
                 self.elsewhere += 1
             elif fault_of_uri(each.uri):
                 if each.status in _FOUND:
                     self.out_of_reach.add(OUT_OF_REACH, each.uri)
+            elif self._knowledge_bases.of_uri(each.uri) != place:
+                continue
             elif (kind := self._indexed(each)) is not None:
                 self._known.setdefault(each.uri, _Known()).state = _State.MOVING
                 yield Candidate(kind, each.uri)

@@ -11,7 +11,7 @@ from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
-from ragstack_common.ingestion.bedrock_agent import batched, is_retryable
+from ragstack_common.ingestion.bedrock_agent import batched, delete_documents_with_retry, is_retryable
 from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.compare import (
@@ -20,12 +20,14 @@ from ragstack_common.reconciliation.compare import (
     BucketObject,
     Candidate,
     Comparison,
+    Difference,
     IndexedDocument,
     Tally,
 )
 from ragstack_common.registry.catalogue import Catalogue, Place, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.registry.snapshot import SnapshotWriter
+from ragstack_common.tenants import KnowledgeBase, KnowledgeBases
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -128,8 +130,10 @@ class _Run:
             self._take(self.comparison.bucket(objects))
         self.stage = "documents absent from the bucket were checked"
         self._take(self.comparison.absent_from_bucket())
-        for documents in self._each("knowledge_base", knowledge_base_pages(of.agent, of.settings, of.sleep)):
-            self._take(self.comparison.knowledge_base(documents))
+        for place in KnowledgeBases.of(of.settings, of.policy).by_name.values():
+            for documents in self._each("knowledge_base", knowledge_base_pages(of.agent, place, of.sleep)):
+                self._remove(self.comparison.strays(documents, place), place)
+                self._take(self.comparison.knowledge_base(documents, place))
         self.stage = "documents absent from the knowledge base were checked"
         self._take(self.comparison.absent_from_knowledge_base())
 
@@ -184,6 +188,15 @@ class _Run:
             if len(self.candidates) >= KEYS_PER_READ:
                 self.settle()
 
+    def _remove(self, strays: list[str], place: KnowledgeBase) -> None:
+        """Delete documents from a knowledge base that is not theirs; ingestion never looks for them there."""
+        if strays:
+            for uri in strays:
+                self.differences.add(Difference.OTHER_KNOWLEDGE_BASE, uri)
+            for batch in batched(strays):
+                self._check_time()
+                delete_documents_with_retry(*place, batch, client=self.of.agent, sleep=self.of.sleep)
+
     def _check_time(self) -> None:
         if self.seconds_left() < RESERVE_SECONDS:
             raise _OutOfTimeError
@@ -225,13 +238,13 @@ def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
 
 
 def knowledge_base_pages(
-    agent: "AgentsforBedrockClient", settings: ReconcileSettings, sleep: Callable[[float], None]
+    agent: "AgentsforBedrockClient", place: KnowledgeBase, sleep: Callable[[float], None]
 ) -> Iterator[list[IndexedDocument]]:
-    """List the documents of the data source."""
+    """List the documents of a data source."""
     backoff = Backoff(retries=5, base_seconds=1.0, sleep=sleep)
     request: Any = {
-        "knowledgeBaseId": settings.knowledge_base_id,
-        "dataSourceId": settings.data_source_id,
+        "knowledgeBaseId": place.id,
+        "dataSourceId": place.data_source_id,
         "maxResults": DOCUMENTS_PER_PAGE,
     }
     while True:

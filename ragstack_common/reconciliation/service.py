@@ -110,7 +110,7 @@ class ReconcileService:
                 clock=clock,
                 sleep=sleep,
             ),
-            synchronisation=Synchronisation(settings, paced, registry, gate, clock=clock, sleep=sleep),
+            synchronisation=Synchronisation(settings, paced, registry, gate, policy, clock=clock, sleep=sleep),
             poll_seconds=settings.poll_seconds,
             metrics=metrics,
             clock=clock,

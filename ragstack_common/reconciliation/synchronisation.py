@@ -2,15 +2,21 @@
 
 Direct ingestion and an ingestion job conflict. So the gate is closed first; the operations that were accepted before
 end; then the job is started and followed; and the gate is opened, however the job ended.
+
+If tenants have knowledge bases of their own, their data sources are synchronised one after the other. The shared one is
+not: its data source reads the whole bucket, and would index the documents of every tenant.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
 from ragstack_common.ingestion_config import ReconcileSettings
@@ -18,6 +24,7 @@ from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import WORKED_ON
+from ragstack_common.tenants import KnowledgeBase, KnowledgeBases
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -27,6 +34,14 @@ GATE_SECONDS: Final = 3600.0
 
 REPORT: Final = "synchronisation"
 """Key in the job's report that describes how Bedrock's job ended."""
+
+SO_FAR: Final = "synchronised"
+"""Key in the job's report that describes the data sources that are done while others are not."""
+
+WITHOUT_SHARED: Final = (
+    "The shared data source was left out, because it reads the documents of tenants too: the reconciliation compares"
+    " its documents one by one"
+)
 
 _REASONS: Final = 20
 _REASON_CHARACTERS: Final = 1000
@@ -44,6 +59,7 @@ class Synchronisation:
     agent: "AgentsforBedrockClient"
     registry: DocumentRegistry
     gate: Gate
+    policy: AccessPolicy | None = None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
@@ -64,15 +80,16 @@ class Synchronisation:
             return self._wait(job, "The gate was closed")
         if (document := self._worked_on()) is not None:
             return self._wait(job, f"The knowledge base is working on documents, such as {document}")
+        place = self._place(job)
+        own = "" if place == self._knowledge_bases.shared else f"-{place.id}"
         try:
             started = start_ingestion_with_retry(
-                self.settings.knowledge_base_id,
-                self.settings.data_source_id,
+                *place,
                 2,  # retries
                 1.0,  # seconds before the first of them
                 self.agent,
                 # The same for each attempt, so that a function that died after the call does not start a second job.
-                client_token=f"synchronisation-{job.id}",
+                client_token=f"synchronisation-{job.id}{own}",
                 sleep=self.sleep,
             )
         except (ClientError, BotoCoreError) as error:
@@ -84,7 +101,8 @@ class Synchronisation:
 
     def _wait(self, job: Job, reason: str) -> Job:
         """Try again in the next step, unless it has taken too long."""
-        if self.clock() - (job.started_at or job.created_at) > self.settings.wait_seconds:
+        limit = self.settings.wait_seconds + len(_done(job)) * self._seconds_each
+        if self.clock() - (job.started_at or job.created_at) > limit:
             minutes = self.settings.wait_seconds / 60
             raise NotStartedError(f"It could not start within {minutes:.0f} min: {reason}")
         return replace(job, reason=reason)
@@ -106,11 +124,10 @@ class Synchronisation:
         return None
 
     def _follow(self, job: Job, ingestion_job_id: str) -> Job:
+        place = self._place(job)
         try:
             found = self.agent.get_ingestion_job(
-                knowledgeBaseId=self.settings.knowledge_base_id,
-                dataSourceId=self.settings.data_source_id,
-                ingestionJobId=ingestion_job_id,
+                knowledgeBaseId=place.id, dataSourceId=place.data_source_id, ingestionJobId=ingestion_job_id
             )["ingestionJob"]
         except (ClientError, BotoCoreError) as error:
             reason = in_one_line(error)
@@ -129,12 +146,58 @@ class Synchronisation:
         return self._ended(job, **outcome, failure=f"Bedrock's job is still {status} after {hours:.0f} hours")
 
     def _has_time(self, job: Job) -> bool:
-        limit = self.settings.wait_seconds + self.settings.follow_seconds
+        limit = (len(_done(job)) + 1) * self._seconds_each
         return self.clock() - (job.started_at or job.created_at) <= limit
 
     def _ended(self, job: Job, **outcome: Any) -> Job:
+        """Go on with the next data source; after the last one, end."""
+        tenants, done = self._knowledge_bases.tenants, _done(job)
+        if tenants:
+            tenant = next(name for name in tenants if name not in done)
+            done = [*done, tenant]
+            outcome = {**_joined(job.report.get(SO_FAR, {}), outcome, tenant), "tenants": done}
+        if len(done) < len(tenants):
+            return replace(job, reason=None, ingestion_job_id=None, report={**job.report, SO_FAR: outcome})
         self.gate.open(job.id)
-        return replace(job, reason=None, report={**job.report, REPORT: outcome})
+        left_out = {"left_out": WITHOUT_SHARED} if tenants else {}
+        report = {name: part for name, part in job.report.items() if name != SO_FAR}
+        return replace(job, reason=None, report={**report, REPORT: {**outcome, **left_out}})
+
+    def _place(self, job: Job) -> KnowledgeBase:
+        """Return the knowledge base whose turn it is."""
+        done = _done(job)
+        return next(
+            (place for name, place in self._knowledge_bases.tenants.items() if name not in done),
+            self._knowledge_bases.shared,
+        )
+
+    @cached_property
+    def _knowledge_bases(self) -> KnowledgeBases:
+        return KnowledgeBases.of(self.settings, self.policy)
+
+    @property
+    def _seconds_each(self) -> float:
+        return self.settings.wait_seconds + self.settings.follow_seconds
+
+
+def _done(job: Job) -> list[str]:
+    """Return the tenants whose data sources are synchronised."""
+    return list(job.report.get(SO_FAR, {}).get("tenants", []))
+
+
+def _joined(earlier: Mapping[str, Any], outcome: Mapping[str, Any], tenant: str) -> dict[str, Any]:
+    """Add the outcome of one data source to that of the earlier ones: sums, the first reasons, the first failure."""
+    counts = Counter(earlier.get("statistics", {}))
+    counts.update(outcome.get("statistics", {}))
+    joined = {
+        "status": outcome["status"] if earlier.get("status", "COMPLETE") == "COMPLETE" else earlier["status"],
+        "statistics": dict(counts),
+        "failure_reasons": [*earlier.get("failure_reasons", []), *outcome.get("failure_reasons", [])][:_REASONS],
+        "failure_reasons_in_all": earlier.get("failure_reasons_in_all", 0) + outcome.get("failure_reasons_in_all", 0),
+    }
+    if "failure" in earlier:
+        return {**joined, "failure": earlier["failure"]}
+    return {**joined, "failure": f"{tenant}: {outcome['failure']}"} if "failure" in outcome else joined
 
 
 def _outcome_of(found: Mapping[str, Any]) -> dict[str, Any]:

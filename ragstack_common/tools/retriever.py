@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.access.callers import OPERATOR, Caller
 from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import policy_from_env
 from ragstack_common.access.rules import Scope
 from ragstack_common.access.view import search_as
 from ragstack_common.config import (
@@ -29,6 +30,7 @@ from ragstack_common.search.engines.milvus.server import MilvusConfig, with_serv
 from ragstack_common.search.merge import merge_slices
 from ragstack_common.search.models import parsed
 from ragstack_common.search.tracing import Attributes, retrieval_span
+from ragstack_common.tenants import TenantIndexes
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, build_input_schema, is_name
 
@@ -88,7 +90,11 @@ class RetrieverSettings:
         """
         settings = RetrieverToolSettings.from_env(env)
         backends = with_server(settings.backends(settings.shared_options()), settings)
+        tenants = TenantIndexes.of(settings, policy_from_env(env))
         own = settings.knowledge_base_id.rpartition("/")[2]
+        for backend in backends.values():
+            if tenants is not None and backend.get(COLLECTION_OPTION[BEDROCK_ENGINE]) == own:
+                backend["tenants"] = tenants
         collections = {name: _collection(backend, own) for name, backend in backends.items()}
         return cls(every=collections.pop(EVERY_COLLECTION, None), collections=collections)
 

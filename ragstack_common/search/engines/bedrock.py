@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common import filters
 from ragstack_common.config import (
@@ -16,6 +17,7 @@ from ragstack_common.config import (
     EMBEDDING_HEADER,
     MAX_RESULTS,
     OTHER_STORE,
+    SHARED,
     SIGNALS_HEADER,
     SLICE_FAILURES,
     SOURCE_URI_KEY,
@@ -47,10 +49,13 @@ from ragstack_common.search.models import (
 )
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
+from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
 from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
+
+    from ragstack_common.tenants import TenantIndexes
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
 
@@ -117,12 +122,17 @@ class BedrockEngine(Engine):
             raise ValueError(f"vector_store must be one of {', '.join(STORE_RULES)}, not {vector_store!r}")
         self.knowledge_base_id = knowledge_base_id
         self.data_source_id = data_source_id
-        self._data_source = filters.in_data_source(data_source_id)
         self.search_type = search_type
         self.vector_store = vector_store
         self._calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._given_client = client
         self._metrics = metrics
+
+    def on(self, knowledge_base_id: str) -> Self:
+        """Return the same engine on all data sources of another knowledge base."""
+        other = copy(self)
+        other.knowledge_base_id, other.data_source_id = knowledge_base_id, None
+        return other
 
     def check_filters(self, request: SearchRequest) -> None:
         """Reject filters that the vector store may ignore; a preference may use those that it is not known to ignore.
@@ -269,7 +279,7 @@ class BedrockEngine(Engine):
             InvalidFilterError: Bedrock cannot express the filter.
         """
         search: dict[str, Any] = {"numberOfResults": count}
-        combined = filters.all_of(self._data_source, restriction)
+        combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
         if combined is not None:
             search["filter"] = filters.to_bedrock(combined)
         if self.search_type is not None:
@@ -324,6 +334,9 @@ class BedrockBackend(MultiSliceBackend):
 
     Arguments are those of both; the deadline is also that of one page of a stream, and of one page of a lookup.
 
+    With *tenants*, the knowledge bases of tenants are searched with it, as if they were one: those of the tenants whose
+    documents can have the labels that the filters ask for. Streams and lookups are those of the shared one.
+
     Raises:
         ValueError: An argument is out of range.
     """
@@ -341,11 +354,13 @@ class BedrockBackend(MultiSliceBackend):
         filtered_score_boost: float = DEFAULT_BOOST,
         merge: Merge = "trust",
         vocabulary: VocabularySource | None = None,
+        tenants: "TenantIndexes | None" = None,
         **options: Any,
     ) -> None:
         self.engine = BedrockEngine(knowledge_base_id, data_source_id, timeout_seconds=timeout_seconds, **options)
+        searched = self.engine if tenants is None else _with_tenants(self.engine, tenants)
         super().__init__(
-            self.engine, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
+            searched, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
         )
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
@@ -356,6 +371,12 @@ class BedrockBackend(MultiSliceBackend):
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
         return self.engine.span_attributes()
+
+
+def _with_tenants(engine: BedrockEngine, tenants: "TenantIndexes") -> PartitionedBackend:
+    parts = {SHARED: Part(engine, tenants.shared_labels)}
+    parts |= {name: Part(engine.on(own), labels) for name, (own, labels) in tenants.tenants.items()}
+    return PartitionedBackend(tenants.attribute, parts, timeout_seconds=engine.timeout_seconds)
 
 
 def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:

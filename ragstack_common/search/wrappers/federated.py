@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ragstack_common.core.deadline import await_together
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.search.base import ReportingBackend, RetrievalBackend
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_first, best_of, fuse
 from ragstack_common.search.models import (
     MAX_TOP_K,
     RetrievedChunk,
@@ -26,6 +27,10 @@ CANDIDATES: Final = 50
 """Chunks that each backend is asked for. Up to this many results, a longer ranking begins with a shorter one."""
 
 
+FederatedMerge: TypeAlias = Literal["ranks", "scores"]
+"""How the rankings of backends become one."""
+
+
 class FederatedBackend(ReportingBackend):
     """Searches several backends in parallel and fuses their rankings (:func:`~ragstack_common.search.merge.fuse`).
 
@@ -35,6 +40,9 @@ class FederatedBackend(ReportingBackend):
     Scores are those of the fusion: they depend on ranks, not on similarity, and ``min_score`` applies to them. A chunk
     that is first in every backend scores 1; two backends without a common document reach at most .5.
 
+    With ``merge="scores"``, chunks keep their scores and are ordered by them, as if one backend had all documents. It
+    is for backends whose scores are comparable, such as knowledge bases with the same embedding.
+
     Args:
         backends: By name, or a list, which is numbered: ``chroma-1``, ``chroma-2``. If several backends have the same
             chunk, the first backend's is returned.
@@ -42,6 +50,7 @@ class FederatedBackend(ReportingBackend):
         timeout_seconds: Deadline of the backends, over 0 and finite.
         candidates: Chunks that each backend is asked for; more if a search asks for more, or for one chunk per
             document.
+        merge: How the rankings become one: ranks or scores.
 
     Attributes:
         backends: By name, in their order.
@@ -60,6 +69,7 @@ class FederatedBackend(ReportingBackend):
         weights: Mapping[str, float] | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         candidates: int = CANDIDATES,
+        merge: FederatedMerge = "ranks",
     ) -> None:
         if not isinstance(backends, Mapping):
             backends = {f"{backend.name}-{number}": backend for number, backend in enumerate(backends, start=1)}
@@ -75,6 +85,11 @@ class FederatedBackend(ReportingBackend):
         )
         if not 1 <= candidates <= MAX_TOP_K:
             raise ValueError(f"candidates must be 1 to {MAX_TOP_K}, not {candidates!r}")
+        if merge not in get_args(FederatedMerge):
+            raise ValueError(f"merge must be ranks or scores, not {merge!r}")
+        if weights and merge == "scores":
+            raise ValueError("weights are for merge=ranks: leave them out")
+        self.merge = merge
         self.timeout_seconds = timeout_seconds
         self.candidates = candidates
         self.max_top_k = min(MAX_TOP_K, sum(backend.max_top_k for backend in self.backends.values()))
@@ -126,7 +141,7 @@ class FederatedBackend(ReportingBackend):
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        depth = max(self.candidates, request.top_k)
+        depth = request.top_k if self.merge == "scores" else max(self.candidates, request.top_k)
         if request.deduplicate_by == "document":
             depth *= CANDIDATES_PER_DOCUMENT
         describe_span({"large_retrieval_size": depth})
@@ -143,4 +158,6 @@ class FederatedBackend(ReportingBackend):
             for name, backend in self.backends.items()
         }
         parts = await search_together("backend", searches, self.timeout_seconds)
+        if self.merge == "scores":
+            return parts.outcome(best_of(best_first(chain.from_iterable(parts.rankings.values())), request), request)
         return parts.outcome(best_of(fuse(parts.rankings, self.weights, "text"), request), request)

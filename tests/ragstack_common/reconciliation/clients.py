@@ -30,14 +30,15 @@ def undelayed(sqs: Any) -> Any:
     return Changed(sqs, "send_message_batch", send)
 
 
-def patient(source: Source) -> Any:
+def patient(*sources: Source) -> Any:
     """Answer about an ingestion job once it has ended: asking again and again costs more than waiting."""
+    by_id = {source.id: source for source in sources}
 
     def get(method: Any, **parameters: Any) -> Any:
-        source.ended(parameters["ingestionJobId"])
+        by_id[parameters["dataSourceId"]].ended(parameters["ingestionJobId"])
         return method(**parameters)
 
-    return Changed(source.bedrock.agent, "get_ingestion_job", get)
+    return Changed(sources[0].bedrock.agent, "get_ingestion_job", get)
 
 
 class KilledError(BaseException):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.services import Services
@@ -58,6 +59,8 @@ class Stack:
     bucket: str
     queues: Mapping[str, str]
     source: Source
+    tenants: Mapping[str, Source] = field(default_factory=dict)
+    policy: AccessPolicy | None = None
     clock: Clock = field(default_factory=Clock)
     metrics: Measured = field(default_factory=Measured)
     slept: list[float] = field(default_factory=list)
@@ -69,6 +72,7 @@ class Stack:
         return ReconcileSettings(
             knowledge_base_id=self.source.knowledge_base_id,
             data_source_id=self.source.id,
+            tenant_knowledge_bases=self.tenant_ids,
             registry_table=self.bucket,
             documents_bucket=self.bucket,
             snapshot_bucket=f"{self.bucket}-snapshot",
@@ -88,6 +92,7 @@ class Stack:
             s3=mortal(self.aws.s3),
             sqs=mortal(undelayed(self.aws.sqs)),
             metrics=self.metrics,
+            policy=self.policy,
             clock=self.clock,
             sleep=self.slept.append,
         )
@@ -95,7 +100,16 @@ class Stack:
     @property
     def agent(self) -> Any:
         """The knowledge base's client, whose answer about an ingestion job is the last one."""
-        return patient(self.source)
+        return patient(self.source, *self.tenants.values())
+
+    @property
+    def tenant_ids(self) -> dict[str, str]:
+        return {name: f"{source.knowledge_base_id}/{source.id}" for name, source in self.tenants.items()}
+
+    def source_of(self, key: str) -> Source:
+        """The data source that has a document if tenants have knowledge bases of their own."""
+        tenant = self.policy and self.policy.tenant_of(key)
+        return self.tenants.get(tenant or "", self.source)
 
     @property
     def jobs(self) -> JobStore:
@@ -115,7 +129,7 @@ class Stack:
         return self.registry.read([self.uri(key)])[self.uri(key)]
 
     def in_knowledge_base(self, key: str) -> str:
-        return str(self.source.details(s3_identifier(self.bucket, key))[0]["status"])
+        return str(self.source_of(key).details(s3_identifier(self.bucket, key))[0]["status"])
 
     def etag(self, key: str) -> str:
         return str(self.aws.s3.head_object(Bucket=self.bucket, Key=key)["ETag"])
@@ -147,11 +161,11 @@ class Stack:
         self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=check(self.uri(key) for key in keys))
 
     def ingest_behind_the_back(self, key: str) -> None:
-        self.source.ingested(s3_document(self.bucket, key))
+        self.source_of(key).ingested(s3_document(self.bucket, key))
 
     def delete_behind_the_back(self, key: str) -> None:
-        self.source.delete(s3_identifier(self.bucket, key))
-        self.source.settled(s3_identifier(self.bucket, key))
+        self.source_of(key).delete(s3_identifier(self.bucket, key))
+        self.source_of(key).settled(s3_identifier(self.bucket, key))
 
     def claim(self, key: str, **changes: Any) -> None:
         """Write into the registry what is not so, an hour ago."""
@@ -168,6 +182,7 @@ class Stack:
             IngestionSettings(
                 knowledge_base_id=self.source.knowledge_base_id,
                 data_source_id=self.source.id,
+                tenant_knowledge_bases=self.tenant_ids,
                 registry_table=self.bucket,
                 ingestion_queue_url=self.queues["ingestion"],
                 status_queue_url=self.queues["status"],
@@ -181,6 +196,7 @@ class Stack:
             events=self.aws.events,
             s3=self.aws.s3,
             sqs=undelayed(self.aws.sqs),
+            policy=self.policy,
             clock=self.clock,
             sleep=self.slept.append,
         )
@@ -201,9 +217,12 @@ class Stack:
 
     def _settle(self, follows: list[QueueMessage]) -> None:
         uris = [uri for message in follows for uri, _operation in json.loads(message.body)["follow"]]
-        identifiers = [self.identifier(uri.removeprefix(self.uri(""))) for uri in uris]
-        for start in range(0, len(identifiers), MOST):
-            self.source.settled(*identifiers[start : start + MOST])
+        by_source: dict[Source, list[dict[str, Any]]] = {}
+        for key in (uri.removeprefix(self.uri("")) for uri in uris):
+            by_source.setdefault(self.source_of(key), []).append(self.identifier(key))
+        for source, identifiers in by_source.items():
+            for start in range(0, len(identifiers), MOST):
+                source.settled(*identifiers[start : start + MOST])
 
     def take(self, queue: str) -> list[QueueMessage]:
         """Take the messages of a queue."""

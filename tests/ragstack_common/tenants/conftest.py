@@ -1,0 +1,110 @@
+"""Two tenants in one knowledge base or in two, with everything between bucket and search."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.changes import AccessTable
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.api.search import QueryService, engine_of
+from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.config import QuerySettings
+from ragstack_common.core.telemetry import NO_METRICS
+from ragstack_common.registry.jobs import Job
+from tests.local_bedrock.support import Bedrock
+from tests.ragstack_common.reconciliation.conftest import (  # noqa: F401 - fixtures
+    aws,
+    aws_clients,
+    aws_url,
+    bedrock,
+    new_stack,
+)
+from tests.ragstack_common.reconciliation.stack import Stack
+
+POLICY = AccessPolicy.model_validate(
+    {
+        "claims": {"tenant": "org"},
+        "rights": {"read": ["everyone"], "operate": ["group:operators"]},
+        "labels": {
+            "public": {"allow": ["everyone"]},
+            "acme": {"allow": ["tenant:acme", "group:support"]},
+            "acme-board": {"allow": ["user:ada"]},
+            "zenith": {"allow": ["tenant:zenith", "group:support"]},
+        },
+        "prefixes": {
+            "public/": {"default": "public"},
+            "tenants/acme/": {"default": "acme"},
+            "tenants/acme/board/": {"default": "acme-board"},
+            "tenants/zenith/": {"default": "zenith"},
+        },
+        "tenants": {"acme": {"prefix": "tenants/acme/"}, "zenith": {"prefix": "tenants/zenith/"}},
+    }
+)
+
+
+def caller(name: str, *principals: str) -> Caller:
+    return Caller(f"user:{name}", frozenset({"everyone", f"user:{name}", *principals}))
+
+
+ADA = caller("ada", "tenant:acme")
+ZOE = caller("zoe", "tenant:zenith")
+SAM = caller("sam", "group:support")
+NEW = caller("new", "tenant:unknown")
+OPS = caller("ops", "group:operators")
+
+
+@dataclass
+class Deployment:
+    """A deployment with tenants."""
+
+    stack: Stack
+
+    @property
+    def searches(self) -> QueryService:
+        stack = self.stack
+        settings = QuerySettings(
+            knowledge_base_id=stack.source.knowledge_base_id,
+            tenant_knowledge_bases=stack.tenant_ids,
+            registry_table=stack.bucket,
+            vector_store="OPENSEARCH_SERVERLESS",
+        )
+        guard = Guard(POLICY, AccessTable(stack.aws.dynamodb, stack.bucket))
+        return QueryService(settings, engine_of(settings, NO_METRICS, policy=POLICY), guard=guard)
+
+    def found(self, caller: Caller, query: str, **options: Any) -> list[str]:
+        """Return the keys that a search finds, best first."""
+        answer = self.searches.retrieve(RetrieveRequest(query=query, **options), caller)
+        return [chunk.source.removeprefix(self.stack.uri("")) for chunk in answer.results]
+
+    def reconciled(self) -> Job:
+        """Compare everything, and carry out what follows."""
+        job = self.stack.reconcile()
+        self.stack.rest()
+        self.stack.clock.ahead += 3600
+        return job
+
+
+@pytest.fixture(params=["label", "index"])
+def deployment(
+    request: pytest.FixtureRequest,
+    new_stack: Callable[[], Stack],  # noqa: F811
+    bedrock: Bedrock,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> Deployment:
+    """With one knowledge base for all, and with one for each tenant."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", bedrock.url)
+    return with_tenants(new_stack(), bedrock, request.param)
+
+
+def with_tenants(stack: Stack, bedrock: Bedrock, kind: str) -> Deployment:  # noqa: F811
+    tenants = {}
+    if kind == "index":
+        for name, tenant in POLICY.tenants.items():
+            knowledge_base = bedrock.knowledge_base(f"{stack.bucket}-{name}")
+            only = {"inclusionPrefixes": [tenant.prefix]}
+            tenants[name] = bedrock.s3_source(knowledge_base, stack.bucket, s3=only)
+    return Deployment(replace(stack, tenants=tenants, policy=POLICY))

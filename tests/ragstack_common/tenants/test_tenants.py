@@ -1,0 +1,133 @@
+"""Tenants with one knowledge base or with one each: the same searches, changes and repairs."""
+
+import json
+
+import pytest
+
+from tests.local_bedrock.support import s3_document, s3_identifier
+from tests.ragstack_common.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment
+
+QUESTION = "How many days of leave are there?"
+ACME, ZENITH, PUBLIC = "tenants/acme/leave.txt", "tenants/zenith/leave.txt", "public/law.txt"
+BOARD = "tenants/acme/board/leave.txt"
+
+
+@pytest.fixture
+def filled(deployment: Deployment) -> Deployment:
+    stack = deployment.stack
+    stack.put(ACME, "At Acme there are 28 days of leave.")
+    stack.put(ZENITH, "At Zenith there are 31 days of leave.")
+    stack.put(BOARD, "The board has 60 days of leave.")
+    stack.put(PUBLIC, "The law grants 20 days of leave.")
+    stack.request_check(ACME, ZENITH, BOARD, PUBLIC)
+    stack.rest()
+    stack.clock.ahead += 3600
+    return deployment
+
+
+def test_each_caller_finds_what_their_labels_permit(filled: Deployment) -> None:
+    seen = {who.name: set(filled.found(who, QUESTION)) for who in (ADA, ZOE, SAM, NEW, OPS)}
+
+    assert seen == {
+        "user:ada": {ACME, BOARD, PUBLIC},
+        "user:zoe": {ZENITH, PUBLIC},
+        "user:sam": {ACME, ZENITH, PUBLIC},
+        "user:new": {PUBLIC},
+        "user:ops": {ACME, ZENITH, BOARD, PUBLIC},
+    }
+
+
+def test_filters_and_corpora_stay_within_what_a_caller_sees(filled: Deployment) -> None:
+    strict = {"metadata_filter": {"access": "acme"}, "filter_mode": "strict"}
+
+    assert filled.found(OPS, QUESTION, **strict) == [ACME]
+    assert filled.found(ZOE, QUESTION, **strict) == []
+    assert set(filled.found(ZOE, QUESTION, metadata_filter={"access": "acme"})) == {ZENITH, PUBLIC}
+    assert set(filled.found(ZOE, QUESTION, corpus_filter="all")) == {ZENITH, PUBLIC}
+    assert filled.found(ZOE, QUESTION, corpus_filter="tenants") == []
+
+
+def test_a_document_is_in_one_knowledge_base(filled: Deployment) -> None:
+    stack = filled.stack
+    sources = {stack.source, *stack.tenants.values()}
+
+    for key in (ACME, ZENITH, BOARD, PUBLIC):
+        identifier = s3_identifier(stack.bucket, key)
+        having = [source for source in sources if source.details(identifier)[0]["status"] != "NOT_FOUND"]
+        assert having == [stack.source_of(key)]
+
+
+def test_a_move_to_another_tenant_is_a_deletion_and_a_creation(filled: Deployment) -> None:
+    stack = filled.stack
+    stack.remove(ACME)
+    stack.remove(f"{ACME}.metadata.json")
+    moved = stack.put("tenants/zenith/from-acme.txt", "At Acme there are 28 days of leave.")
+
+    stack.request_check(ACME, moved)
+    stack.rest()
+
+    assert stack.in_knowledge_base(ACME) == "NOT_FOUND"
+    assert set(filled.found(ADA, QUESTION)) == {BOARD, PUBLIC}
+    assert set(filled.found(ZOE, QUESTION)) == {ZENITH, moved, PUBLIC}
+
+
+def test_a_reconciliation_finds_nothing_at_rest(filled: Deployment) -> None:
+    job = filled.reconciled()
+
+    assert (job.status, job.report["differences"]) == ("COMPLETE", {})
+    assert job.report["compared"]["knowledge_base"] == 4
+
+
+def test_a_reconciliation_repairs_what_a_tenant_lost(filled: Deployment) -> None:
+    filled.stack.delete_behind_the_back(ZENITH)
+    assert ZENITH not in filled.found(ZOE, QUESTION)
+
+    job = filled.reconciled()
+
+    assert set(job.report["differences"]) == {"not_searchable"}
+    assert ZENITH in filled.found(ZOE, QUESTION)
+
+
+def test_a_full_synchronisation_indexes_every_tenant(filled: Deployment) -> None:
+    stack = filled.stack
+    stack.put("tenants/acme/new.txt", "Acme: leave is paid.")
+    stack.put("tenants/zenith/new.txt", "Zenith: leave is paid.")
+    stack.clock.ahead += 3600
+
+    job = stack.reconcile("full")
+    stack.rest()
+
+    assert job.status == "COMPLETE", job.reason
+    synchronisation = job.report["synchronisation"]
+    assert synchronisation["statistics"]["numberOfDocumentsFailed"] == 0
+    assert synchronisation["statistics"]["numberOfNewDocumentsIndexed"] == 2
+    assert synchronisation.get("tenants", ["acme", "zenith"]) == ["acme", "zenith"]
+    json.dumps(dict(job.report))
+    assert set(filled.found(ADA, QUESTION)) == {ACME, BOARD, PUBLIC, "tenants/acme/new.txt"}
+    assert set(filled.found(ZOE, QUESTION)) == {ZENITH, PUBLIC, "tenants/zenith/new.txt"}
+
+
+@pytest.mark.parametrize("deployment", ["index"], indirect=True)
+def test_a_document_in_the_knowledge_base_of_another_tenant_moves(filled: Deployment) -> None:
+    stack = filled.stack
+    for source in (stack.source, stack.tenants["zenith"]):
+        source.ingested(s3_document(stack.bucket, ACME, sidecar=True))
+    stack.delete_behind_the_back(ACME)
+    stack.clock.ahead += 3600
+
+    job = filled.reconciled()
+
+    counts = {kind: found["count"] for kind, found in job.report["differences"].items()}
+    assert counts == {"other_knowledge_base": 2, "not_searchable": 1}
+    test_a_document_is_in_one_knowledge_base(filled)
+    assert filled.reconciled().report["differences"] == {}
+    assert set(filled.found(ADA, QUESTION)) == {ACME, BOARD, PUBLIC}
+
+
+@pytest.mark.parametrize("deployment", ["index"], indirect=True)
+def test_other_tenants_are_not_even_searched(filled: Deployment) -> None:
+    zenith = filled.stack.tenants["zenith"]
+    zenith.bedrock.agent.delete_knowledge_base(knowledgeBaseId=zenith.knowledge_base_id)
+
+    assert set(filled.found(ADA, QUESTION)) == {ACME, BOARD, PUBLIC}
+    assert set(filled.found(NEW, QUESTION)) == {PUBLIC}
