@@ -155,7 +155,7 @@ def required_values(filter_: Filter | None, key: str) -> list[Value]:
 
 
 def possible_values(filter_: Filter | None, key: str) -> frozenset[Value] | None:
-    """Return the values among which that of an attribute must be; None if it can have any value, or none."""
+    """Return the values among which the one value of an attribute must be; None if it can be any, or missing."""
     match filter_:
         case And(members):
             listed = [found for member in members if (found := possible_values(member, key)) is not None]

@@ -38,7 +38,7 @@ class PartitionedBackend(ReportingBackend):
     what is searched, and paid for.
 
     Args:
-        key: The attribute.
+        key: The attribute, of which each chunk has one value at most.
         parts: By name; their scores must be comparable.
         timeout_seconds: Deadline of the parts, over 0 and finite.
 

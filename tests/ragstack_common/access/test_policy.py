@@ -76,3 +76,42 @@ def test_a_name_given_twice_is_rejected() -> None:
 def test_a_missing_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"access file .* cannot be read: No such file"):
         read_policy(tmp_path / "access.json")
+
+
+TENANTS = {
+    "labels": {name: {} for name in ("public", "acme", "board", "zenith")},
+    "prefixes": {
+        "": {"default": "public"},
+        "t/acme/": {"default": "acme", "labels": ["public"]},
+        "t/acme/board/": {"default": "board"},
+    },
+    "tenants": {"acme": {"prefix": "t/acme/"}, "zenith": {"prefix": "t/zenith/"}},
+}
+
+
+def test_tenants_have_the_documents_under_their_prefixes() -> None:
+    found = policy(**TENANTS)
+
+    assert found.tenant_of("t/acme/board/a.md") == "acme"
+    assert found.tenant_of("t/zenith/a.md") == "zenith"
+    assert found.tenant_of("t/acme") is None
+    assert found.tenant_of("t/acmes/a.md") is None
+    assert found.labels_of_tenant("acme") == {"acme", "board", "public"}
+    assert found.labels_of_tenant("zenith") == {"public"}
+    assert found.labels_of_tenant(None) == {"public"}
+
+
+@pytest.mark.parametrize(
+    ("tenants", "message"),
+    [
+        ({"a": {"prefix": "t/"}, "b": {"prefix": "t/b/"}}, "the prefixes of a and b overlap"),
+        ({"a": {"prefix": "t/"}, "b": {"prefix": "t/"}}, "the prefixes of a and b overlap"),
+        ({"a": {"prefix": "t"}}, "ends with a slash"),
+        ({"a": {"prefix": "/"}}, "ends with a slash"),
+        ({"a b": {"prefix": "t/"}}, "a letter or digit"),
+        ({"shared": {"prefix": "t/"}}, "what tenants share"),
+    ],
+)
+def test_tenants_that_share_documents_are_rejected(tenants: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        policy(tenants=tenants)

@@ -11,7 +11,7 @@ from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.api.search import QueryService, engine_of
-from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest
 from ragstack_common.config import QuerySettings
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.registry.jobs import Job
@@ -63,22 +63,28 @@ class Deployment:
 
     stack: Stack
 
-    @property
-    def searches(self) -> QueryService:
+    def searches(self, search_type: str | None = None) -> QueryService:
         stack = self.stack
         settings = QuerySettings(
             knowledge_base_id=stack.source.knowledge_base_id,
             tenant_knowledge_bases=stack.tenant_ids,
             registry_table=stack.bucket,
             vector_store="OPENSEARCH_SERVERLESS",
+            search_type=search_type,
         )
         guard = Guard(POLICY, AccessTable(stack.aws.dynamodb, stack.bucket))
         return QueryService(settings, engine_of(settings, NO_METRICS, policy=POLICY), guard=guard)
 
     def found(self, caller: Caller, query: str, **options: Any) -> list[str]:
         """Return the keys that a search finds, best first."""
-        answer = self.searches.retrieve(RetrieveRequest(query=query, **options), caller)
-        return [chunk.source.removeprefix(self.stack.uri("")) for chunk in answer.results]
+        return [each.source.removeprefix(self.stack.uri("")) for each in self.results(caller, query, **options)]
+
+    def results(
+        self, caller: Caller, query: str, search_type: str | None = None, **options: Any
+    ) -> list[RetrievedResult]:
+        answer = self.searches(search_type).retrieve(RetrieveRequest(query=query, **options), caller)
+        assert answer.complete
+        return answer.results
 
     def reconciled(self) -> Job:
         """Compare everything, and carry out what follows."""

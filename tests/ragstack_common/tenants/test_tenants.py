@@ -1,11 +1,13 @@
 """Tenants with one knowledge base or with one each: the same searches, changes and repairs."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from tests.local_bedrock.support import s3_document, s3_identifier
-from tests.ragstack_common.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment
+from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
+from tests.ragstack_common.reconciliation.stack import Stack
+from tests.ragstack_common.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment, with_tenants
 
 QUESTION = "How many days of leave are there?"
 ACME, ZENITH, PUBLIC = "tenants/acme/leave.txt", "tenants/zenith/leave.txt", "public/law.txt"
@@ -131,3 +133,30 @@ def test_other_tenants_are_not_even_searched(filled: Deployment) -> None:
 
     assert set(filled.found(ADA, QUESTION)) == {ACME, BOARD, PUBLIC}
     assert set(filled.found(NEW, QUESTION)) == {PUBLIC}
+
+
+def test_one_index_for_each_tenant_ranks_and_scores_as_one_for_all(
+    new_stack: Callable[[], Stack], bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", bedrock.url)
+    found: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    for kind in ("label", "index"):
+        deployment = with_tenants(new_stack(), bedrock, kind)
+        stack = deployment.stack
+        keys = [
+            stack.put(f"{prefix}{number}.txt", f"{number} {words} in {prefix}")
+            for prefix in ("tenants/acme/", "tenants/zenith/", "public/")
+            for number, words in enumerate(("days of leave", "days of unpaid leave a year", "kinds of granite"))
+        ]
+        stack.request_check(*keys)
+        stack.rest()
+        found[kind] = {
+            who.name: [
+                (result.source.removeprefix(stack.uri("")), round(result.score, 6))
+                for result in deployment.results(who, QUESTION, search_type="SEMANTIC", top_k=5)
+            ]
+            for who in (ADA, ZOE, SAM, OPS)
+        }
+
+    assert found["label"] == found["index"]
+    assert len(found["label"]["user:ada"]) == 5

@@ -143,6 +143,8 @@ async def test_closing_closes_all_backends_even_if_one_fails_to_close() -> None:
         ({"weights": {"a": 0}}, "weight of a"),
         ({"timeout_seconds": math.inf}, "timeout_seconds"),
         ({"candidates": 0}, "candidates"),
+        ({"merge": "votes"}, "merge must be"),
+        ({"merge": "scores", "weights": {"a": 1}}, "weights are for"),
     ],
     ids=str,
 )
