@@ -1,6 +1,8 @@
 """What a deployer chooses about callers: how they prove who they are, what the access file says, and limits."""
 
 import re
+from collections.abc import Collection
+from enum import StrEnum
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -34,6 +36,17 @@ Source: Cognito user guide, application settings; ragstack_common.access.tokens.
 _COGNITO_GROUP: Final = re.compile(r"\S{1,128}")
 """Source: cognito-idp, shape GroupNameType."""
 
+MAX_TENANTS: Final = 90
+"""Source: quotas of Amazon Bedrock, 100 knowledge bases in each Region of an account. The shared one is another."""
+
+
+class Tenants(StrEnum):
+    """How tenants are separated."""
+
+    LABEL = "label"
+    INDEX = "index"
+
+
 Urls = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^\s#]+$")], ...],
     BeforeValidator(separated_names),
@@ -57,6 +70,11 @@ class AccessValues(Settings):
     )
     access: AccessFile | None = Field(
         None, description="the access file: who may do and see what; required with `auth=cognito` and `auth=oidc`"
+    )
+    tenants: Tenants = Field(
+        Tenants.LABEL,
+        description="`index` gives each tenant of the access file [a knowledge base of its own](ACCESS.md#tenants);"
+        " `label` has one for all, in which labels separate them",
     )
     api_requests_per_second: int = Field(
         20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
@@ -164,6 +182,42 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         ),
     ]
     return [message for is_broken, message in rules if is_broken]
+
+
+def tenant_prefixes(values: AccessValues, policy: AccessPolicy | None) -> dict[str, str]:
+    """Return the prefixes of the tenants that get knowledge bases of their own, by name."""
+    if policy is None or values.tenants is Tenants.LABEL:
+        return {}
+    return {name: tenant.prefix for name, tenant in policy.tenants.items()}
+
+
+def tenant_problem(
+    values: AccessValues, policy: AccessPolicy | None, given: Collection[str], *, existing: bool
+) -> str | None:
+    """Return what is wrong with the choices about tenants.
+
+    Args:
+        values: The choices.
+        policy: The access file.
+        given: The tenants whose knowledge bases the deployer names.
+        existing: Whether the deployer names the shared one.
+    """
+    by_index, named = values.tenants is Tenants.INDEX, tenant_prefixes(values, policy).keys()
+    if by_index and not named:
+        return "tenants=index needs an access file with tenants: add them, or leave tenants out"
+    if given and not (by_index and existing):
+        return "tenant_knowledge_bases needs tenants=index and knowledge_base=existing: leave it out"
+    if by_index and existing and set(given) != named:
+        return (
+            "tenants=index with knowledge_base=existing needs tenant_knowledge_bases with the tenants of the access"
+            f" file, which differ by {', '.join(sorted(named ^ set(given)))}"
+        )
+    if not existing and len(named) > MAX_TENANTS:
+        return (
+            f"tenants=index creates {len(named) + 1} knowledge bases, and an account has 100 in a Region unless AWS"
+            f" raises its quota: at most {MAX_TENANTS} tenants, or tenants=label"
+        )
+    return None
 
 
 def groups_of_people(policy: AccessPolicy) -> list[str]:

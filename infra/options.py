@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from infra.access_options import AccessValues, access_problems, groups_of_people
+from infra.access_options import AccessValues, access_problems, groups_of_people, tenant_prefixes, tenant_problem
 from infra.context_types import (
     BedrockId,
     BucketName,
@@ -306,6 +306,9 @@ class Options(ContextValues):
         if broken := access_problems(options, options.access_settings, options.target):
             raise OptionError("; ".join(broken))
         _check_policy(options)
+        given = options.query.tenant_knowledge_bases
+        if problem := tenant_problem(options, options.policy, given, existing=options.uses_existing_knowledge_base):
+            raise OptionError(problem)
         _check_engines(options)
         return options
 
@@ -332,6 +335,11 @@ class Options(ContextValues):
             ConfigurationError: It cannot be read, or is invalid.
         """
         return None if self.access is None else read_policy(self.access)
+
+    @property
+    def tenant_prefixes(self) -> dict[str, str]:
+        """The prefixes of the tenants that have knowledge bases of their own, by name."""
+        return tenant_prefixes(self, self.policy)
 
     @cached_property
     def answers(self) -> AnswerSettings:

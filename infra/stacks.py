@@ -69,7 +69,11 @@ class KnowledgeBaseStack(Stack):
         super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
         headers = ContextualHeaders(self, "Context", options=options) if options.contextual_headers else None
         self.knowledge_base = VectorKnowledgeBase(
-            self, f"Vectors{generation()}", documents=documents, headers=headers
+            self,
+            f"Vectors{generation()}",
+            documents=documents,
+            headers=headers,
+            tenants=options.tenant_prefixes,
         ).knowledge_base
 
 
@@ -84,7 +88,12 @@ def choose_knowledge_base(
                 f"The data source {options.data_source_id} must read the bucket that {options.prefix}Storage creates:"
                 " deploy that stack first, or give the bucket that it reads as documents_bucket",
             )
-        return KnowledgeBase(options.knowledge_base_id, options.data_source_id, options.vector_store)
+        return KnowledgeBase(
+            options.knowledge_base_id,
+            options.data_source_id,
+            options.vector_store,
+            options.query.tenant_knowledge_bases,
+        )
     stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
     if region and region not in KNOWLEDGE_BASE_REGIONS:
         Annotations.of(stack).add_warning_v2(
@@ -138,6 +147,8 @@ class IngestionStack(Stack):
         CfnOutput(self, "KnowledgeBaseId", value=knowledge_base.knowledge_base_id)
         CfnOutput(self, "DataSourceId", value=knowledge_base.data_source_id)
         CfnOutput(self, "VectorStore", value=knowledge_base.vector_store)
+        if knowledge_base.tenants:
+            CfnOutput(self, "TenantKnowledgeBases", value=knowledge_base.tenant_ids)
         CfnOutput(self, "StatusQueueUrl", value=self.path.status.queue.queue_url)
         CfnOutput(self, "JobsQueueUrl", value=self.path.jobs.queue.queue_url)
 

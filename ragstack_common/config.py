@@ -5,7 +5,6 @@ from the same model and reject what the function would reject, and the tables in
 from it. Only handlers and the command line look into ``os.environ``.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
@@ -15,6 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ragstack_common.core.settings import Allowed, Settings, json_object, separated_names
 from ragstack_common.relevance import Calibrations
 from ragstack_common.reranking_weights import RerankingWeights, RerankingWeightsSetting
+from ragstack_common.tenant_config import TENANTS_DESCRIPTION, TenantKnowledgeBases
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
@@ -253,34 +253,6 @@ Reranker = Annotated[
     Field(pattern=f"^({'|'.join((*REQUEST_RERANKERS, NO_RERANKER))})$"),
     Allowed(" or ".join((*REQUEST_RERANKERS, NO_RERANKER))),
 ]
-
-
-_BEDROCK_ID: Final = re.compile(r"[0-9a-zA-Z]{10}")
-"""Source: bedrock-agent, shape Id."""
-
-
-def _tenant_ids(value: Any) -> dict[str, tuple[str, str]]:
-    """Read the ids of knowledge base and data source of each tenant, which a slash separates."""
-    found = {}
-    for tenant, ids in json_object(value).items():
-        first, _, second = str(ids).partition("/")
-        if not (_BEDROCK_ID.fullmatch(first) and _BEDROCK_ID.fullmatch(second)):
-            raise ValueError(f"the tenant {tenant!r:.60} needs two ids of ten characters, KNOWLEDGE_BASE/DATA_SOURCE")
-        found[tenant] = first, second
-    return found
-
-
-TenantKnowledgeBases = Annotated[
-    Mapping[str, tuple[str, str]],
-    BeforeValidator(_tenant_ids),
-    Allowed('a JSON object such as {"acme": "KNOWLEDGE_BASE_ID/DATA_SOURCE_ID"}'),
-]
-"""The ids of knowledge base and data source by tenant."""
-
-SHARED: Final = "shared"
-"""The name of the knowledge base of documents without a tenant. No tenant can have it."""
-
-TENANTS_DESCRIPTION: Final = "with `tenants=index`: the knowledge base of each tenant, as `KNOWLEDGE_BASE/DATA_SOURCE`"
 
 
 class SearchSettings(Settings):

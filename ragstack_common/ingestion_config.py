@@ -7,16 +7,15 @@ from pydantic import BeforeValidator, Field
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import (
     OTHER_STORE,
-    TENANTS_DESCRIPTION,
     AnswerSettings,
     BusName,
     QuerySettings,
     RetrieverToolSettings,
-    TenantKnowledgeBases,
     TraceSettings,
     VectorStore,
 )
 from ragstack_common.core.settings import Allowed, Settings, separated_names
+from ragstack_common.tenant_config import TENANTS_DESCRIPTION, TenantKnowledgeBases
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.config import SHARED, SearchSettings, TenantKnowledgeBases
+from ragstack_common.config import SearchSettings
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.tenant_config import SHARED, TenantKnowledgeBases
 
 if TYPE_CHECKING:
     from ragstack_common.ingestion_config import PathSettings

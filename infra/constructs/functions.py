@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.alarms import own_metric, raise_alarm, watch_service
-from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
+from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH, KnowledgeBase
 from infra.constructs.python_function import ARCHITECTURE, RUNTIME, PythonFunction
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import (
@@ -106,6 +106,8 @@ class IngestionPath:
             "DEAD_LETTER_QUEUE_URL": self.dead_letters.queue.queue_url,
             "EVENT_BUS_NAME": self.bus.event_bus_name,
         }
+        if self.knowledge_base.tenants:
+            known["TENANT_KNOWLEDGE_BASES"] = self.knowledge_base.tenant_ids
         return {name: known[name] for name in settings.variables() if name in known}
 
 
@@ -379,7 +381,8 @@ def reconcile_function(stack: Construct, path: IngestionPath, options: Options) 
         function, [PUT, UPDATE, DELETE], (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{CATALOGUE}#*", SNAPSHOT)
     )
     path.snapshot.grant(function, "s3:GetObject", "s3:PutObject")
-    path.knowledge_base.grant(function, RECONCILE)
+    # A document can be in the knowledge base of another tenant, from which only this function removes it.
+    path.knowledge_base.grant(function, (*RECONCILE, *REMOVE) if path.knowledge_base.tenants else RECONCILE)
     for receiver in (path.changes, path.jobs):
         receiver.queue.grant_send_messages(function)
     if options.reconcile_schedule != OFF:

@@ -1,16 +1,17 @@
 """A knowledge base on Amazon S3 Vectors."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Aws, CrossStackReferences, Fn, Names, ReferenceStrength, RemovalPolicy
+from aws_cdk import Aws, CrossStackReferences, Fn, Names, ReferenceStrength, RemovalPolicy, Stack
 from aws_cdk import aws_bedrock as bedrock
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge_objects
+from infra.acknowledgements import acknowledge, acknowledge_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.settled_role import SettledRole
@@ -50,32 +51,68 @@ def generation() -> str:
 
 
 class VectorKnowledgeBase(Construct):
-    """A knowledge base whose vectors are in Amazon S3 Vectors, which has no cost while idle.
+    """A knowledge base whose vectors are in Amazon S3 Vectors, which has no cost while idle, and those of tenants.
+
+    All have one bucket of vectors and one role, and each an index of its own: S3 Vectors bills the size of an index for
+    every query.
 
     Attributes:
         knowledge_base: Its ids and rights.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, documents: s3.IBucket, headers: ContextualHeaders | None
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        documents: s3.IBucket,
+        headers: ContextualHeaders | None,
+        tenants: Mapping[str, str],
     ) -> None:
+        """Create them.
+
+        Args:
+            scope: The stack.
+            construct_id: Of this generation.
+            documents: The documents bucket.
+            headers: Transforms the chunks.
+            tenants: By name, the prefix of the documents of each tenant that gets its own.
+        """
         super().__init__(scope, construct_id)
         self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
-        index = self._vector_index()
-        policies = self._service_policies(documents, index, headers)
-        role = self._service_role(policies)
-        acknowledge_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
+        self._documents, self._headers = documents, headers
+        self._bucket = self._vector_bucket()
+        index = self._vector_index(self)
+        indexes = f"{self._bucket.attr_vector_bucket_arn}/index/*" if tenants else index.attr_index_arn
+        policies = self._service_policies(indexes)
+        self._role = self._service_role(policies)
+        acknowledge_objects(self._role, documents, "Every document of the bucket belongs to the knowledge base")
+        if tenants:
+            bucket = Stack.of(self).resolve(self._bucket.logical_id)
+            reason = "A role can name ten thousand characters, and not the index of each tenant"
+            acknowledge(self._role, "IAM5", reason, finding=f"Resource::<{bucket}.VectorBucketArn>/index/*")
         if headers:
-            headers.acknowledge_use(role)
-        settled = SettledRole(self, "Settled", role=role, policies=policies)
+            headers.acknowledge_use(self._role)
+        self._settled = SettledRole(self, "Settled", role=self._role, policies=policies)
+        own = {}
+        for name, prefix in tenants.items():
+            place = Construct(self, f"Tenant-{name}")
+            own[name] = self._searchable(place, self._vector_index(place), f"The documents of {name}", prefix)
+        shared = self._searchable(self, index, "The documents of RAGStack")
+        self.knowledge_base = KnowledgeBase(*shared, S3_VECTORS, own)
+
+    def _searchable(
+        self, scope: Construct, index: s3vectors.CfnIndex, description: str, prefix: str | None = None
+    ) -> tuple[str, str]:
+        """Create a knowledge base with a data source, which reads the documents under a prefix; return their ids."""
         knowledge_base = bedrock.CfnKnowledgeBase(
-            self,
+            scope,
             "KnowledgeBase",
-            description="The documents of RAGStack",
+            description=description,
             knowledge_base_configuration=self._embedding(),
             # Of this generation alone: while one is replaced, both exist.
-            name=Names.unique_resource_name(self, max_length=80, separator="-"),
-            role_arn=role.role_arn,
+            name=Names.unique_resource_name(scope, max_length=80, separator="-"),
+            role_arn=self._role.role_arn,
             storage_configuration=bedrock.CfnKnowledgeBase.StorageConfigurationProperty(
                 type="S3_VECTORS",
                 s3_vectors_configuration=bedrock.CfnKnowledgeBase.S3VectorsConfigurationProperty(
@@ -83,39 +120,41 @@ class VectorKnowledgeBase(Construct):
                 ),
             ),
         )
-        knowledge_base.node.add_dependency(settled)
+        knowledge_base.node.add_dependency(self._settled)
         data_source = bedrock.CfnDataSource(
-            self,
+            scope,
             "Documents",
             # The vectors stay with their bucket, which outlives the stack.
             data_deletion_policy="RETAIN",
             data_source_configuration=bedrock.CfnDataSource.DataSourceConfigurationProperty(
                 type=DATA_SOURCE_TYPE,
                 s3_configuration=bedrock.CfnDataSource.S3DataSourceConfigurationProperty(
-                    bucket_arn=documents.bucket_arn
+                    bucket_arn=self._documents.bucket_arn, inclusion_prefixes=[prefix] if prefix else None
                 ),
             ),
             description="The documents bucket",
             knowledge_base_id=knowledge_base.attr_knowledge_base_id,
             name="documents",
-            vector_ingestion_configuration=headers.ingestion if headers else None,
+            vector_ingestion_configuration=self._headers.ingestion if self._headers else None,
         )
-        data_source.node.add_dependency(settled)  # its permission for the function of headers may be new
+        data_source.node.add_dependency(self._settled)  # its permission for the function of headers may be new
         # An exported id that is imported could never be replaced.
         for replaceable in (knowledge_base, data_source):
             CrossStackReferences.of(replaceable).produce(ReferenceStrength.WEAK)
-        self.knowledge_base = KnowledgeBase(
-            knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id, S3_VECTORS
-        )
+        return knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id
 
-    def _vector_index(self) -> s3vectors.CfnIndex:
+    def _vector_bucket(self) -> s3vectors.CfnVectorBucket:
         bucket = s3vectors.CfnVectorBucket(
             self,
             "VectorBucket",
             encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(sse_type=ENCRYPTION),
         )
+        bucket.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        return bucket
+
+    def _vector_index(self, scope: Construct) -> s3vectors.CfnIndex:
         index = s3vectors.CfnIndex(
-            self,
+            scope,
             "VectorIndex",
             data_type="float32",
             dimension=EMBEDDING_DIMENSION,
@@ -123,10 +162,9 @@ class VectorKnowledgeBase(Construct):
             metadata_configuration=s3vectors.CfnIndex.MetadataConfigurationProperty(
                 non_filterable_metadata_keys=[*NON_FILTERABLE_KEYS]
             ),
-            vector_bucket_arn=bucket.attr_vector_bucket_arn,
+            vector_bucket_arn=self._bucket.attr_vector_bucket_arn,
         )
-        for kept in (bucket, index):
-            kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        index.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return index
 
     def _embedding(self) -> bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty:
@@ -143,10 +181,9 @@ class VectorKnowledgeBase(Construct):
             ),
         )
 
-    def _service_policies(
-        self, documents: s3.IBucket, index: s3vectors.CfnIndex, headers: ContextualHeaders | None
-    ) -> iam.PolicyDocument:
-        """Permissions of Bedrock for the knowledge base. Source: Bedrock user guide, kb-permissions."""
+    def _service_policies(self, indexes: str) -> iam.PolicyDocument:
+        """Permissions of Bedrock on these indexes. Source: Bedrock user guide, kb-permissions."""
+        documents, headers = self._documents, self._headers
         own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
         objects = documents.arn_for_objects("*")
         statements = [
@@ -161,7 +198,7 @@ class VectorKnowledgeBase(Construct):
                     "s3vectors:PutVectors",
                     "s3vectors:QueryVectors",
                 ],
-                resources=[index.attr_index_arn],
+                resources=[indexes],
             ),
         ]
         return iam.PolicyDocument(statements=[*statements, *(headers.statements() if headers else [])])

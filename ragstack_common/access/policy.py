@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from ragstack_common.access.callers import EVERYONE, Right
 from ragstack_common.access_config import AccessSettings
-from ragstack_common.config import SHARED
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.tenant_config import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
 """A label is short, because it is part of every document's metadata, of which S3 Vectors takes 1 KB."""

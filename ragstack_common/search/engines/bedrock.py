@@ -17,7 +17,6 @@ from ragstack_common.config import (
     EMBEDDING_HEADER,
     MAX_RESULTS,
     OTHER_STORE,
-    SHARED,
     SIGNALS_HEADER,
     SLICE_FAILURES,
     SOURCE_URI_KEY,
@@ -50,6 +49,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
+from ragstack_common.tenant_config import SHARED
 from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
