@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -62,6 +62,10 @@ Access = Annotated[
     Path | None,
     typer.Option(help="The access file, with --auth oidc. Default: samples/access.json", exists=True, dir_okay=False),
 ]
+Tenants = Annotated[
+    Literal["label", "index"],
+    typer.Option(help="Whether the tenants of the access file share a knowledge base, or each has its own."),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
@@ -100,6 +104,7 @@ def up(
     issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
     auth: Auth = AuthKind.NONE,
     access: Access = None,
+    tenants: Tenants = "label",
     data_dir: DataDir = None,
     embedding: Embedding = AUTOMATIC,
     context: Context = None,
@@ -130,6 +135,8 @@ def up(
         bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
     options = replace(options, **_callers(project, auth, access))
+    if tenants == "index":
+        options = replace(options, context={**options.context, "tenants": tenants})
     with local_stack(project, options, display.step) as stack:
         _print_place(stack, options)
         _follow_embedding(stack.connection)

@@ -72,27 +72,52 @@ class LocalKnowledgeBase:
     data_source_id: str
 
     @classmethod
-    def ensure(cls, bedrock_endpoint: str) -> "LocalKnowledgeBase":
-        """Find the knowledge base of an earlier run, or create it."""
+    def ensure(
+        cls, bedrock_endpoint: str, name: str = KNOWLEDGE_BASE, prefix: str | None = None
+    ) -> "LocalKnowledgeBase":
+        """Find the knowledge base of an earlier run, or create it.
+
+        Args:
+            bedrock_endpoint: The local Bedrock.
+            name: Of the knowledge base and its data source.
+            prefix: Of the documents that the data source reads; None reads the whole bucket.
+        """
         agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
-        found = _named(agent.list_knowledge_bases()["knowledgeBaseSummaries"])
-        knowledge_base_id = found["knowledgeBaseId"] if found else create_knowledge_base(agent, KNOWLEDGE_BASE)
+        pages = agent.get_paginator("list_knowledge_bases").paginate()
+        found = _named([each for page in pages for each in page["knowledgeBaseSummaries"]], name)
+        knowledge_base_id = found["knowledgeBaseId"] if found else create_knowledge_base(agent, name)
         await_active(agent, knowledge_base_id)
         if found:  # a version that set no tags may have created it
             arn = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["knowledgeBaseArn"]
             agent.tag_resource(resourceArn=arn, tags=MCP_TAGS)
-        source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"])
+        source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"], name)
+        read: Any = {"bucketArn": f"arn:aws:s3:::{BUCKET}"}
+        if prefix is not None:
+            read["inclusionPrefixes"] = [prefix]
+        described: Any = {"name": name, "dataSourceConfiguration": {"type": "S3", "s3Configuration": read}}
         if source is None:
-            source = agent.create_data_source(
-                knowledgeBaseId=knowledge_base_id,
-                name=KNOWLEDGE_BASE,
-                dataSourceConfiguration={"type": "S3", "s3Configuration": {"bucketArn": f"arn:aws:s3:::{BUCKET}"}},
-            )["dataSource"]
+            source = agent.create_data_source(knowledgeBaseId=knowledge_base_id, **described)["dataSource"]
+        elif prefix is not None:  # another one may have been in the access file
+            ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": source["dataSourceId"]}
+            agent.update_data_source(**ids, **described)
         return cls(knowledge_base_id, source["dataSourceId"])
 
+    @classmethod
+    def ensure_tenants(cls, bedrock_endpoint: str, prefixes: Mapping[str, str]) -> dict[str, str]:
+        """Find or create the knowledge base of each tenant; return their ids as the context value has them.
 
-def _named(summaries: list[Any]) -> Any | None:
-    return next((summary for summary in summaries if summary["name"] == KNOWLEDGE_BASE), None)
+        Args:
+            bedrock_endpoint: The local Bedrock.
+            prefixes: The prefixes of tenants by name.
+        """
+        found = {
+            name: cls.ensure(bedrock_endpoint, f"{KNOWLEDGE_BASE}-{name}", each) for name, each in prefixes.items()
+        }
+        return {name: f"{own.knowledge_base_id}/{own.data_source_id}" for name, own in found.items()}
+
+
+def _named(summaries: list[Any], name: str) -> Any | None:
+    return next((summary for summary in summaries if summary["name"] == name), None)
 
 
 @dataclass

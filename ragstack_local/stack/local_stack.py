@@ -1,5 +1,6 @@
 """Start and stop the local stack."""
 
+import json
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ import urllib3
 from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
+from ragstack_common.access.policy import read_policy
 from ragstack_common.access_config import AuthKind
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, issuer, launcher
@@ -78,6 +80,21 @@ class StackOptions:
         return AuthKind.OIDC in self.auth
 
     @property
+    def tenant_prefixes(self) -> Mapping[str, str]:
+        """The prefixes of the tenants that get knowledge bases of their own.
+
+        Raises:
+            StackError: There is no access file with tenants.
+        """
+        if self.chosen.get("tenants") != "index":
+            return {}
+        file = self.chosen.get("access")
+        tenants = read_policy(Path(file)).tenants if file else {}
+        if not tenants:
+            raise StackError("tenants=index needs an access file with tenants: choose it with --access")
+        return {name: tenant.prefix for name, tenant in tenants.items()}
+
+    @property
     def chosen(self) -> Mapping[str, str]:
         """The context values, with those about callers."""
         if not self.has_people:
@@ -126,6 +143,7 @@ def local_stack(
         place = _place(project, options.data)
         announce = cleanup.enter_context(running.announcing(place, options.data))
         _require_free_ports(options)
+        prefixes = options.tenant_prefixes
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
         answers_endpoint = f"http://{LOCAL}:{options.answers_port}"
@@ -148,6 +166,7 @@ def local_stack(
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
             knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint)
+            tenants = LocalKnowledgeBase.ensure_tenants(bedrock_endpoint, prefixes)
         connection = deploy(
             project,
             data=options.data,
@@ -155,7 +174,7 @@ def local_stack(
             bedrock_endpoint=bedrock_endpoint,
             answers_endpoint=answers_endpoint,
             knowledge_base=knowledge_base,
-            chosen=options.chosen,
+            chosen={**options.chosen, **({"tenant_knowledge_bases": json.dumps(tenants)} if tenants else {})},
             step=step,
         )
         with step("Starting the server of answers"):

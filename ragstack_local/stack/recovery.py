@@ -131,12 +131,13 @@ class DataFolder:
         # Sidecars first: a document uploaded before its sidecar would be indexed twice.
         for key, body in sorted(documents.items(), key=lambda entry: not entry[0].endswith(SIDECAR_SUFFIX)):
             s3.upload_file(str(body), connection.bucket, key)
-        listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
-        gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
-        if nameable := [uri for uri in gone if not fault_of_uri(uri)]:
-            _delete(connection, nameable)
-        if len(nameable) < len(gone):
-            _synchronise(connection)
+        for ids in connection.data_sources:
+            listed = [key_of(detail["identifier"]) for detail in list_documents(connection, ids)]
+            gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
+            if nameable := [uri for uri in gone if not fault_of_uri(uri)]:
+                _delete(connection, ids, nameable)
+            if len(nameable) < len(gone):
+                _synchronise(connection, ids)
         if self._aside.exists():
             # A rename is atomic: a kill leaves all of it or nothing.
             shutil.rmtree(self._done, ignore_errors=True)
@@ -157,10 +158,9 @@ class DataFolder:
         return found
 
 
-def _delete(connection: Connection, uris: list[str]) -> None:
-    """Delete documents from the knowledge base and wait until it has done so."""
+def _delete(connection: Connection, ids: tuple[str, str], uris: list[str]) -> None:
+    """Delete documents from a knowledge base and wait until it has done so."""
     agent = connection.client("bedrock-agent")
-    ids = (connection.knowledge_base_id, connection.data_source_id)
     delete_documents_with_retry(*ids, uris, client=agent)
     deadline = time.monotonic() + 60.0
     while True:
@@ -173,24 +173,23 @@ def _delete(connection: Connection, uris: list[str]) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _synchronise(connection: Connection) -> None:
-    """Synchronise the knowledge base with the bucket: the way to remove URIs that direct deletion does not accept."""
+def _synchronise(connection: Connection, ids: tuple[str, str]) -> None:
+    """Synchronise a knowledge base with the bucket: the way to remove URIs that direct deletion does not accept."""
     agent = connection.client("bedrock-agent")
-    ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
-    job = start_ingestion_with_retry(connection.knowledge_base_id, connection.data_source_id, client=agent)
+    job = start_ingestion_with_retry(*ids, client=agent)
     deadline = time.monotonic() + SYNCHRONISATION_SECONDS
     while (status := job["status"]) not in _ENDED:
         if time.monotonic() > deadline:
             raise StackError(f"The knowledge base is {status} for {SYNCHRONISATION_SECONDS:g} s: see its log")
         time.sleep(POLL_SECONDS)
-        job = agent.get_ingestion_job(**ids, ingestionJobId=job["ingestionJobId"])["ingestionJob"]
+        job = agent.get_ingestion_job(
+            knowledgeBaseId=ids[0], dataSourceId=ids[1], ingestionJobId=job["ingestionJobId"]
+        )["ingestionJob"]
 
 
-def list_documents(connection: Connection) -> Iterable[dict[str, Any]]:
-    """List the documents that the knowledge base has of the stack's data source, page by page."""
+def list_documents(connection: Connection, ids: tuple[str, str]) -> Iterable[dict[str, Any]]:
+    """List the documents that a knowledge base has of a data source, page by page."""
     agent = connection.client("bedrock-agent")
-    pages = agent.get_paginator("list_knowledge_base_documents").paginate(
-        knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id
-    )
+    pages = agent.get_paginator("list_knowledge_base_documents").paginate(knowledgeBaseId=ids[0], dataSourceId=ids[1])
     for page in pages:
         yield from page["documentDetails"]

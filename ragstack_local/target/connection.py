@@ -1,9 +1,10 @@
 """The project's folder, and where a stack is: the running local one, or one deployed to AWS."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -118,7 +119,14 @@ class Connection:
     people_url: str | None = None  # the API of people, if they can sign in; `api_url` is that of programs, if any
     oidc_issuer: str | None = None
     oidc_audience: str | None = None  # audiences with commas between them
+    tenants: Mapping[str, str] = field(default_factory=dict)  # the ids of their knowledge bases and data sources
     deployed_to: str | None = None  # the prefix, the Region and the account of a stack on AWS
+
+    @property
+    def data_sources(self) -> list[tuple[str, str]]:
+        """The ids of knowledge base and data source: the shared ones, then those of tenants."""
+        own = (ids.partition("/") for ids in self.tenants.values())
+        return [(self.knowledge_base_id, self.data_source_id), *((first, second) for first, _, second in own)]
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, Mapping[str, str]], prefix: str, **local: Any) -> "Connection":
@@ -144,6 +152,7 @@ class Connection:
                 people_url=_people_url(merged),
                 oidc_issuer=merged.get("OidcIssuer"),
                 oidc_audience=merged.get("OidcAudience"),
+                tenants=json.loads(merged.get("TenantKnowledgeBases", "{}")),
                 **local,
             )
         except KeyError as error:

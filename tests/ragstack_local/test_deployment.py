@@ -125,3 +125,19 @@ def test_the_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: 
         found = agent.list_tags_for_resource(resourceArn=arn)["tags"]
 
     assert created == found == {"mcp-multirag-kb": "true"}
+
+
+def test_each_tenant_has_a_knowledge_base_that_reads_its_prefix(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        agent = aws("bedrock-agent", url)
+        shared = LocalKnowledgeBase.ensure(url)
+        made = LocalKnowledgeBase.ensure_tenants(url, {f"t{number}": f"tenants/{number}/" for number in range(12)})
+        again = LocalKnowledgeBase.ensure_tenants(url, {"t1": "customers/1/", "t11": "tenants/11/"})
+        own, source = made["t1"].split("/")
+        described = agent.get_data_source(knowledgeBaseId=own, dataSourceId=source)["dataSource"]
+        found = LocalKnowledgeBase.ensure(url)
+
+    assert again == {name: made[name] for name in ("t1", "t11")}
+    assert described["dataSourceConfiguration"]["s3Configuration"]["inclusionPrefixes"] == ["customers/1/"]
+    assert found == shared
+    assert len({*made.values(), f"{shared.knowledge_base_id}/{shared.data_source_id}"}) == 13

@@ -102,7 +102,11 @@ def knowledge_base(connection: Connection, folder: DataFolder) -> Iterator[Conne
 
 
 def uris(connection: Connection) -> set[str]:
-    return {detail["identifier"]["s3"]["uri"] for detail in list_documents(connection)}
+    return {
+        detail["identifier"]["s3"]["uri"]
+        for ids in connection.data_sources
+        for detail in list_documents(connection, ids)
+    }
 
 
 def submit(connection: Connection, *keys: str) -> None:
@@ -172,7 +176,7 @@ def test_after_a_kill_without_documents_the_index_is_emptied(tmp_path: Path, pro
         submit(whole, "gone.md")
         # Only a synchronisation takes such a key, and only another one removes it.
         put(whole, "two\nlines.md")
-        synchronise(whole)
+        synchronise(whole, *whole.data_sources)
         whole.client("s3").delete_object(Bucket=BUCKET, Key="two\nlines.md")
         before = uris(whole)
         folder.restore(whole)
