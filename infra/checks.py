@@ -65,10 +65,17 @@ def _least_bytes(value: Any) -> int:
     match value:
         case {"Fn::Join": [str(separator), list(parts)]}:
             joints = len(separator.encode()) * max(0, len(parts) - 1)
-            return joints + sum(len(part.encode()) if isinstance(part, str) else 1 for part in parts)
+            return joints + sum(map(_least_bytes_of_part, parts))
         case dict():
             return MIN_UNKNOWN_BYTES
     return len(json.dumps(value))
+
+
+def _least_bytes_of_part(part: Any) -> int:
+    """Return the least size of a part of a value. Attributes of resources are ids or longer; a Region can be short."""
+    if isinstance(part, str):
+        return len(part.encode())
+    return 1 if "Ref" in part else MIN_UNKNOWN_BYTES
 
 
 def _partition(region: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ragstack_common.core.settings import Allowed, Settings, json_object, separated_names
 from ragstack_common.relevance import Calibrations
 from ragstack_common.reranking_weights import RerankingWeights, RerankingWeightsSetting
-from ragstack_common.tenant_config import TENANTS_DESCRIPTION, TenantKnowledgeBases
+from ragstack_common.tenant_config import TenantSettings
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
@@ -255,11 +255,10 @@ Reranker = Annotated[
 ]
 
 
-class SearchSettings(Settings):
+class SearchSettings(TenantSettings):
     """What searches and the retriever tool share."""
 
     knowledge_base_id: str = Field("", description="the knowledge base to search")
-    tenant_knowledge_bases: TenantKnowledgeBases = Field({}, description=TENANTS_DESCRIPTION)
     data_source_id: str | None = Field(None, description="restricts every search to this data source")
     timeout_seconds: float = Field(
         5.0,
@@ -313,10 +312,7 @@ class QuerySettings(SearchSettings):
         "trust",
         description="how searches with and without the filter are merged: by [trust](SEARCH.md#trust) or a boost",
     )
-    infer_filter: bool = Field(
-        True,
-        description="whether documents with values that the question names rank higher",
-    )
+    infer_filter: bool = Field(True, description="whether documents with values that the question names rank higher")
     prefer_newest: bool = Field(
         True, description="whether the newest of equally relevant [versions](SEARCH.md#versions) ranks first"
     )

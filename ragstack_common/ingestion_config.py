@@ -15,7 +15,7 @@ from ragstack_common.config import (
     VectorStore,
 )
 from ragstack_common.core.settings import Allowed, Settings, separated_names
-from ragstack_common.tenant_config import TENANTS_DESCRIPTION, TenantKnowledgeBases
+from ragstack_common.tenant_config import TenantSettings
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
@@ -46,12 +46,11 @@ AttributeNames = Annotated[
 ]
 
 
-class PathSettings(Settings):
+class PathSettings(TenantSettings):
     """What every function of the ingestion path shares."""
 
     knowledge_base_id: str = Field(description="the knowledge base of the documents")
     data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
-    tenant_knowledge_bases: TenantKnowledgeBases = Field({}, description=TENANTS_DESCRIPTION)
     registry_table: str = Field(description="the document registry")
     ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
     calls_per_second: float = Field(

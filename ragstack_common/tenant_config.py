@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
-from ragstack_common.core.settings import Allowed, json_object
+from ragstack_common.core.settings import Allowed, Settings, json_object
 
 _BEDROCK_ID: Final = re.compile(r"[0-9a-zA-Z]{10}")
 """Source: bedrock-agent, shape Id."""
@@ -33,4 +33,12 @@ TenantKnowledgeBases = Annotated[
 SHARED: Final = "shared"
 """The name of the knowledge base of documents without a tenant. No tenant can have it."""
 
-TENANTS_DESCRIPTION: Final = "with `tenants=index`: the knowledge base of each tenant, as `KNOWLEDGE_BASE/DATA_SOURCE`"
+
+class TenantSettings(Settings):
+    """Where the documents of tenants are."""
+
+    tenant_knowledge_bases: TenantKnowledgeBases = Field(
+        {},
+        description="with `tenants=index` and `knowledge_base=existing`: the ids of each tenant's knowledge base and"
+        " data source",
+    )

@@ -1,0 +1,134 @@
+"""Knowledge bases of tenants."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.access_options import MAX_TENANTS
+from infra.options import OptionError, Options
+from tests.infra.conftest import EXISTING, Assembly
+
+pytestmark = pytest.mark.xdist_group("synthesized stacks")
+
+IDS = {"acme": "ACMEKB1234/ACMEDS1234", "zenith": "ZENITH1234/ZENITHDS12"}
+
+
+def access_file(folder: Path, tenants: int | list[str]) -> str:
+    names = [f"t{number}" for number in range(tenants)] if isinstance(tenants, int) else tenants
+    file = folder / "tenants.json"
+    policy = {
+        "rights": {"read": ["everyone"]},
+        "labels": {name: {"allow": [f"tenant:{name}"]} for name in names},
+        "prefixes": {f"tenants/{name}/": {"default": name} for name in names},
+        "tenants": {name: {"prefix": f"tenants/{name}/"} for name in names},
+    }
+    file.write_text(json.dumps(policy))
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def by_index(synthesize: Callable[..., Assembly], tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    file = access_file(tmp_path_factory.mktemp("access"), ["acme", "zenith"])
+    return synthesize(tenants="index", access=file, contextual_headers="on")
+
+
+def test_each_tenant_has_an_index_and_reads_its_prefix(by_index: Assembly) -> None:
+    sources = [each["Properties"] for each in by_index.resources("AWS::Bedrock::DataSource").values()]
+    prefixes = [each["DataSourceConfiguration"]["S3Configuration"].get("InclusionPrefixes") for each in sources]
+    stored = [
+        json.dumps(each["Properties"]["StorageConfiguration"])
+        for each in by_index.resources("AWS::Bedrock::KnowledgeBase").values()
+    ]
+
+    assert sorted(prefixes, key=str) == [None, ["tenants/acme/"], ["tenants/zenith/"]]
+    assert len({*stored}) == 3
+    assert len(by_index.resources("AWS::S3Vectors::Index")) == 3
+    assert len(by_index.resources("AWS::S3Vectors::VectorBucket")) == 1
+    for kind in ("AWS::S3Vectors::Index", "AWS::S3Vectors::VectorBucket"):
+        assert {each["DeletionPolicy"] for each in by_index.resources(kind).values()} == {"RetainExceptOnCreate"}
+
+
+def test_functions_know_and_may_use_the_knowledge_bases_of_tenants(by_index: Assembly, aws: Assembly) -> None:
+    for service, action in {
+        "query": "bedrock:Retrieve",
+        "answers": "bedrock:Retrieve",
+        "ingestion": "bedrock:IngestKnowledgeBaseDocuments",
+        "ingestion_status": "bedrock:GetKnowledgeBaseDocuments",
+        "reconcile": "bedrock:DeleteKnowledgeBaseDocuments",
+    }.items():
+        ids = by_index.function(service)["Environment"]["Variables"]["TENANT_KNOWLEDGE_BASES"]["Fn::Join"][1]
+        text = "".join(part if isinstance(part, str) else "ABCDEFGHIJ" for part in ids)
+        assert json.loads(text) == dict.fromkeys(("acme", "zenith"), "ABCDEFGHIJ/ABCDEFGHIJ")
+        assert by_index.rights(service)[action].count("knowledge-base/") == 3, service
+        assert "TENANT_KNOWLEDGE_BASES" not in aws.function(service)["Environment"]["Variables"]
+    assert "bedrock:DeleteKnowledgeBaseDocuments" not in aws.rights("reconcile")
+
+
+def test_a_deployment_with_tenants_breaks_no_rule(by_index: Assembly, tools: Path) -> None:
+    templates = [str(file) for file in by_index.folder.glob("*.template.json")]
+
+    linted = subprocess.run(
+        [tools / "cfn-lint", "--non-zero-exit-code", "error", *templates], capture_output=True, text=True, check=False
+    )
+
+    assert linted.returncode == 0, linted.stdout
+    assert by_index.violations == []
+
+
+def test_existing_knowledge_bases_of_tenants_are_used(synthesize: Callable[..., Assembly], tmp_path: Path) -> None:
+    file = access_file(tmp_path, ["acme", "zenith"])
+
+    existing = synthesize(**EXISTING, tenants="index", access=file, tenant_knowledge_bases=json.dumps(IDS))
+
+    assert json.loads(existing.environment("query")["TENANT_KNOWLEDGE_BASES"]) == IDS
+    assert "knowledge-base/ACMEKB1234" in existing.rights("ingestion")["bedrock:IngestKnowledgeBaseDocuments"]
+    outputs = existing.templates["RagStackIngestion"]["Outputs"]
+    assert json.loads(outputs["TenantKnowledgeBases"]["Value"]) == IDS
+
+
+def test_the_largest_deployment_stays_within_the_limits_of_cloudformation(
+    synthesize: Callable[..., Assembly], tmp_path: Path
+) -> None:
+    largest = synthesize(tenants="index", access=access_file(tmp_path, MAX_TENANTS), contextual_headers="on")
+
+    for name, template in largest.templates.items():
+        # Source: CloudFormation quotas.
+        assert len(template["Resources"]) <= 500, name
+        assert len(template.get("Outputs", {})) <= 200, name
+        assert len(json.dumps(template)) <= 1_000_000, name
+    assert largest.violations == []
+
+
+def test_names_that_leave_no_room_in_the_environment_are_rejected(
+    synthesize: Callable[..., Assembly], tmp_path: Path
+) -> None:
+    names = [f"a-tenant-with-a-long-name-{number:024}" for number in range(60)]
+
+    with pytest.raises(OptionError, match=r"TENANT_KNOWLEDGE_BASES \(4,\d+ bytes\)"):
+        synthesize(tenants="index", access=access_file(tmp_path, names))
+
+
+@pytest.mark.parametrize(
+    ("tenants", "values", "message"),
+    [
+        ([], {"tenants": "index"}, "needs an access file with tenants"),
+        (["acme"], {"tenant_knowledge_bases": json.dumps(IDS)}, "needs tenants=index and knowledge_base=existing"),
+        (["acme"], {"tenants": "index", **EXISTING, "vector_store": "S3_VECTORS"}, "which differ by acme"),
+        (
+            ["acme"],
+            {"tenants": "index", **EXISTING, "tenant_knowledge_bases": json.dumps(IDS)},
+            "which differ by zenith",
+        ),
+        (MAX_TENANTS + 1, {"tenants": "index"}, "creates 92 knowledge bases"),
+        (["acme"], {"tenants": "row"}, "label or index"),
+    ],
+)
+def test_choices_about_tenants_that_cannot_be_deployed_are_rejected(
+    tmp_path: Path, tenants: Any, values: dict[str, str], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        Options.from_context({**values, "access": access_file(tmp_path, tenants)})
