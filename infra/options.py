@@ -306,8 +306,8 @@ class Options(ContextValues):
         if broken := access_problems(options, options.access_settings, options.target):
             raise OptionError("; ".join(broken))
         _check_policy(options)
-        given = options.query.tenant_knowledge_bases
-        if problem := tenant_problem(options, options.policy, given, existing=options.uses_existing_knowledge_base):
+        tenants = options.query.tenant_knowledge_bases
+        if problem := tenant_problem(options, options.policy, tenants, existing=options.uses_existing_knowledge_base):
             raise OptionError(problem)
         _check_engines(options)
         return options

@@ -63,7 +63,9 @@ class Api(APIGatewayRestResolver):
         self._caller: Caller | None = None
         self.use([self._authorize, self._check_parameters])
         # Powertools checks bodies before all others, and would explain them to callers without a right.
-        self._validate, self._request_validation_middleware = self._request_validation_middleware, self._authorize_first
+        self._validate: Any = self._request_validation_middleware
+        first: Any = self._authorize_first
+        self._request_validation_middleware = first
         self.exception_handler(RagStackError)(self._explain)
         self.exception_handler(RequestValidationError)(self._explain_validation)
         self.exception_handler(Exception)(self._explain_bug)
@@ -79,6 +81,7 @@ class Api(APIGatewayRestResolver):
         """Handle a request from API Gateway, even a malformed one."""
         self._request_id = (event.get("requestContext") or {}).get("requestId") or context.aws_request_id
         self._logger.set_correlation_id(self._request_id)
+        self._caller = None
         try:
             readable = _readable(event)
         except InvalidRequestError as error:
@@ -94,14 +97,14 @@ class Api(APIGatewayRestResolver):
     def _authorize(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
         """Reject a caller who lacks the right that the route asks for."""
         route = ROUTES.get(self.context["_route"].operation_id)
-        self._caller = None
-        if route is not None and route.right is not None:
+        if self._caller is None and route is not None and route.right is not None:
             context = self.current_event.raw_event.get("requestContext") or {}
             self._caller = self._callers().authorized(route.right, f"{route.method} {route.path}", context)
         return following(app)
 
     def _authorize_first(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
-        return self._authorize(app, lambda authorized: self._validate(authorized, following))
+        passing: Any = lambda authorized: self._validate(authorized, following)  # noqa: E731 - typed as what it stands for
+        return self._authorize(app, passing)
 
     def _check_parameters(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
         """Reject a query parameter that the route does not have, or that is given twice."""
