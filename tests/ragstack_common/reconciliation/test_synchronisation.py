@@ -264,7 +264,7 @@ def test_a_killed_function_starts_and_ends_one_ingestion_job(stack: Stack, gate:
         death = Death(6 * jobs - 5 + 3 * after, after)
         job = stack.jobs.create("full", "test")
         stack.send_job({"job": job.id})
-        _run_and_die(stack, death)
+        run_and_die(stack, death)
 
         ended = stack.jobs.get(job.id)
         assert ended.status == "COMPLETE", (death, ended.reason)
@@ -279,7 +279,7 @@ def test_a_killed_function_starts_and_ends_one_ingestion_job(stack: Stack, gate:
     assert deaths > 3
 
 
-def _run_and_die(stack: Stack, death: Death) -> None:
+def run_and_die(stack: Stack, death: Death) -> None:
     """Let the function be killed once; its message is delivered again when the lease is over."""
     service = stack.service(death)
     while messages := stack.take("jobs"):

@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
+from tests.ragstack_common.reconciliation.clients import Death
 from tests.ragstack_common.reconciliation.stack import Stack
+from tests.ragstack_common.reconciliation.test_synchronisation import run_and_die
 from tests.ragstack_common.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment, with_tenants
 
 QUESTION = "How many days of leave are there?"
@@ -124,6 +126,48 @@ def test_a_document_in_the_knowledge_base_of_another_tenant_moves(filled: Deploy
     test_a_document_is_in_one_knowledge_base(filled)
     assert filled.reconciled().report["differences"] == {}
     assert set(filled.found(ADA, QUESTION)) == {ACME, BOARD, PUBLIC}
+
+
+@pytest.mark.parametrize("kinds", [("label", "index"), ("index", "label")])
+def test_a_reconciliation_moves_documents_to_another_kind(
+    new_stack: Callable[[], Stack], bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", bedrock.url)
+    before = with_tenants(new_stack(), bedrock, kinds[0])
+    before.stack.put(ACME, "At Acme there are 28 days of leave.")
+    before.stack.put(PUBLIC, "The law grants 20 days of leave.")
+    before.stack.request_check(ACME, PUBLIC)
+    before.stack.rest()
+    before.stack.clock.ahead += 3600
+
+    after = with_tenants(before.stack, bedrock, kinds[1])
+    moved = after.reconciled().report["differences"]
+
+    # Nothing looks any more into a knowledge base that the deployment no longer has.
+    assert set(moved) - {"other_knowledge_base"} == {"not_searchable"}
+    assert ("other_knowledge_base" in moved) is (kinds[1] == "index")
+    assert after.reconciled().report["differences"] == {}
+    assert set(after.found(ADA, QUESTION)) == {ACME, PUBLIC}
+    assert after.found(ZOE, QUESTION) == [PUBLIC]
+
+
+@pytest.mark.parametrize("deployment", ["index"], indirect=True)
+def test_a_killed_function_synchronises_each_tenant_once(filled: Deployment) -> None:
+    stack = filled.stack
+    for jobs, at in enumerate((8, 21, 34, 47), start=1):
+        stack.clock.ahead += 3600
+        job = stack.jobs.create("full", "test")
+        stack.send_job({"job": job.id})
+        run_and_die(stack, Death(at, after=at % 2 == 0))
+
+        ended = stack.jobs.get(job.id)
+        assert ended.status == "COMPLETE", ended.reason
+        assert ended.report["synchronisation"]["tenants"] == ["acme", "zenith"]
+        for source in stack.tenants.values():
+            started = source.bedrock.agent.list_ingestion_jobs(**source.ids)["ingestionJobSummaries"]
+            assert len(started) == jobs
+        shared = stack.source.bedrock.agent.list_ingestion_jobs(**stack.source.ids)["ingestionJobSummaries"]
+        assert shared == []
 
 
 @pytest.mark.parametrize("deployment", ["index"], indirect=True)
