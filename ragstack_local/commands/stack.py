@@ -330,6 +330,8 @@ def _start_again(project: Project, options: StackOptions) -> str:
         ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
         ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
         ("--auth", ",".join(options.auth), AuthKind.NONE),
+        ("--access", options.access, (project.root / SAMPLE_ACCESS).absolute() if options.access else None),
+        ("--tenants", options.context.get("tenants", "label"), "label"),
         ("--data-dir", options.data, project.data / "local"),
     )
     given = [f"{option} {shlex.quote(str(value))}" for option, value, default in chosen if value != default]
