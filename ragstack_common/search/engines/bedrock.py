@@ -335,7 +335,7 @@ class BedrockBackend(MultiSliceBackend):
     Arguments are those of both; the deadline is also that of one page of a stream, and of one page of a lookup.
 
     With *tenants*, the knowledge bases of tenants are searched with it, as if they were one: those of the tenants whose
-    documents can have the labels that the filters ask for. Streams and lookups are those of the shared one.
+    documents can have the labels that the filters ask for.
 
     Raises:
         ValueError: An argument is out of range.

@@ -9,7 +9,7 @@ from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Filter, possible_values
 from ragstack_common.search.base import ReportingBackend, RetrievalBackend
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.search.models import SearchOutcome, SearchRequest
+from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.tracing import describe_span
 from ragstack_common.search.wrappers.federated import FederatedBackend
 
@@ -57,6 +57,10 @@ class PartitionedBackend(ReportingBackend):
             {name: part.backend for name, part in parts.items()}, timeout_seconds=timeout_seconds, merge="scores"
         )
         self.max_top_k = min(part.backend.max_top_k for part in parts.values())
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk from the first part that has it. Errors are those of a federation."""
+        return await self._all.get_by_id(chunk_id)
 
     async def close(self) -> None:
         """Close every part, even if closing one fails."""

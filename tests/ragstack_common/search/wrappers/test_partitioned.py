@@ -44,6 +44,16 @@ async def test_parts_without_a_possible_match_are_not_searched() -> None:
     assert [len(each.requests) for each in shelves] == [1, 1, 1]
 
 
+async def test_streams_and_lookups_reach_every_part() -> None:
+    backend = partitioned(shelf("a", 0.9, 0.3), shelf("b", 0.5), shelf("c", 0.8))
+
+    streamed = [found async for found in backend.stream("q", 3, page_size=2)]
+    within_b = [found async for found in backend.stream("q", filters={"label": "b"})]
+
+    assert (names(streamed), names(within_b)) == ("a0.9 c0.8 b0.5", "b0.5")
+    assert await backend.get_by_id("c0.8") is not None
+
+
 async def test_a_part_that_fails_is_missing_from_the_outcome() -> None:
     broken = shelf("a", 0.9)
     broken.error = ServiceUnavailableError("busy")
