@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from ragstack_common.answers.records import entries, is_record, key_of, titles
+from ragstack_common.answers.visible import RULE
 from ragstack_common.text.sentences import sentence_spans
 
 LONGEST_LIST: Final = 700
@@ -144,7 +145,7 @@ class _Reader:
     def __init__(self, passage: str, lines: list[_Line]) -> None:
         self._lines = lines
         # Converted PDF and Office files have bullets that Markdown doesn't know.
-        text = _BULLET.sub(r"\1-", passage)
+        text = _without_rules(_BULLET.sub(r"\1-", passage))
         self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_without_end_of_code(text))).children
         self._headings: list[tuple[int, str]] = []
         self._heading_start: int | None = None
@@ -259,6 +260,18 @@ class _Reader:
             said = " ".join(text[start:end].split())
             if said and not said.endswith(":"):
                 yield Quote(offset + start, offset + end, said, self._context)
+
+
+def _without_rules(text: str) -> str:
+    """Blank the lines that only divide; below anything but a short title, Markdown would take one for its underline."""
+
+    def blanked(rule: re.Match[str]) -> str:
+        above, title = ["", "", *text[: rule.start()].splitlines()][-2:]
+        is_alone = not above.strip() or RULE.match(above) is not None
+        is_title = is_alone and 0 < len(title) <= LONGEST_TITLE and not key_of(title)
+        return rule[0] if is_title and title[0].isalnum() and title.rstrip()[-1].isalnum() else ""
+
+    return RULE.sub(blanked, text)
 
 
 def _without_end_of_code(text: str) -> str:

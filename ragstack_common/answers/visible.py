@@ -24,6 +24,9 @@ _BLOCK: Final = re.compile(r"^[ \t]*(?:>[ \t]*|#{1,6}[ \t]+|[-*+•‣◦▪●]
 END_OF_BLOCK: Final = "\u2029"
 """Unicode's paragraph separator stands for the end of a heading, a list item or a block of HTML in a reading."""
 
+RULE: Final = re.compile(r"^[ \t]*+(?:[-=_*#+\u2013\u2014\u2500\u2550][ \t]*+){3,}$", re.MULTILINE)
+"""A line that only divides: receipts and converted PDF files have many. It is no text, and ends a block."""
+
 _BEFORE_BLOCK: Final = re.compile(r"\n(?=[ \t]*(?:>[ \t]*)*(?:#{1,6}|[-*+•‣◦▪●])[ \t])")
 _HEADING: Final = re.compile(r"^[ \t]*#{1,6}[ \t].*(\n)", re.MULTILINE)
 _END_OF_BLOCK: Final = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•#>]|\d{1,9}[.)])[ \t])|\||\Z")
@@ -137,7 +140,8 @@ def readings(text: str) -> list[Visible]:
     divided = (found.span() for found in _HYPHENATED.finditer(text))
     hyphens = [_Edit(start, end) for start, end in divided if text[end].islower()]
     kept = [_Edit(hyphen.start + 1, hyphen.end) for hyphen in hyphens]
-    ends = [_Edit(*found.span(), END_OF_BLOCK) for found in _BEFORE_BLOCK.finditer(text)]
+    ends = [_Edit(*found.span(), END_OF_BLOCK) for found in RULE.finditer(text)]
+    ends += [_Edit(*found.span(), END_OF_BLOCK) for found in _BEFORE_BLOCK.finditer(text)]
     ends += [_Edit(*found.span(1), END_OF_BLOCK) for found in _HEADING.finditer(text)]
     edits = [*ends, *_edits(text)]
     found = [_edited(text, ends, frozenset()) if ends else literal(text)]
@@ -187,6 +191,8 @@ def _would_join(before: str, after: str) -> bool:
 def _edits(text: str) -> Iterator[_Edit]:
     """Yield what rendering replaces."""
     for block in _BLOCK.finditer(text):
+        if RULE.match(text, block.start()):
+            continue
         yield _Edit(block.start(), block.end(), "\n\n")
     inline = _Inline(text)
     at = 0

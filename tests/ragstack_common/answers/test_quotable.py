@@ -112,6 +112,17 @@ def test_a_value_is_quoted_with_its_key() -> None:
     assert found["Total Points: 3,247"].context == "TECHMART / REWARDS MEMBER"
 
 
+@pytest.mark.parametrize("rule", ["=======", "- - - -", "-------", "___", "+----+----+"])
+def test_a_rule_below_a_value_does_not_make_it_a_heading(rule: str) -> None:
+    receipt = f"{rule}\nTAX $2.00\n{rule}\nTOTAL $21.14\n{rule}\nThank you for shopping!"
+
+    assert texts(receipt) == ["TAX $2.00", "TOTAL $21.14", "Thank you for shopping!"]
+
+
+def test_a_rule_below_a_title_makes_it_a_heading() -> None:
+    assert [quote.context for quote in quotes("Opening hours\n====\nFrom noon to six o'clock.")] == ["Opening hours"]
+
+
 def test_an_item_is_quoted_with_the_price_below_it() -> None:
     assert "USB hub with cable 2 @ $79.99 $159.98" in texts(RECEIPT)
 

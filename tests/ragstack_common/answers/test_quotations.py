@@ -142,6 +142,14 @@ def test_bullets_and_signs_open_no_quotation(answer: str) -> None:
     assert [each.quotations for each in sentences(answer, "Leave.")] == [[]]
 
 
+@pytest.mark.parametrize("rule", ["=======", "= = =", "-------", "******", "______", "+----+----+"])
+def test_a_rule_ends_a_text_and_belongs_to_no_number(rule: str) -> None:
+    receipt = f"{rule}\nTOTAL $821.14\n{rule}\nPaid by card"
+
+    assert is_found('"TOTAL $821.14"', receipt)
+    assert is_marked('"TOTAL $821.14 Paid by card"', receipt)
+
+
 def test_a_short_line_of_a_block_quotation_is_looked_up() -> None:
     found = sentences("> Fast lane [1]\n\n> Never free [1]", "The fast lane is free.")
 
