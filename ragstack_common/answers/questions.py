@@ -1,10 +1,11 @@
 """What a question asks for: its words, and the kind of answer."""
 
-# ruff: noqa: RUF001 - letters of other scripts
+# ruff: noqa: E501, RUF001 - tables of words, of several scripts
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 from ragstack_common.answers.kinds import Expected, expected
@@ -18,6 +19,15 @@ _LIGHT: Final = frozenset(
     for language, common in {
         "en": "get need happen happens give given gets make made take taken go use used say says mean means want like"
         " know find there",
+        "de": "art begriff bezeichnung bezeichnet genannt heißen heißt hieß hießen lautet lautete lauten laut name namen nennt nannte"
+        " typ teil bedeutet bedeuten gibt gab geben geht ging macht machen tun getan bekommt bekam erhält erhielt finden"
+        " findet fand nimmt nahm verwendet verwenden benutzt benutzen wollen sollen können könnte dürfen müssen hält steht"
+        " stand sagt sagen weiß wissen brauche brauchen beim habe haben hatten wurden worden weil etwa mehr wem wen wessen wie"
+        " wohin woher womit wozu wodurch worum worin wofür ihm ihn ihrer seiner seinen diesen jemand",
+        "ru": "название назвал называется называют называли назывался называлась назван имя вид тип термин слово значит означает"
+        " использовать использует используется использовался делать делает сделал сделать стать стал стала стали получить"
+        " получил находится находился иметь имеет имели имел дать дал дает взять можно нужно надо должен сказать"
+        " говорит происходит произошло случилось кого кому кем чья чье чей куда откуда насколько каким какими каком какому какую",
         "ar": "اسم أسماء يسمى تسمى سمي نوع أنواع عدد مصطلح كلمة معنى يعني تعني يشير شيء أشياء شخص قال يقال سبب طريقة"
         " هدف استخدم يستخدم تستخدم حدث يحدث وجد يوجد توجد جعل أعطى حصل أخذ",
         "hi": "नाम प्रकार शब्द संख्या समय चीज व्यक्ति बात कारण तरीका उपयोग प्रयोग कहा कहते जाना बना बनाया मिला मिले दे देना"
@@ -44,11 +54,13 @@ class Question:
         words: Its terms with their weights, without pairs of characters.
         language: The tag of the language of the passages.
         expected: What the answer must contain, if that is known.
+        numbered: The pairs of a word and the number after it, such as row 2.
     """
 
     words: Mapping[str, float]
     language: str
     expected: Expected | None
+    numbered: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, text: str, language: str | None = None) -> Self:
@@ -65,4 +77,8 @@ class Question:
         wanted = expected(text, detect_language(text))
         light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))
         weights = {word: LIGHT_WEIGHT if word in light else 1.0 for word in subject}
-        return cls(weights, language, wanted)
+        pairs = pairwise(terms(text, language))
+        numbered = frozenset(
+            (word, number) for word, number in pairs if number.isdecimal() and word in weights and not word.isdecimal()
+        )
+        return cls(weights, language, wanted, numbered)

@@ -1,19 +1,20 @@
 """Choose the sentences of passages that answer a question."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Final
 
 from ragstack_common.answers.assistants import addresses_assistant
-from ragstack_common.answers.confidence import Evidence
+from ragstack_common.answers.confidence import MEAN_LEAD, Evidence
 from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
+from ragstack_common.text.languages import ENGLISH, UNSPACED
 from ragstack_common.text.sentences import QUESTION_MARKS
-from ragstack_common.text.spelling import arabic_roots, is_arabic, is_consonantal
+from ragstack_common.text.spelling import arabic_roots, is_arabic
 from ragstack_common.text.words import detect_language, terms
 
 MAX_QUOTES: Final = 4
@@ -30,6 +31,9 @@ RELATED_WEIGHT: Final = 0.7
 RELATED_CHARACTERS: Final = 4
 """Words that begin alike, such as approve and approval, count as related."""
 
+LEAST_PART: Final = 5
+"""Letters of a word that counts as related to a longer one that contains it, as compounds and prefixed verbs do."""
+
 RANK_WEIGHT: Final = 0.2
 FIT_WEIGHT: Final = 0.15
 """For a quote with what the question asks for, such as a number or a date."""
@@ -37,14 +41,17 @@ FIT_WEIGHT: Final = 0.15
 KEY_WEIGHT: Final = 0.15
 """For a value whose key is in the question: of ``Total 10`` and ``Total points 5``, the total is the former."""
 
+NUMBERED_WEIGHT: Final = 0.15
+"""For a quote with all of the question's words that a number follows, such as row 2, followed by that number."""
+
 MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
 """For a quote that is itself a question."""
 
-SECOND_BEST: Final = 0.9
+SECOND_BEST: Final = 0.8
 """Share of the best score that a further quote must reach."""
 
-FURTHER_COVERAGE: Final = 0.4
+FURTHER_COVERAGE: Final = 0.3
 """Share of the question that a further quote must contain: several weak quotes don't help."""
 
 SAME_SHARE: Final = 0.7
@@ -84,6 +91,7 @@ class _Candidate:
 
     Attributes:
         words: Weight of each of the question's words in it: 1 if the quote contains the word itself.
+        numbered: Share of the question's pairs of a word and the number after it that the quote contains.
         coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
         misfits: Whether it lacks what the question asks for, such as a number.
     """
@@ -91,6 +99,7 @@ class _Candidate:
     quote: Quote
     passage: int
     words: Mapping[str, float]
+    numbered: float = 0.0
     coverage: float = 0.0
     score: float = 0.0
     misfits: bool = False
@@ -121,8 +130,9 @@ def best_quotations(
             candidate.coverage,
             _nearby(asked, candidate, candidates),
             float(candidate.misfits),
+            _lead(candidate, scored) if len(passages) > 1 else MEAN_LEAD,
             relevance,
-            consonantal=float(2 * sum(map(is_consonantal, asked.words)) > len(asked.words)),
+            inflected=float(asked.language != ENGLISH and asked.language not in UNSPACED),
         )
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
         space, head = _space(before, candidate), _head_after(before, candidate)
@@ -139,18 +149,20 @@ def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[
         for quote in quotes(passage):
             if addresses_assistant(quote.text):
                 continue
-            words = frozenset(terms(quote.whole, question.language))
+            said = terms(quote.whole, question.language)
+            words = frozenset(said)
+            numbered = len(question.numbered.intersection(pairwise(said))) / max(1, len(question.numbered))
             begun = frozenset[str]().union(*map(_beginnings, words))
             inside = words & asked
             above = title | (frozenset(terms(quote.context, question.language)) & asked)
-            related = {word for word in asked if not begun.isdisjoint(_beginnings(word))}
+            related = {word for word in asked if not begun.isdisjoint(_beginnings(word)) or _is_part(word, words)}
             weights = {
                 **dict.fromkeys(() if quote.block else before, BEFORE_WEIGHT),
                 **dict.fromkeys(above, ABOVE_WEIGHT),
                 **dict.fromkeys(related, RELATED_WEIGHT),
                 **dict.fromkeys(inside, 1.0),
             }
-            found.append(_Candidate(quote, position, weights))
+            found.append(_Candidate(quote, position, weights, numbered))
             before = inside
     return found
 
@@ -161,6 +173,13 @@ def _beginnings(word: str) -> frozenset[str]:
     if is_arabic(word):
         return arabic_roots(word)
     return frozenset([word[:RELATED_CHARACTERS]] if len(word) >= RELATED_CHARACTERS else ())
+
+
+def _is_part(word: str, words: Iterable[str]) -> bool:
+    """Whether a word is in a compound or has a prefix there, or the other way round."""
+    if len(word) < LEAST_PART:
+        return False
+    return any(word in other or (len(other) >= LEAST_PART and other in word) for other in words)
 
 
 def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Candidate]) -> float:
@@ -174,6 +193,16 @@ def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Can
     return sum(rarity[word] * weight for word, weight in weights.items())
 
 
+def _lead(candidate: _Candidate, scored: Sequence[_Candidate]) -> float:
+    """Return how far a candidate's score is above that of the best one of another passage; 0 if it is below."""
+    others = (
+        other.score
+        for other in scored
+        if other.passage != candidate.passage and other.quote.text != candidate.quote.text
+    )
+    return max(0.0, candidate.score - next(others, 0.0))
+
+
 def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate]:
     asks_for_key = scored and _share_of_key(question, scored[0].quote.key) == 1
     close = [
@@ -181,6 +210,7 @@ def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate
         for candidate in scored[1:]
         if candidate.score >= SECOND_BEST * scored[0].score
         and candidate.coverage >= FURTHER_COVERAGE
+        and candidate.misfits <= scored[0].misfits
         and not (asks_for_key and 0 < _share_of_key(question, candidate.quote.key) < 1)
     ]
     return _ordered(_distinct([*scored[:1], *close], question.language))
@@ -194,15 +224,28 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         text = candidate.quote.text
         shares = [(weight, weight * rarity[word]) for word, weight in candidate.words.items()]
         own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
-        fits = question.expected and question.expected.found_in(text)
+        fits = question.expected and question.expected.found_in(_said(question, candidate.quote))
         misfits = fits is False
         shown = sum(share for _, share in shares) - MISFIT_COST * misfits
         score = shown + RANK_WEIGHT / (1 + candidate.passage)
         score += KEY_WEIGHT * _share_of_key(question, candidate.quote.key)
+        score += NUMBERED_WEIGHT * candidate.numbered
         score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith(QUESTION_MARKS)
         if shown >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
             found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _said(question: Question, quote: Quote) -> str:
+    """Return what may answer: a key is no name if the question is not about its value, and loses its capital letters.
+
+    Nobody is called Rewards in "Rewards applied: 25", but somebody may be in "Sarah Mitchell: head of sales".
+    """
+    if not quote.key or not quote.text.startswith(quote.key):
+        return quote.text
+    value = quote.text.removeprefix(quote.key)
+    is_about_value = not question.words.keys().isdisjoint(terms(value, question.language))
+    return quote.text if is_about_value else quote.key.lower() + value
 
 
 def _share_of_key(question: Question, key: str) -> float:

@@ -40,11 +40,6 @@ def is_arabic(word: str) -> bool:
     return "\u0600" <= word[:1] <= "\u06ff"
 
 
-def is_consonantal(word: str) -> bool:
-    """Whether a word begins with an Arabic or Hebrew letter."""
-    return is_arabic(word) or "\u0590" <= word[:1] <= "\u05ff"
-
-
 def arabic_stem(word: str) -> str:
     """Return a word without its conjunction, article and ending, and with one form of alef, ya and ta marbuta.
 

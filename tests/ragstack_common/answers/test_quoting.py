@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstack_common.answers.confidence import MEAN_LEAD
 from ragstack_common.answers.quoting import MAX_QUOTES, best_quotations
 from tests.support.passages import markdown
 
@@ -113,15 +114,55 @@ def _spaced(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("question", "passage", "consonantal"),
+    ("question", "passage", "inflected"),
     [
         ("متى يفتح المطعم؟", "يفتح المطعم عند الظهر.", 1),
-        ("מתי נפתחת המסעדה?", "המסעדה נפתחת בצהריים.", 1),
+        ("Когда открывается столовая?", "Столовая открывается в полдень.", 1),
         ("When does the canteen open?", "The canteen opens at noon.", 0),
-        ("Когда открывается столовая?", "Столовая открывается в полдень.", 0),
+        ("食堂几点开门", "食堂中午开门。", 0),
     ],
 )
-def test_scripts_of_consonants_are_known(question: str, passage: str, consonantal: float) -> None:
+def test_languages_that_inflect_are_known(question: str, passage: str, inflected: float) -> None:
     (quotation,) = best_quotations(question, [passage])
 
-    assert quotation.evidence.consonantal == consonantal
+    assert quotation.evidence.inflected == inflected
+
+
+def test_a_quotation_leads_those_of_other_passages() -> None:
+    answer, question = "The canteen opens at noon.", "When does the canteen open?"
+
+    (ahead,) = best_quotations(question, [answer, "Trains leave hourly."])
+    (shared,) = best_quotations(question, [answer, f"Rice. {answer}"])
+    (contested, *_) = best_quotations(question, [answer, "The canteen of Rome opens at one."])
+
+    assert ahead.evidence.lead == shared.evidence.lead > contested.evidence.lead > 0
+
+
+def test_a_single_passage_has_no_lead_of_its_own() -> None:
+    (alone,) = best_quotations("When does the canteen open?", ["The canteen opens at noon."])
+
+    assert alone.evidence.lead == MEAN_LEAD
+
+
+def test_the_key_of_a_value_is_no_person() -> None:
+    receipt = "TOTAL 12.00\nRewards Applied -$25.00\nTax 1.00\n\nREWARDS MEMBER\nSarah Mitchell\nNext Reward: $50 card"
+
+    assert answered("Who is the rewards member?", receipt)[0] == "Sarah Mitchell"
+
+
+def test_a_person_may_be_the_key_of_the_value_in_question() -> None:
+    names = "Sarah Mitchell: head of sales\nJohn Miller: head of support\nAnn Lee: head of design"
+
+    assert answered("Who is the head of support?", names)[0] == "John Miller: head of support"
+
+
+def test_a_number_belongs_to_the_word_before_it() -> None:
+    table = "| One | Two |\n| --- | --- |\n| Row 1, Cell 1 | Row 1, Cell 2 |\n| Row 2, Cell 1 | Row 2, Cell 2 |"
+
+    assert answered("Cell 1 of row 2?", table)[0].endswith("\n| Row 2, Cell 1 | Row 2, Cell 2 |")
+
+
+def test_a_part_of_a_compound_is_related_to_it() -> None:
+    answer, other = "Die Übersetzung begann 1522.", "Die Predigten begannen 1515."
+
+    assert answered("Wann begann die Bibelübersetzung?", f"{other} {answer}")[0] == answer
