@@ -20,7 +20,7 @@ POLICY = AccessPolicy(
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
         client = boto3.client("s3", region_name="us-east-1")
