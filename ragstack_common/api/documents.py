@@ -20,7 +20,7 @@ from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
-from ragstack_common.ingestion.objects import LOST_RACE, unless_absent
+from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
@@ -189,7 +189,7 @@ class DocumentsBucket:
             try:
                 self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json", **conditions)
             except ClientError as error:
-                if error.response["ResponseMetadata"]["HTTPStatusCode"] not in LOST_RACE:
+                if http_status(error) not in LOST_RACE:
                     raise
                 text = "Another upload of this document was requested at the same time: try again"
                 raise ServiceUnavailableError(text) from error

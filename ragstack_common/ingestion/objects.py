@@ -18,12 +18,18 @@ LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
 """S3 answers a conditional write with either when another writer was faster."""
 
 
+def http_status(error: ClientError) -> int:
+    """Return the HTTP status of an error of S3; 0 if the error has none."""
+    status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status
+
+
 def unless_absent(read: Callable[[], Any]) -> Any | None:
     """Return S3's response, or None if there is no such object."""
     try:
         return read()
     except ClientError as error:
-        if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
+        if http_status(error) in _ABSENT:
             return None
         raise
 

@@ -10,7 +10,7 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.ingestion.objects import LOST_RACE, unless_absent
+from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion.sidecars import read_sidecar, with_attribute
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import Observation
@@ -116,7 +116,7 @@ class Observer:
         try:
             self._s3.put_object(Bucket=bucket, Key=name, Body=body, ContentType="application/json", **condition)
         except ClientError as error:
-            if error.response["ResponseMetadata"]["HTTPStatusCode"] not in LOST_RACE:
+            if http_status(error) not in LOST_RACE:
                 raise
 
     def _sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None, bytes | None]:

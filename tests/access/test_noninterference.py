@@ -19,7 +19,7 @@ from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.access.world import Document, World, deployed, stable, user
 from tests.support.knowledge_base import KNOWLEDGE_BASE
-from tests.support.soak import examples
+from tests.support.soak import SOAK
 from tests.support.spans import Spans, attributes, recorded
 
 LABELS = ["a", "b", "c"]
@@ -207,7 +207,7 @@ def stable_attributes(span: ReadableSpan) -> dict[str, Any]:
 
 # To shrink an example takes minutes, and hardly helps: the answer that differs says enough.
 @settings(
-    max_examples=examples(120),
+    max_examples=200 if SOAK else 4,
     suppress_health_check=[*HealthCheck],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
