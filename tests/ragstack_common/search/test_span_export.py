@@ -70,6 +70,7 @@ def env(searches: AwsService) -> dict[str, str]:
     searches.program("Retrieve", hits(hit(text="Employees have thirty days of leave.", score=0.8)))
     return {
         **os.environ,
+        "API_AUTH": "none",
         "PYTHONPATH": str(ROOT),
         "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
         "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,

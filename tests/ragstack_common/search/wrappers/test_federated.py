@@ -159,7 +159,7 @@ async def test_the_documented_configuration_makes_a_backend_that_answers() -> No
     text = (Path(__file__).parents[4] / "docs" / "LIBRARY.md").read_text()
     section = text.split("## Wrappers\n")[1]
     config = json.loads(section.split("```json\n")[1].split("```")[0])
-    federation = config["backend"]["backend"]
+    federation = config["backend"]
     for name in federation["backends"]:
         federation["backends"][name] = shelf(name)
 
