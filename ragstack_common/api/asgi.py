@@ -153,9 +153,10 @@ async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> No
 async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float, exchange: "_Exchange") -> None:
     """Answer with events. An error before the first one, or the first heartbeat, has its own status."""
     try:
+        question = await exchange.question()
         async with (
             exchange.heartbeats(heartbeat_seconds),
-            aclosing(service().stream(await exchange.question(), exchange.caller)) as events,
+            aclosing(service().stream(question, exchange.caller)) as events,
         ):
             async for event in events:
                 await exchange.send_event(event)
