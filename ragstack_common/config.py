@@ -69,7 +69,6 @@ COLLECTION_OPTION: Final[Mapping[str, str]] = {
 """The option by which each engine names what the retriever tool calls a collection."""
 
 EVERY_COLLECTION: Final = "*"
-
 DEFAULT_EMBEDDING: Final = "hashed"
 """The default embedding: it needs no model and no download."""
 
