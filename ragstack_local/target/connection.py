@@ -119,7 +119,8 @@ class Connection:
     people_url: str | None = None  # the API of people, if they can sign in; `api_url` is that of programs, if any
     oidc_issuer: str | None = None
     oidc_audience: str | None = None  # audiences with commas between them
-    tenants: Mapping[str, str] = field(default_factory=dict)  # the ids of their knowledge bases and data sources
+    # The ids of the knowledge bases and data sources of tenants.
+    tenants: Mapping[str, str] = field(default_factory=dict, hash=False)
     deployed_to: str | None = None  # the prefix, the Region and the account of a stack on AWS
 
     @property
