@@ -91,6 +91,7 @@ class ReconcileService:
             settings.snapshot_bucket,
             settings.infer_attributes,
             settings.infer_values,
+            () if policy is None else (policy.attribute,),
             metrics,
         )
         return cls(

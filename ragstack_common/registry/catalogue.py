@@ -246,7 +246,7 @@ class Catalogue:
         """Count the searchable documents."""
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
-    def shared_values(self, attributes: Collection[str], most: int) -> SharedValues:
+    def shared_values(self, attributes: Collection[str], most: int, left_out: Collection[str] = ()) -> SharedValues:
         """Read the values that documents share, and by which a question can ask for them.
 
         Left out are attributes that distinguish no documents: those with one value, those with fewer than two documents
@@ -256,12 +256,13 @@ class Catalogue:
         Args:
             attributes: Only these; all if there are none.
             most: The most frequent values that are kept, of all attributes together.
+            left_out: Attributes that no question asks for, such as that of access labels.
         """
         documents = self.documents()
         kept: list[tuple[int, str, str]] = []
         number = 0
         for key, values in self._attributes(attributes, documents, most):
-            if values.are_shared(documents):
+            if key not in left_out and values.are_shared(documents):
                 number += values.number
                 kept += ((count, key, text) for count, text in values.most_frequent)
                 if len(kept) > most:

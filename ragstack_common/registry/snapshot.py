@@ -87,6 +87,7 @@ class SnapshotWriter:
     bucket: str
     attributes: Collection[str]
     most: int
+    left_out: Collection[str] = ()
     metrics: MetricSink = NO_METRICS
 
     def write(self) -> dict[str, Any]:
@@ -99,7 +100,7 @@ class SnapshotWriter:
         self.requests.clear()
         for _ in range(_ATTEMPTS):
             etag = self._etag()
-            shared = self.catalogue.shared_values(self.attributes, self.most)
+            shared = self.catalogue.shared_values(self.attributes, self.most, self.left_out)
             body = packed(shared)
             if etag != _etag_of(body) and not self._replace(etag, body):
                 continue

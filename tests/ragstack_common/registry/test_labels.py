@@ -115,3 +115,18 @@ def test_a_token_names_no_document_of_another_label(client: Any) -> None:
     page = registry.page(limit=2, labels=["a"], token=token_of_b)
 
     assert {record.label for record in page.documents} == {"a"}
+
+
+def test_no_question_asks_for_an_access_label(client: Any) -> None:
+    moto_api_backend.reset()
+    create_table(client, TABLE)
+    registry = DocumentRegistry(TABLE, client)
+    for number, uri in enumerate(NAMES):
+        attributes = {"access": "ab"[number % 2], "corpus": "xy"[number % 2]}
+        observed = Observation('"e"', attributes=attributes, label=attributes["access"])
+        counted = counted_under(attributes, has_label=True)
+        after = DocumentRecord(uri, 0, Status.INDEXED, observed=observed, label=observed.label, counted=counted)
+        assert registry.write([Change(DocumentRecord(uri), after)]) == set()
+
+    assert [*Catalogue(client, TABLE).shared_values((), 100).values] == ["access", "corpus"]
+    assert [*Catalogue(client, TABLE).shared_values((), 100, ("access",)).values] == ["corpus"]
