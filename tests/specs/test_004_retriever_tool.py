@@ -1,5 +1,6 @@
 """The examples of the specification "Retriever Tool", on a real Milvus Lite."""
 
+import ast
 import asyncio
 import json
 import re
@@ -259,7 +260,8 @@ def test_the_python_examples_of_the_documentation_run(
     query, fill = re.findall(r"```python\n(.*?)```", page.partition("## In Python")[2], flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
 
-    exec(fill + "\nimport asyncio\nasyncio.run(fill())", {})
+    filled = eval(compile(fill, "fill", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {})
+    asyncio.run(filled)
     exec(query, {})
 
     assert "'success': True" in capsys.readouterr().out

@@ -159,11 +159,11 @@ def test_a_function_knows_the_caller_from_the_context(issuer: Issuer) -> None:
         {"aud": None, "client_id": "another"},
         {"exp": 1},
         {"exp": None},
-        {"nbf": int(time.time()) + 3600},
+        {"nbf": 4_102_444_800},  # in the year 2100
         {"sub": None},
         {"sub": "x" * 20_000},
     ],
-    ids=str,
+    ids=lambda changes: str(changes)[:40],
 )
 def test_claims_of_other_tokens_are_refused(issuer: Issuer, changes: dict[str, Any]) -> None:
     assert is_refused(issuer.token(**changes))

@@ -42,6 +42,9 @@ CALLERS_CAN_ACT = (
     errors.InvalidRequestError,
     errors.NotFoundError,
     errors.JobConflictError,
+    errors.LimitReachedError,
+    errors.NotAllowedError,
+    errors.NotAuthenticatedError,
     errors.ThrottledError,
     errors.ModelThrottledError,
 )
