@@ -22,7 +22,6 @@ from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving, text_document
 from tests.support.children import END_SECONDS, child
-from tests.support.embedding_models import embedding_server
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
@@ -88,21 +87,6 @@ def test_it_starts_soon_announces_its_embedding_and_ends_cleanly(tmp_path: Path)
     assert "embedding hashed (1024 dimensions)" in line
     assert server.returncode == 0
     assert errors == ""
-
-
-def test_the_end_of_embedding_again_is_announced(tmp_path: Path) -> None:
-    with serving(tmp_path) as bedrock:
-        source = bedrock.custom_source(bedrock.knowledge_base("again"))
-        source.ingested(text_document("heron", "Herons stand."))
-
-    with (
-        embedding_server() as model,
-        process(tmp_path, "--embedding", f"openai:{model.url}#embedder") as (_bedrock, server, _line),
-    ):
-        assert server.stderr is not None
-        line = next(line for line in server.stderr if line.strip())
-
-    assert line == "Searches use the embedding openai:embedder now\n"
 
 
 def test_sigterm_right_after_the_announcement_ends_it_cleanly(tmp_path: Path) -> None:
