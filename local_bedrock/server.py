@@ -47,9 +47,11 @@ def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
     os.umask(PRIVATE_UMASK)
     # A caller that reads the announced URL may send SIGTERM at once.
     with _serving(options) as (server, listener, service), server.capture_signals():
+        is_embedding_again = service.reembedding.progress is not None
         for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
             announce(line)
-        threading.Thread(target=_show_progress, args=(service,), daemon=True).start()
+        if is_embedding_again:
+            threading.Thread(target=_show_progress, args=(service,), daemon=True).start()
         server.run(sockets=[listener])
 
 
@@ -140,8 +142,6 @@ def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
 
 
 def _show_progress(service: Service) -> None:
-    if service.reembedding.progress is None:
-        return
     from rich.console import Console  # noqa: PLC0415 - hardly any start needs it
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
 
