@@ -37,6 +37,7 @@ from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observa
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engine import Engine
 from ragstack_common.search.inference import Vocabulary
+from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from ragstack_common.tools import retriever
 from tests.support.events import Context, api_event
@@ -372,6 +373,7 @@ def deployed(
 
 
 def _forget() -> None:
+    configure_tracing(TracingSettings())
     for each in (
         *(documents_function.service, documents_function.callers),
         *(query_function.service, query_function.callers, query_function.tools),
