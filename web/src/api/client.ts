@@ -1,0 +1,88 @@
+/** Requests to the HTTP interface, on the console's own origin. */
+import type { Session } from "../session";
+
+/** What the interface answered instead of a result, or why it could not be reached. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    /** HTTP status; 0 if no answer came. */
+    readonly status: number,
+    readonly code: string,
+    readonly requestId: string | null = null,
+  ) {
+    super(message);
+  }
+
+  get isOffline(): boolean {
+    return this.status === 0;
+  }
+}
+
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+export class Client {
+  constructor(private readonly session: Session) {}
+
+  get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+    const given = Object.entries(query).filter(
+      ([, value]) => value !== null && value !== undefined && value !== "",
+    );
+    const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+    return this.json<T>("GET", text ? `${path}?${text}` : path, undefined, signal);
+  }
+
+  post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    return this.json<T>("POST", path, body, signal);
+  }
+
+  put<T>(path: string, body: unknown): Promise<T> {
+    return this.json<T>("PUT", path, body);
+  }
+
+  patch<T>(path: string, body: unknown): Promise<T> {
+    return this.json<T>("PATCH", path, body);
+  }
+
+  delete<T>(path: string): Promise<T> {
+    return this.json<T>("DELETE", path);
+  }
+
+  /** Send a request, and throw an ApiError for everything but success. */
+  async send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    const proof = await this.session.headers();
+    if (proof === null) throw new ApiError("Sign in first", 401, "NotAuthenticated");
+    const headers = body === undefined ? proof : { ...proof, "Content-Type": "application/json" };
+    let response: Response;
+    try {
+      response = await fetch(`.${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(signal ? { signal } : {}),
+        cache: "no-store",
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      const text = navigator.onLine ? "The server does not answer. Is it running?" : "You are offline.";
+      throw new ApiError(text, 0, "Unreachable");
+    }
+    if (!response.ok) throw await failure(response);
+    return response;
+  }
+
+  private async json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+    const response = await this.send(method, path, body, signal);
+    return (await response.json()) as T;
+  }
+}
+
+async function failure(response: Response): Promise<ApiError> {
+  try {
+    const { error } = await response.json();
+    const details = (error.details ?? []).map((each: { member: string; problem: string }) => each.problem);
+    const text = details.length > 1 ? [error.message, ...details].join(" ") : error.message;
+    return new ApiError(text, response.status, error.code, error.requestId ?? null);
+  } catch {
+    return new ApiError(`The server answered with HTTP ${response.status}`, response.status, "Unknown");
+  }
+}

@@ -1,0 +1,22 @@
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type AskRequest = Schemas["AskRequest"];
+export type AskResponse = Schemas["AskResponse"];
+export type Corpora = Schemas["Corpora"];
+export type DocumentDetail = Schemas["DocumentDetail"];
+export type DocumentList = Schemas["DocumentList"];
+export type DocumentSummary = Schemas["DocumentSummary"];
+export type Facets = Schemas["Facets"];
+export type InferredFilter = Schemas["InferredFilter"];
+export type Me = Schemas["Me"];
+export type Note = Schemas["Note"];
+export type RetrieveRequest = Schemas["RetrieveRequest"];
+export type RetrieveResponse = Schemas["RetrieveResponse"];
+export type RetrievedResult = Schemas["RetrievedResult"];
+export type Sentence = Schemas["Sentence"];
+export type SliceReport = Schemas["SliceReport"];
+export type Source = Schemas["Source"];
+export type SourcesEvent = Schemas["SourcesEvent"];
+export type Versions = Schemas["Versions"];

@@ -1,0 +1,69 @@
+/** What every page needs. */
+import { createContext, useCallback, useContext, useEffect, useState } from "react";
+import type { ApiError, Client } from "./api/client";
+import type { Me } from "./api/types";
+import type { Session } from "./session";
+
+export interface AppValues {
+  client: Client;
+  session: Session;
+  me: Me;
+}
+
+export const AppContext = createContext<AppValues | null>(null);
+
+export function useApp(): AppValues {
+  const values = useContext(AppContext);
+  if (values === null) throw new Error("useApp needs an AppContext");
+  return values;
+}
+
+export interface Loaded<T> {
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+/** Load data when the key changes; an answer to an earlier key is dropped, and data stay while they load again. */
+export function useLoaded<T>(
+  key: string,
+  load: (client: Client, signal: AbortSignal) => Promise<T>,
+): Loaded<T> {
+  const { client } = useApp();
+  const [state, setState] = useState<{
+    key: string;
+    data: T | null;
+    error: ApiError | null;
+    isLoading: boolean;
+  }>({
+    key,
+    data: null,
+    error: null,
+    isLoading: true,
+  });
+  const [turn, setTurn] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for what load uses
+  useEffect(() => {
+    const abort = new AbortController();
+    setState((before) => ({
+      key,
+      data: before.key === key ? before.data : null,
+      error: null,
+      isLoading: true,
+    }));
+    load(client, abort.signal).then(
+      (data) => !abort.signal.aborted && setState({ key, data, error: null, isLoading: false }),
+      (error: ApiError) =>
+        !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false })),
+    );
+    return () => abort.abort();
+  }, [client, key, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  return {
+    data: state.key === key ? state.data : null,
+    error: state.error,
+    isLoading: state.isLoading,
+    reload,
+  };
+}

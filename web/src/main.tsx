@@ -1,0 +1,18 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./app";
+import { ErrorBox } from "./parts/states";
+import { Session } from "./session";
+import "./style/base.css";
+import "./style/parts.css";
+
+const root = createRoot(document.getElementById("root") as HTMLElement);
+Session.open().then(
+  (session) =>
+    root.render(
+      <StrictMode>
+        <App session={session} />
+      </StrictMode>,
+    ),
+  (error: Error) => root.render(<ErrorBox error={error} onRetry={() => location.reload()} />),
+);

@@ -1,0 +1,217 @@
+/** The original of a source, with exactly the verified characters marked, or none. */
+import { useEffect, useRef, useState } from "react";
+import type { Source } from "../../api/types";
+import { useLoaded } from "../../context";
+import { documentKey, documentName, place } from "../../parts/names";
+import { ErrorBox, Loading, Notice } from "../../parts/states";
+import { spans } from "./pieces";
+
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+export interface Mark {
+  index: number;
+  page: number | null;
+  start: number;
+  end: number;
+  boxes: Box[];
+}
+
+export interface DocumentView {
+  uri: string;
+  key: string;
+  title: string | null;
+  format: string;
+  pages: number | null;
+  page: number | null;
+  image: string | null;
+  image_type: string | null;
+  width: number | null;
+  height: number | null;
+  text: string;
+  text_start: number;
+  marks: Mark[];
+  unmarked: number[];
+  mark_pages: number[];
+  pages_without_text: number[];
+}
+
+interface Props {
+  uri: string;
+  texts: string[];
+  passage?: string | null;
+}
+
+/** The words that a source was verified to contain. */
+export function quotedTexts(source: Source): string[] {
+  const characters = Array.from(source.content);
+  return (source.quoted ?? []).map(({ start, end }) => characters.slice(start, end).join(""));
+}
+
+export function OriginalDialog({ source, onClose }: { source: Source; onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const where = place(source);
+  return (
+    <dialog ref={dialog} className="original" onClose={onClose} aria-labelledby="original-title">
+      <div className="inner">
+        <header>
+          <div className="row spread">
+            <h2 id="original-title" dir="auto">
+              {documentName(source.source)}
+            </h2>
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Close
+            </button>
+          </div>
+          <p className="small" dir="auto">
+            {[source.source && documentKey(source.source), where].filter(Boolean).join(" · ")}
+          </p>
+        </header>
+        {source.source ? (
+          <Original uri={source.source} texts={quotedTexts(source)} passage={source.content} />
+        ) : (
+          <Notice>This passage has no document.</Notice>
+        )}
+      </div>
+    </dialog>
+  );
+}
+
+export function Original({ uri, texts, passage = null }: Props) {
+  const [page, setPage] = useState<number | null>(null);
+  const view = useLoaded<DocumentView>(JSON.stringify([uri, texts, page]), (client, signal) =>
+    client.post("/api/view", { uri, texts, passage, page }, signal),
+  );
+  const [last, setLast] = useState<DocumentView | null>(null);
+  useEffect(() => {
+    if (view.data) setLast(view.data);
+  }, [view.data]);
+  const shown = view.data ?? last; // the page before stays until the next one is here
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
+    <section className="pages" tabIndex={0} aria-label="Document">
+      {view.error ? <ErrorBox error={view.error} onRetry={view.reload} /> : null}
+      {!shown && !view.error && <Loading what="the document" />}
+      {shown && (
+        <>
+          <Found view={shown} asked={texts.length} />
+          {shown.pages !== null && shown.pages > 1 && <Pager view={shown} onPage={setPage} />}
+          <Sheet view={shown} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Found({ view, asked }: { view: DocumentView; asked: number }) {
+  if (asked === 0) return null;
+  const missing = view.unmarked.length;
+  if (missing === 0) return <p className="small">The quoted words are marked.</p>;
+  return (
+    <Notice kind="warning">
+      {missing === asked
+        ? "The quoted words were verified in the indexed text, but their exact place in the original was not found, so nothing is marked."
+        : `${missing} of ${asked} quotations were not found exactly in the original and are not marked.`}
+    </Notice>
+  );
+}
+
+function Pager({ view, onPage }: { view: DocumentView; onPage: (page: number) => void }) {
+  const page = view.page ?? 1;
+  const pages = view.pages ?? 1;
+  const other = view.mark_pages.filter((each) => each !== page);
+  return (
+    <nav className="row" aria-label="Pages of the document">
+      <button type="button" disabled={page <= 1} onClick={() => onPage(page - 1)}>
+        Previous
+      </button>
+      <span aria-live="polite">
+        Page {page} of {pages}
+      </span>
+      <button type="button" disabled={page >= pages} onClick={() => onPage(page + 1)}>
+        Next
+      </button>
+      {other.map((each) => (
+        <button key={each} type="button" className="quiet" onClick={() => onPage(each)}>
+          Marks on page {each}
+        </button>
+      ))}
+      {view.pages_without_text.includes(page) && (
+        <span className="badge warn">No text was found on this page</span>
+      )}
+    </nav>
+  );
+}
+
+function Sheet({ view }: { view: DocumentView }) {
+  const first = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another view has its first mark elsewhere
+  useEffect(() => first.current?.scrollIntoView({ block: "center" }), [view]);
+  const marks = view.marks.filter((mark) => view.page === null || mark.page === view.page);
+  if (view.image) {
+    const boxes = marks.flatMap((mark) => mark.boxes);
+    const top = Math.min(...boxes.map((box) => box.top));
+    return (
+      <>
+        <div className="sheet">
+          <img
+            src={`data:${view.image_type};base64,${view.image}`}
+            width={view.width ?? undefined}
+            height={view.height ?? undefined}
+            alt={`Page ${view.page}; its text follows`}
+          />
+          <svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
+            {boxes.map((box) => (
+              <rect
+                key={`${box.left},${box.top}`}
+                x={box.left}
+                y={box.top}
+                width={box.width}
+                height={box.height}
+                ref={box.top === top ? (first as unknown as React.Ref<SVGRectElement>) : undefined}
+              />
+            ))}
+          </svg>
+        </div>
+        <details>
+          <summary>Text of the page</summary>
+          <MarkedText view={view} marks={marks} />
+        </details>
+      </>
+    );
+  }
+  return <MarkedText view={view} marks={marks} first={first} />;
+}
+
+function MarkedText({
+  view,
+  marks,
+  first,
+}: {
+  view: DocumentView;
+  marks: Mark[];
+  first?: React.RefObject<HTMLElement | null>;
+}) {
+  let seen = false;
+  return (
+    <div className="text" dir="auto">
+      {view.text_start > 0 && "… "}
+      {spans(view.text, marks).map((part, index) => {
+        if (!part.inside) return part.text;
+        const isFirst = !seen;
+        seen = true;
+        return (
+          <mark key={index} ref={isFirst ? first : undefined}>
+            {part.text}
+          </mark>
+        );
+      })}
+      {view.text === "" && <em>No text was found here.</em>}
+    </div>
+  );
+}

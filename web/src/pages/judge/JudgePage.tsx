@@ -1,0 +1,3 @@
+export default function JudgePage() {
+  return <h1>Judge</h1>;
+}

@@ -1,0 +1,3 @@
+export default function OperatePage() {
+  return <h1>Operate</h1>;
+}

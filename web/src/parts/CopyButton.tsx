@@ -1,0 +1,22 @@
+import { useState } from "react";
+import { useAnnounce } from "./Announcer";
+
+/** Copies a text. The button keeps its width when its label changes. */
+export function CopyButton({ label, text }: { label: string; text: () => string }) {
+  const [state, setState] = useState<"ready" | "copied" | "failed">("ready");
+  const announce = useAnnounce();
+  const copy = async () => {
+    const next = await navigator.clipboard.writeText(text()).then(
+      () => "copied" as const,
+      () => "failed" as const,
+    );
+    setState(next);
+    announce(next === "copied" ? "Copied" : "The browser did not allow copying");
+    setTimeout(() => setState("ready"), 1500);
+  };
+  return (
+    <button type="button" className="quiet" onClick={() => void copy()}>
+      {label} <span aria-hidden="true">{{ ready: " ", copied: "✓", failed: "✗" }[state]}</span>
+    </button>
+  );
+}

@@ -1,0 +1,47 @@
+import type { InferredFilter } from "../api/types";
+import { percent } from "./names";
+
+/** A filter that the search inferred from the question; it can be removed. */
+export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
+  return (
+    <span className="chip" title={inferred.reason}>
+      <span>
+        Inferred: <strong>{describe(inferred.filter)}</strong>, trusted {percent(inferred.trust)}.{" "}
+        <span className="small">{inferred.reason}</span>
+      </span>
+      <button type="button" aria-label="Search without the inferred filter" onClick={onRemove}>
+        ✕
+      </button>
+    </span>
+  );
+}
+
+/** A filter in Mongo style, as people read it: topic = travel and year ≥ 2024. */
+export function describe(filter: unknown): string {
+  if (typeof filter !== "object" || filter === null) return String(filter);
+  return Object.entries(filter)
+    .map(([key, value]) => {
+      if (key === "$and" || key === "$or") {
+        return (value as unknown[]).map(describe).join(key === "$and" ? " and " : " or ");
+      }
+      if (typeof value !== "object" || value === null) return `${key} = ${String(value)}`;
+      return Object.entries(value)
+        .map(([operator, operand]) => `${key} ${SIGNS[operator] ?? operator.slice(1)} ${shown(operand)}`)
+        .join(" and ");
+    })
+    .join(" and ");
+}
+
+const SIGNS: Record<string, string> = {
+  $eq: "=",
+  $ne: "≠",
+  $gt: ">",
+  $gte: "≥",
+  $lt: "<",
+  $lte: "≤",
+  $in: "=",
+};
+
+function shown(value: unknown): string {
+  return Array.isArray(value) ? value.map(String).join(" or ") : String(value);
+}

@@ -1,0 +1,200 @@
+/** The Test Target box: where a question is asked, and how the search for it is made. Source: specification 002. */
+import type { ReactNode } from "react";
+import type { Corpora, Facets, Versions } from "../api/types";
+import { useLoaded } from "../context";
+import type { Scalar, Settings } from "../settings";
+
+const ALL = "all";
+
+const LANGUAGES = [
+  "Arabic",
+  "Chinese",
+  "Dutch",
+  "English",
+  "French",
+  "German",
+  "Hindi",
+  "Italian",
+  "Japanese",
+  "Portuguese",
+  "Russian",
+  "Spanish",
+];
+
+const RERANKERS: [string, string][] = [
+  ["none", "None"],
+  ["lexical", "Lexical"],
+];
+
+const MAX_RESULTS = 100;
+
+interface Props {
+  settings: Settings;
+  onChange: (settings: Settings) => void;
+  /** Whether the answer's language can be chosen. */
+  withLanguage?: boolean;
+  legend?: string;
+  children?: ReactNode;
+}
+
+export function TestTarget({
+  settings,
+  onChange,
+  withLanguage = false,
+  legend = "Test Target",
+  children,
+}: Props) {
+  const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
+  const versions = useLoaded<Versions>("versions", (client) => client.get("/api/versions"));
+  const facets = useLoaded<Facets>("facets", (client) => client.get("/api/facets"));
+  const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
+  const chosen = Object.values(settings.facets).reduce((sum, values) => sum + values.length, 0);
+  return (
+    <fieldset className="target">
+      <legend>{legend}</legend>
+      <label className="field">
+        Collection
+        <select
+          value={settings.corpus ?? ""}
+          onChange={(event) => set({ corpus: event.target.value || null })}
+        >
+          <option value="">Default</option>
+          <option value={ALL}>All (balanced)</option>
+          {withChosen(settings.corpus, corpora.data?.corpora.map((each) => each.name) ?? []).map((name) => {
+            const known = corpora.data?.corpora.find((each) => each.name === name);
+            return (
+              <option key={name} value={name} disabled={known !== undefined && !known.searchable}>
+                {name}
+                {typeof known?.documents === "number" && ` (${known.documents})`}
+              </option>
+            );
+          })}
+        </select>
+      </label>
+      <label className="field">
+        Version
+        <select
+          value={settings.version === null ? "" : JSON.stringify(settings.version)}
+          onChange={(event) => set({ version: event.target.value ? JSON.parse(event.target.value) : null })}
+        >
+          <option value="">Any</option>
+          {(versions.data?.versions ?? []).map((version) => (
+            <option key={JSON.stringify(version)} value={JSON.stringify(version)}>
+              {String(version)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label className="field">
+        Reranker
+        <select
+          value={settings.reranker ?? ""}
+          onChange={(event) => set({ reranker: event.target.value || null })}
+        >
+          <option value="">Default</option>
+          {RERANKERS.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label className="field">
+        Documents (top_k)
+        <input
+          type="number"
+          min={1}
+          max={MAX_RESULTS}
+          placeholder="Default"
+          value={settings.topK ?? ""}
+          onChange={(event) => {
+            const value = event.target.valueAsNumber;
+            set({ topK: Number.isInteger(value) && value >= 1 ? Math.min(value, MAX_RESULTS) : null });
+          }}
+        />
+      </label>
+      {withLanguage && (
+        <label className="field">
+          Language of the answer
+          <select
+            value={settings.language ?? ""}
+            onChange={(event) => set({ language: event.target.value || null })}
+          >
+            <option value="">That of the question</option>
+            {LANGUAGES.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={settings.infer}
+          onChange={(event) => set({ infer: event.target.checked })}
+        />
+        Infer filters from the question
+      </label>
+      <details className="wide" open={chosen > 0}>
+        <summary>Filters{chosen > 0 && ` (${chosen} chosen)`}</summary>
+        <FacetChoices
+          facets={facets.data}
+          chosen={settings.facets}
+          onChange={(next) => set({ facets: next })}
+        />
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={settings.mode === "strict"}
+            onChange={(event) => set({ mode: event.target.checked ? "strict" : "prefer" })}
+          />
+          Strict: find nothing else. Otherwise, matches rank higher.
+        </label>
+      </details>
+      {children}
+    </fieldset>
+  );
+}
+
+interface ChoicesProps {
+  facets: Facets | null;
+  chosen: Record<string, Scalar[]>;
+  onChange: (chosen: Record<string, Scalar[]>) => void;
+}
+
+export function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
+  if (facets === null) return <p className="small">Loading the attributes …</p>;
+  if (facets.facets.length === 0) return <p className="small">The documents have no attributes.</p>;
+  const toggle = (key: string, value: Scalar) => {
+    const values = chosen[key] ?? [];
+    const next = values.includes(value) ? values.filter((each) => each !== value) : [...values, value];
+    const { [key]: _, ...others } = chosen;
+    onChange(next.length > 0 ? { ...others, [key]: next } : others);
+  };
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
+    <section className="facets" tabIndex={0} aria-label="Attributes of the documents">
+      {facets.facets.map((facet) => (
+        <fieldset key={facet.key}>
+          <legend>{facet.key}</legend>
+          {facet.values.map(({ value, documents }) => (
+            <label key={JSON.stringify(value)}>
+              <input
+                type="checkbox"
+                checked={(chosen[facet.key] ?? []).includes(value)}
+                onChange={() => toggle(facet.key, value)}
+              />
+              <span>{String(value)}</span>
+              <span className="count">{documents}</span>
+            </label>
+          ))}
+        </fieldset>
+      ))}
+    </section>
+  );
+}
+
+/** The names, with the chosen one even if it is not known, so that an address keeps its meaning. */
+function withChosen(chosen: string | null, names: string[]): string[] {
+  return chosen === null || chosen === ALL || names.includes(chosen) ? names : [chosen, ...names];
+}

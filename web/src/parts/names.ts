@@ -1,0 +1,44 @@
+/** Names that people read, for what the interface calls by identifiers. */
+
+export function documentName(uri: string | null | undefined): string {
+  if (!uri) return "Unnamed document";
+  const key = documentKey(uri);
+  return key.split("/").pop() || key;
+}
+
+/** The key within the bucket; other identifiers stay as they are. */
+export function documentKey(uri: string): string {
+  return uri.replace(/^s3:\/\/[^/]+\//, "");
+}
+
+export function place(position: {
+  page?: number | null | undefined;
+  last_page?: number | null | undefined;
+  sheet?: string | null | undefined;
+  section?: string | null | undefined;
+}): string {
+  const pages = position.last_page
+    ? `pages ${position.page} to ${position.last_page}`
+    : position.page
+      ? `page ${position.page}`
+      : null;
+  return [pages, position.sheet, position.section].filter(Boolean).join(" › ");
+}
+
+export function percent(share: number | null | undefined): string {
+  return share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`;
+}
+
+export function milliseconds(value: number): string {
+  return value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value)} ms`;
+}
+
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  const [size, unit] = value < 1000 ? [value, "B"] : value < 1e6 ? [value / 1e3, "kB"] : [value / 1e6, "MB"];
+  return `${size < 10 && unit !== "B" ? size.toFixed(1) : Math.round(size)} ${unit}`;
+}
+
+export function time(iso: string | null | undefined): string {
+  return iso ? new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "–";
+}

@@ -1,0 +1,108 @@
+/** What a search or a question is asked with; one form for the address, the Test Target box and the requests. */
+import type { AskRequest, RetrieveRequest } from "./api/types";
+
+export type Scalar = string | number | boolean;
+
+export interface Settings {
+  question: string;
+  /** null: everything in one search; "all": balanced over the collections. */
+  corpus: string | null;
+  version: string | number | null;
+  /** Chosen values of attributes. */
+  facets: Record<string, Scalar[]>;
+  mode: "prefer" | "strict";
+  infer: boolean;
+  /** null: as the deployment is configured. */
+  reranker: string | null;
+  topK: number | null;
+  language: string | null;
+}
+
+export const DEFAULTS: Settings = {
+  question: "",
+  corpus: null,
+  version: null,
+  facets: {},
+  mode: "prefer",
+  infer: true,
+  reranker: null,
+  topK: null,
+  language: null,
+};
+
+/** Read the settings of an address; what is not valid counts as absent. */
+export function fromParams(params: URLSearchParams): Settings {
+  const topK = Number(params.get("k"));
+  return {
+    question: params.get("q") ?? "",
+    corpus: params.get("corpus"),
+    version: json<string | number>(params.get("version"), (value) =>
+      ["string", "number"].includes(typeof value),
+    ),
+    facets:
+      json<Record<string, Scalar[]>>(
+        params.get("facets"),
+        (value) => typeof value === "object" && value !== null && Object.values(value).every(Array.isArray),
+      ) ?? {},
+    mode: params.get("mode") === "strict" ? "strict" : "prefer",
+    infer: params.get("infer") !== "off",
+    reranker: params.get("rerank"),
+    topK: Number.isInteger(topK) && topK >= 1 ? topK : null,
+    language: params.get("lang"),
+  };
+}
+
+/** Write the settings that differ from the defaults. */
+export function toParams(settings: Settings): URLSearchParams {
+  const params = new URLSearchParams();
+  if (settings.question) params.set("q", settings.question);
+  if (settings.corpus !== null) params.set("corpus", settings.corpus);
+  if (settings.version !== null) params.set("version", JSON.stringify(settings.version));
+  if (Object.keys(settings.facets).length > 0) params.set("facets", JSON.stringify(settings.facets));
+  if (settings.mode !== "prefer") params.set("mode", settings.mode);
+  if (!settings.infer) params.set("infer", "off");
+  if (settings.reranker !== null) params.set("rerank", settings.reranker);
+  if (settings.topK !== null) params.set("k", String(settings.topK));
+  if (settings.language) params.set("lang", settings.language);
+  return params;
+}
+
+function options(settings: Settings) {
+  const facets = Object.entries(settings.facets).filter(([, values]) => values.length > 0);
+  return {
+    ...(settings.corpus === null ? {} : { corpus_filter: settings.corpus }),
+    ...(settings.version === null ? {} : { version_filter: settings.version }),
+    ...(facets.length === 0
+      ? {}
+      : { metadata_filter: Object.fromEntries(facets.map(([key, values]) => [key, { $in: values }])) }),
+    ...(settings.mode === "strict" && facets.length > 0 ? { filter_mode: "strict" as const } : {}),
+    ...(settings.infer ? {} : { infer_filter: false }),
+    ...(settings.reranker === null
+      ? {}
+      : { rerank: settings.reranker === "none" ? false : settings.reranker }),
+    ...(settings.topK === null ? {} : { top_k: settings.topK }),
+  };
+}
+
+export function toAsk(settings: Settings, history: NonNullable<AskRequest["chat_history"]> = []): AskRequest {
+  return {
+    question: settings.question,
+    ...options(settings),
+    ...(settings.language ? { language: settings.language } : {}),
+    ...(history.length > 0 ? { chat_history: history, rewrite_question: true } : {}),
+  } as AskRequest;
+}
+
+export function toRetrieve(settings: Settings): RetrieveRequest {
+  return { query: settings.question, ...options(settings), explain: true } as RetrieveRequest;
+}
+
+function json<T>(text: string | null, isValid: (value: unknown) => boolean): T | null {
+  if (text === null) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isValid(value) ? (value as T) : null;
+  } catch {
+    return null;
+  }
+}
