@@ -177,6 +177,7 @@ interface TurnProps {
 }
 
 function Turn({ asking, settings, onRetry, onWithoutInference }: TurnProps) {
+  const { session } = useApp();
   const [lit, setLit] = useState<{ sentence?: number; source?: number }>({});
   const [open, setOpen] = useState<Source | null>(null);
   const { response, found } = asking;
@@ -249,7 +250,10 @@ function Turn({ asking, settings, onRetry, onWithoutInference }: TurnProps) {
         {response && (
           <div className="row">
             <CopyButton label="Copy with sources" text={() => withSources(response)} />
-            <CopyButton label="Copy as curl" text={() => asCurl(settings)} />
+            <CopyButton
+              label="Copy as curl"
+              text={() => asCurl(settings, location.origin, session.settings.auth)}
+            />
             <CopyButton label="Copy as Python" text={() => asPython(settings)} />
             <CopyButton label="Copy as command" text={() => asCommand(settings)} />
             <CopyButton label="Copy the address" text={() => location.href} />

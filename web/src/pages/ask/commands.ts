@@ -5,9 +5,15 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-export function asCurl(settings: Settings): string {
+const PROOFS = {
+  none: "",
+  oidc: ` -H "Authorization: Bearer $TOKEN"`,
+  api_key: ` -H "x-api-key: $API_KEY"`,
+};
+
+export function asCurl(settings: Settings, origin: string, auth: keyof typeof PROOFS): string {
   const body = quoted(JSON.stringify(toAsk(settings)));
-  return `curl -sN "$ANSWERS/api/ask/stream" -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d ${body}`;
+  return `curl -sN ${origin}/api/ask/stream -H 'Content-Type: application/json'${PROOFS[auth]} -d ${body}`;
 }
 
 export function asPython(settings: Settings): string {

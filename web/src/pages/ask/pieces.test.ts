@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { cut, markers, spans, verdict } from "./pieces";
+
+describe("cut", () => {
+  test("pieces add up to the text", () => {
+    const text = "One [1]. Two.\n\nThree [2].";
+    const pieces = cut(text, [
+      { start: 0, end: 8 },
+      { start: 15, end: 25 },
+    ]);
+    expect(pieces.map((piece) => piece.text).join("")).toBe(text);
+    expect(pieces.map((piece) => piece.sentence)).toEqual([0, null, 1]);
+  });
+
+  test("offsets count characters beyond 16 bits once", () => {
+    expect(cut("😀 yes. No.", [{ start: 0, end: 6 }])[0]?.text).toBe("😀 yes.");
+  });
+
+  test("sentences beyond the text so far are cut at its end", () => {
+    expect(cut("Hel", [{ start: 0, end: 9 }])).toEqual([{ text: "Hel", sentence: 0 }]);
+  });
+});
+
+describe("markers", () => {
+  test("only numbers that the sentence cites are markers", () => {
+    expect(markers("Section [3] says so [1].", [1])).toEqual(["Section ", "[3]", " says so ", 1, "."]);
+  });
+});
+
+describe("verdict", () => {
+  const sentence = { start: 0, end: 1, text: "", citations: [1], unsupported: false, quotations: [] };
+
+  test("a sentence with a verified quotation is quoted", () => {
+    expect(verdict({ ...sentence, quotations: [{ text: "a", source: 1 }] })).toBe("quoted");
+  });
+
+  test("a citation alone is not a quotation", () => {
+    expect(verdict(sentence)).toBe("cited");
+  });
+
+  test("unsupported comes before everything else", () => {
+    expect(verdict({ ...sentence, unsupported: true, quotations: [{ text: "a", source: 1 }] })).toBe(
+      "unsupported",
+    );
+  });
+});
+
+test("overlapping ranges never repeat a character", () => {
+  const parts = spans("abcdef", [
+    { start: 1, end: 4 },
+    { start: 2, end: 5 },
+  ]);
+  expect(parts.map((part) => part.text).join("")).toBe("abcdef");
+  expect(
+    parts
+      .filter((part) => part.inside)
+      .map((part) => part.text)
+      .join(""),
+  ).toBe("bcde");
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { DEFAULTS, fromParams, type Settings, toAsk, toParams, toRetrieve } from "./settings";
+
+const FULL: Settings = {
+  question: "Was gilt für 50 % & mehr?",
+  corpus: "people",
+  version: 2026,
+  facets: { topic: ["leave", "pay"], draft: [false] },
+  mode: "strict",
+  infer: false,
+  reranker: "none",
+  topK: 20,
+  language: "German",
+};
+
+test("an address replays every setting", () => {
+  expect(fromParams(new URLSearchParams(toParams(FULL).toString()))).toEqual(FULL);
+});
+
+test("defaults leave the address empty", () => {
+  expect(toParams(DEFAULTS).toString()).toBe("");
+  expect(fromParams(new URLSearchParams())).toEqual(DEFAULTS);
+});
+
+test("a version keeps its type", () => {
+  const params = toParams({ ...DEFAULTS, version: "2026" });
+  expect(fromParams(params).version).toBe("2026");
+});
+
+test("values that are not valid count as absent", () => {
+  const params = new URLSearchParams({ facets: '{"a": 1}', version: "[1]", k: "-3", mode: "no" });
+  expect(fromParams(params)).toEqual(DEFAULTS);
+});
+
+test("a question takes the settings of the API", () => {
+  expect(toAsk(FULL)).toEqual({
+    question: FULL.question,
+    corpus_filter: "people",
+    version_filter: 2026,
+    metadata_filter: { topic: { $in: ["leave", "pay"] }, draft: { $in: [false] } },
+    filter_mode: "strict",
+    infer_filter: false,
+    rerank: false,
+    top_k: 20,
+    language: "German",
+  });
+});
+
+test("default settings are left to the deployment", () => {
+  expect(toAsk({ ...DEFAULTS, question: "Why?" })).toEqual({ question: "Why?" });
+  expect(toRetrieve({ ...DEFAULTS, question: "Why?" })).toEqual({ query: "Why?", explain: true });
+});
