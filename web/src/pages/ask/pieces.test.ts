@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Sentence } from "../../api/types";
 import { cut, markers, spans, verdict } from "./pieces";
 
 describe("cut", () => {
@@ -28,7 +29,15 @@ describe("markers", () => {
 });
 
 describe("verdict", () => {
-  const sentence = { start: 0, end: 1, text: "", citations: [1], unsupported: false, quotations: [] };
+  const sentence: Sentence = {
+    support: null,
+    start: 0,
+    end: 1,
+    text: "",
+    citations: [1],
+    unsupported: false,
+    quotations: [],
+  };
 
   test("a sentence with a verified quotation is quoted", () => {
     expect(verdict({ ...sentence, quotations: [{ text: "a", source: 1 }] })).toBe("quoted");
