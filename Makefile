@@ -90,12 +90,12 @@ local:
 setup: ## Install everything into this folder
 	$(PARALLEL) $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer
 
-PORTS = $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT)) $(if $(ISSUER_PORT),--issuer-port $(ISSUER_PORT))
+PORTS = $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT)) $(if $(ISSUER_PORT),--issuer-port $(ISSUER_PORT)) $(if $(CONSOLE_PORT),--console-port $(CONSOLE_PORT))
 
-demo: local ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=)
+demo: local ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=, CONSOLE_PORT=)
 	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(PORTS)
 
-up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=, ARGS= for ragstack up)
+up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=, CONSOLE_PORT=, ARGS= for ragstack up)
 	@$(BIN)/ragstack up $(PORTS) $(ARGS)
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.

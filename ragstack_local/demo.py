@@ -22,6 +22,7 @@ from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
 from ragstack_local.signin.provider import Application, Provider
+from ragstack_local.stack.console import EXAMPLE
 from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import FOUND
@@ -47,13 +48,12 @@ class SearchExample:
 
 _RATE_LIMIT: Final = "How many requests a minute may one API key make?"
 _HOTEL: Final = "What is the hotel limit per night in London?"
-_LAPTOP: Final = "Who do I call when my laptop is stolen?"
 _LEAVE: Final = "How many days of annual leave do I have?"
 
 SEARCHES: Final = (
     SearchExample(
-        (_LAPTOP, "--top-k", "1"),
-        {"query": _LAPTOP, "top_k": 1},
+        (EXAMPLE, "--top-k", "1"),
+        {"query": EXAMPLE, "top_k": 1},
         ("security-incident-response.pdf",),
         1,
         "This passage is in a PDF.",
@@ -126,8 +126,8 @@ _GYM: Final = "Does the company pay for a gym membership?"
 
 ANSWERS: Final = (
     AnswerExample(
-        (_LAPTOP,),
-        {"question": _LAPTOP},
+        (EXAMPLE,),
+        {"question": EXAMPLE},
         "security-incident-response.pdf",
         "`ragstack ask` answers the question. Each citation names a passage, and each quotation occurs in it: both are"
         " checked before they are shown.",

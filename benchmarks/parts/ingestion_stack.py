@@ -137,12 +137,13 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
     """Run a stack on free ports; it and its folder are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="ragstack-benchmark-") as folder:
         project = replace(Project.find(), data=Path(folder))
-        port, bedrock_port, answers_port = _free_ports(3)
+        port, bedrock_port, answers_port, console_port = _free_ports(4)
         options = StackOptions(
             data=Path(folder) / "data",
             port=port,
             bedrock_port=bedrock_port,
             answers_port=answers_port,
+            console_port=console_port,
             bedrock_arguments=("--admin", *bedrock_arguments),
             context=context,
         )

@@ -10,7 +10,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -49,6 +49,8 @@ class Guard:
         hosts: Allowed names and addresses without a port, in addition to those of the loopback interface.
         any_address: Allow every IP address as host; pages can only forge names.
         is_closed: Whether the route of a method and path is closed to every caller.
+        pages: Paths of the server's own pages, for a server that has some. Any page may link to them, and they may send
+            requests to the server.
 
     Raises:
         ValueError: An origin is not of the form ``scheme://host[:port]``.
@@ -62,12 +64,14 @@ class Guard:
         hosts: Iterable[str] = (),
         any_address: bool = False,
         is_closed: Callable[[str, str], bool] = lambda _method, _path: False,
+        pages: Collection[str] = (),
     ) -> None:
         self._application = application
         self._origins = frozenset(map(checked_origin, origins))
         self._hosts = frozenset(host.casefold().strip("[]") for host in hosts)
         self._any_address = any_address
         self._is_closed = is_closed
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -99,9 +103,12 @@ class Guard:
                 f"The host {foreign!r} is not a name of this machine. Use 127.0.0.1 or localhost;"
                 " `ragstack bedrock --allow-host NAME` allows another name."
             )
+        if scope["path"] in self._pages and _opens_a_page(scope, headers):
+            return None
         origins = [*headers.all("origin"), *map(_origin_of, headers.all("referer"))]
         stranger = next((origin for origin in origins if origin not in self._origins), None)
-        by_page = any(site.strip().lower() != "none" for site in headers.all("sec-fetch-site"))
+        harmless = ("none", "same-origin") if self._pages else ("none",)
+        by_page = any(site.strip().lower() not in harmless for site in headers.all("sec-fetch-site"))
         if stranger is not None or (by_page and not origins):
             page = f"the web page {stranger!r}" if stranger is not None else "a web page"
             return (
@@ -158,6 +165,12 @@ def _origin_of(url: str) -> str:
 def _is_browser(headers: _Headers) -> bool:
     # Browsers from before 2023 send no fetch metadata.
     return bool(headers.all("sec-fetch-site")) or headers.last("user-agent").startswith("Mozilla/")
+
+
+def _opens_a_page(scope: Scope, headers: _Headers) -> bool:
+    """Check that a browser opens a page in a tab, not in a frame."""
+    how = (headers.all("sec-fetch-mode"), headers.all("sec-fetch-dest"))
+    return scope["type"] == "http" and scope["method"] == "GET" and how == (["navigate"], ["document"])
 
 
 def _only_reads(scope: Scope) -> bool:

@@ -21,6 +21,8 @@ from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
 from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
+from ragstack_local.stack.console import DEFAULT_PORT as DEFAULT_CONSOLE_PORT
+from ragstack_local.stack.console import question_url
 from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
 from ragstack_local.stack.issuer import USERS
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
@@ -50,6 +52,7 @@ Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", min=1, max=65535)]
 IssuerPort = Annotated[int, typer.Option(help="Port of the local issuer, with --auth oidc.", min=1, max=65535)]
+ConsolePort = Annotated[int, typer.Option(help="Port of the console.", min=1, max=65535)]
 Auth = Annotated[
     str,
     typer.Option(
@@ -102,6 +105,7 @@ def up(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
+    console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
     auth: Auth = AuthKind.NONE,
     access: Access = None,
     tenants: Tenants = "label",
@@ -129,7 +133,7 @@ def up(
     With people who sign in and see what samples/access.json allows:  ragstack up --auth none,oidc
     """
     project = Project.find()
-    ports = (port, bedrock_port, answers_port, issuer_port)
+    ports = (port, bedrock_port, answers_port, issuer_port, console_port)
     if llm is not None:
         url, model = chosen_server(llm, running_servers())
         bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
@@ -151,6 +155,7 @@ def up(
             ("Stop:", "Ctrl-C"),
         ):
             display.console.print(f"{what:18} {how}", soft_wrap=True)
+        _print_console(stack.connection)
         _keep_up(stack)
 
 
@@ -162,6 +167,7 @@ def demo(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
+    console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = AUTOMATIC,
     context: Context = None,
@@ -176,7 +182,7 @@ def demo(
     from ragstack_local.demo import run_demo  # noqa: PLC0415 - help does without
 
     project = Project.find()
-    ports = (port, bedrock_port, answers_port, issuer_port)
+    ports = (port, bedrock_port, answers_port, issuer_port, console_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
     options = replace(options, **_callers(project, "none,oidc", None))
     with local_stack(project, options, display.step) as stack:
@@ -187,6 +193,7 @@ def demo(
         if not once:
             display.console.print()
             display.console.print(f"Ask more:  {display.program()} chat   Stop the stack: Ctrl-C", soft_wrap=True)
+            _print_console(stack.connection)
             _keep_up(stack)
     if once:
         again = _start_again(project, options)
@@ -252,6 +259,11 @@ def _print_place(stack: RunningStack, options: StackOptions) -> None:
         )
 
 
+def _print_console(connection: Connection) -> None:
+    display.console.print()
+    display.console.print(f"Console: {question_url(str(connection.console_url))}", soft_wrap=True)
+
+
 def _follow_embedding(connection: Connection) -> None:
     """Show how far the stored texts are embedded again, until the end; searches are answered meanwhile."""
     if not (connection.embedding() or {}).get("reembedding"):
@@ -277,7 +289,7 @@ def _advise_on_servers(servers: Sequence[ModelServer]) -> None:
 
 def _options(
     project: Project,
-    ports: tuple[int, int, int, int],
+    ports: tuple[int, int, int, int, int],
     data_dir: Path | None,
     embedding: str,
     context: list[str] | None,
@@ -292,13 +304,14 @@ def _options(
     arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
     chosen = bedrock.check(arguments)
     answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
-    port, bedrock_port, answers_port, issuer_port = ports
+    port, bedrock_port, answers_port, issuer_port, console_port = ports
     return StackOptions(
         data=(data_dir or project.data / DEFAULT_DATA).absolute(),
         port=port,
         bedrock_port=bedrock_port,
         answers_port=answers_port,
         issuer_port=issuer_port,
+        console_port=console_port,
         embedding=embedding,
         bedrock_arguments=tuple(arguments),
         origins=tuple(origins or ()),
@@ -329,6 +342,7 @@ def _start_again(project: Project, options: StackOptions) -> str:
         ("--bedrock-port", options.bedrock_port, DEFAULT_BEDROCK_PORT),
         ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
         ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
+        ("--console-port", options.console_port, DEFAULT_CONSOLE_PORT),
         ("--auth", ",".join(options.auth), AuthKind.NONE),
         ("--access", options.access, (project.root / SAMPLE_ACCESS).absolute() if options.access else None),
         ("--tenants", options.context.get("tenants", "label"), "label"),

@@ -200,6 +200,7 @@ def program() -> str:
 def print_urls(connection: Connection, data: Path | None = None) -> None:
     """Show the URLs and ids of a stack, and the folder of its documents and index if given."""
     rows: Sequence[tuple[str, str | Path | None]] = (
+        ("Console", connection.console_url),
         ("API", connection.api_url),
         ("OpenAPI", connection.api_url + "/openapi.json"),
         ("API of people", connection.people_url),

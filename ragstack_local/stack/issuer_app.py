@@ -248,7 +248,7 @@ def create_issuer(
             Route("/device", pages.device, methods=["GET", "POST"]),
         ]
     )
-    return Guard(application, origins=[issuer, *origins])
+    return Guard(application, origins=[issuer, *origins], pages=("/authorize",))
 
 
 class _Pages:

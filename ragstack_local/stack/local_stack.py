@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
@@ -21,7 +21,7 @@ from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
 from ragstack_common.access_config import AuthKind
 from ragstack_local.errors import StackError
-from ragstack_local.stack import answers, issuer, launcher
+from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
@@ -56,6 +56,7 @@ class StackOptions:
         embedding: As `ragstack bedrock` takes it.
         bedrock_arguments: More options of `ragstack bedrock`.
         issuer_port: The port of the local issuer.
+        console_port: The port of the console.
         auth: How callers prove who they are: `none`, `oidc` or both.
         access: The access file, for people.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
@@ -67,6 +68,7 @@ class StackOptions:
     bedrock_port: int = DEFAULT_BEDROCK_PORT
     answers_port: int = answers.DEFAULT_PORT
     issuer_port: int = issuer.DEFAULT_PORT
+    console_port: int = console.DEFAULT_PORT
     auth: tuple[AuthKind, ...] = (AuthKind.NONE,)
     access: Path | None = None
     embedding: str = "hashed"
@@ -78,6 +80,11 @@ class StackOptions:
     def has_people(self) -> bool:
         """Whether people sign in, for whom the stack has an issuer."""
         return AuthKind.OIDC in self.auth
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """Origins of the pages that may use MiniStack and the issuer: those of the console, and the deployer's own."""
+        return (*console.origins_of(self.console_port), *self.origins)
 
     @property
     def tenant_prefixes(self) -> Mapping[str, str]:
@@ -173,15 +180,18 @@ def local_stack(
             aws_endpoint=aws_endpoint,
             bedrock_endpoint=bedrock_endpoint,
             answers_endpoint=answers_endpoint,
+            console_url=console.console_url(options.console_port),
             knowledge_base=knowledge_base,
             chosen={**options.chosen, **({"tenant_knowledge_bases": json.dumps(tenants)} if tenants else {})},
             step=step,
         )
         with step("Starting the server of answers"):
-            with held_interrupts():
-                answering = _start_answers(project, options, aws_endpoint)
-                cleanup.callback(answering.stop)
-            answering.wait_until(lambda: _answers(f"{answers_endpoint}/health"), START_SECONDS)
+            answering = _started(
+                cleanup, lambda: _start_answers(project, options, aws_endpoint), f"{answers_endpoint}/health"
+            )
+        with step("Starting the console"):
+            ready = f"http://{LOCAL}:{options.console_port}/console.json"
+            serving = _started(cleanup, lambda: _start_console(options, connection), ready)
         session.is_deployed = True
         if session.recovers:
             with step("The last run did not end cleanly: uploading its documents again"):
@@ -190,7 +200,8 @@ def local_stack(
 
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
-        yield RunningStack(connection, (ministack, bedrock, answering, *issuing), is_second=place != project.running)
+        children = (ministack, bedrock, answering, serving, *issuing)
+        yield RunningStack(connection, children, is_second=place != project.running)
 
 
 def _place(project: Project, data: Path) -> Path:
@@ -214,6 +225,7 @@ def _require_free_ports(options: StackOptions) -> None:
         ("MiniStack", options.port, "--port"),
         ("the local Bedrock", options.bedrock_port, "--bedrock-port"),
         ("the server of answers", options.answers_port, "--answers-port"),
+        ("the console", options.console_port, "--console-port"),
     ]
     if options.has_people:
         wanted.append(("the local issuer", options.issuer_port, "--issuer-port"))
@@ -222,6 +234,15 @@ def _require_free_ports(options: StackOptions) -> None:
             raise StackError(f"{name} and {other} cannot share port {port}: choose another {option}")
     for name, port, option in wanted:
         require_free_port(port, name, option)
+
+
+def _started(cleanup: ExitStack, start: Callable[[], Child], url: str) -> Child:
+    """Start a process that ends with the stack, and wait until its URL answers."""
+    with held_interrupts():
+        child = start()
+        cleanup.callback(child.stop)
+    child.wait_until(lambda: _answers(url), START_SECONDS)
+    return child
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
@@ -246,7 +267,7 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         SFTP_ENABLED="0",
     )
     # -P keeps the launcher's folder off the path of MiniStack and of the functions.
-    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, *options.origins]
+    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, *options.pages]
     return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_parent=True)
 
 
@@ -264,7 +285,7 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
 
 def _start_issuer(options: StackOptions, aws_endpoint: str) -> Child:
     command: list[str | Path] = [sys.executable, "-m", issuer.SERVER, str(options.issuer_port)]
-    command += [options.data / "issuer-key.pem", *options.origins]
+    command += [options.data / "issuer-key.pem", *options.pages]
     environment = local_environment(aws_endpoint)
     return Child.start("The local issuer", command, environment, _logs(options) / "issuer.log", ends_with_parent=True)
 
@@ -274,6 +295,23 @@ def _start_answers(project: Project, options: StackOptions, aws_endpoint: str) -
     command += [project.root / answers.HANDLER, *options.origins]
     env = answers_environment(options.data, aws_endpoint)
     return Child.start("The server of answers", command, env, _logs(options) / "answers.log", ends_with_parent=True)
+
+
+def _start_console(options: StackOptions, connection: Connection) -> Child:
+    settings = console.ConsoleSettings(
+        port=options.console_port,
+        api_url=connection.api_url,
+        answers_url=str(connection.answers_url),
+        uploads_url=f"{connection.aws_endpoint}/{connection.bucket}",
+        people_url=connection.people_url,
+        issuer=connection.oidc_issuer,
+        client_id=issuer.CLIENT if options.has_people else None,
+        anonymous=AuthKind.NONE in options.auth,
+        origins=options.origins,
+    )
+    command: list[str | Path] = [sys.executable, "-m", console.SERVER, settings.as_argument()]
+    environment = local_environment(str(connection.aws_endpoint))
+    return Child.start("The console", command, environment, _logs(options) / "console.log", ends_with_parent=True)
 
 
 def _temporary(options: StackOptions) -> Path:

@@ -114,6 +114,7 @@ class Connection:
     aws_endpoint: str | None = None
     bedrock_endpoint: str | None = None
     answers_url: str | None = None  # where answers stream, if not at the API's URL
+    console_url: str | None = None  # None if no console was deployed
     process_id: int | None = None
     data: str | None = None  # the data folder of a local stack
     people_url: str | None = None  # the API of people, if they can sign in; `api_url` is that of programs, if any
@@ -154,7 +155,7 @@ class Connection:
                 oidc_issuer=merged.get("OidcIssuer"),
                 oidc_audience=merged.get("OidcAudience"),
                 tenants=json.loads(merged.get("TenantKnowledgeBases", "{}")),
-                **local,
+                **{"console_url": merged.get("ConsoleUrl"), **local},
             )
         except KeyError as error:
             raise StackError(f"The stacks {prefix}* have no output {error}: deploy them again") from None

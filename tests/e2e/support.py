@@ -45,7 +45,7 @@ class LocalStack:
     """One data folder, and the stack that runs on it now."""
 
     folder: Path
-    ports: list[int] = field(default_factory=lambda: free_ports(4))
+    ports: list[int] = field(default_factory=lambda: free_ports(5))
     process: "subprocess.Popen[bytes] | None" = None
     context: tuple[str, ...] = ()
     auth: str = "none"
@@ -64,9 +64,9 @@ class LocalStack:
 
     @property
     def options(self) -> list[str]:
-        port, bedrock_port, answers_port, issuer_port = map(str, self.ports)
+        port, bedrock_port, answers_port, issuer_port, console_port = map(str, self.ports)
         ports = ["--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port]
-        ports += ["--issuer-port", issuer_port]
+        ports += ["--issuer-port", issuer_port, "--console-port", console_port]
         context = [part for value in self.context for part in ("--context", value)]
         return [*ports, "--data-dir", "data", *context]
 

@@ -142,8 +142,8 @@ def test_doctor_takes_a_probe_through_the_whole_stack(stack: LocalStack) -> None
 
 
 def test_a_second_stack_in_the_same_folder_is_refused(stack: LocalStack) -> None:
-    port, bedrock_port, answers_port = free_ports(3)
-    ports = ("--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port)
+    options = ("--port", "--bedrock-port", "--answers-port", "--console-port")
+    ports = [part for pair in zip(options, free_ports(4), strict=True) for part in pair]
 
     same_place = stack.run("up", *ports)
     same_data = stack.run("up", *ports, "--data-dir", "data")

@@ -131,7 +131,7 @@ def test_a_missing_stack_is_reported_in_one_line(tmp_path: Path, arguments: tupl
     assert_one_line(ragstack(*arguments, data=tmp_path), "No local stack is running")
 
 
-PORT_OPTIONS = ("--port", "--bedrock-port", "--answers-port", "--issuer-port")
+PORT_OPTIONS = ("--port", "--bedrock-port", "--answers-port", "--issuer-port", "--console-port")
 
 
 @pytest.mark.parametrize("option", PORT_OPTIONS)

@@ -1,0 +1,91 @@
+"""The console of the local stack: where it is, and what it is served with."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from local_bedrock.options import LOCAL
+
+SERVER: Final = "ragstack_local.stack.console_app"
+"""The module that serves it."""
+
+DEFAULT_PORT: Final = 4580
+
+EXAMPLE: Final = "Who do I call when my laptop is stolen?"
+"""A question about the sample documents."""
+
+SCOPE: Final = "openid email profile offline_access"
+
+
+@dataclass(frozen=True)
+class ConsoleSettings:
+    """What the console is served with.
+
+    Attributes:
+        port: Its port.
+        api_url: The API of callers without a token.
+        answers_url: Where answers stream.
+        uploads_url: Where documents are uploaded to.
+        people_url: The API of callers with a token; None if nobody signs in.
+        issuer: Where people sign in.
+        client_id: The console's, at the issuer.
+        anonymous: Whether the API answers callers without a token too.
+        origins: Other pages that may use it.
+    """
+
+    port: int
+    api_url: str
+    answers_url: str
+    uploads_url: str
+    people_url: str | None = None
+    issuer: str | None = None
+    client_id: str | None = None
+    anonymous: bool = True
+    origins: Sequence[str] = ()
+
+    @property
+    def content_security_policy(self) -> str:
+        """What the page may load, and from where."""
+        connections = ["'self'", self.uploads_url]
+        if self.issuer:
+            parts = urlsplit(self.issuer)
+            connections.append(f"{parts.scheme}://{parts.netloc}")
+        return (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
+            f" connect-src {' '.join(connections)}; frame-ancestors 'none'; base-uri 'none'; form-action 'self';"
+            " object-src 'none'; require-trusted-types-for 'script'"
+        )
+
+    @property
+    def for_the_page(self) -> dict[str, Any]:
+        """The settings that the page reads."""
+        return {
+            "auth": "oidc" if self.issuer else "none",
+            "anonymous": self.anonymous,
+            "issuer": self.issuer,
+            "client_id": self.client_id,
+            "scope": SCOPE if self.issuer else None,
+            "title": "RAGStack",
+            "example": EXAMPLE,
+        }
+
+    def as_argument(self) -> str:
+        """Write them for the command line of the server."""
+        return json.dumps(asdict(self))
+
+
+def console_url(port: int) -> str:
+    """Return the URL of the console, to which the issuer sends people back."""
+    return f"http://localhost:{port}/"
+
+
+def origins_of(port: int) -> tuple[str, ...]:
+    """Return the origins of the console's page, one for each name of this machine."""
+    return tuple(f"http://{name}:{port}" for name in ("localhost", LOCAL))
+
+
+def question_url(url: str, question: str = EXAMPLE) -> str:
+    """Return the address at which a console asks a question."""
+    return f"{url}#/ask?q={quote(question, safe='')}"
