@@ -50,6 +50,10 @@ function Frame({ me, session }: { me: Me; session: Session }) {
   const place = usePlace();
   const pages = PAGES.filter((page) => me.rights.includes(page.right));
   const page = pages.find(({ name }) => name === place.page);
+  const [isSignedIn, setSignedIn] = useState(false);
+  useEffect(() => {
+    void session.isSignedIn().then(setSignedIn);
+  }, [session]);
   useEffect(() => {
     document.title = `${page?.title ?? "Not found"} · ${session.settings.title}`;
   }, [page, session]);
@@ -67,7 +71,12 @@ function Frame({ me, session }: { me: Me; session: Session }) {
             </a>
           ))}
         </nav>
-        {session.needsSignIn && (
+        {session.hasSignIn && !isSignedIn && (
+          <button type="button" onClick={() => void session.signIn()}>
+            Sign in
+          </button>
+        )}
+        {isSignedIn && (
           <details className="account">
             <summary>{me.name}</summary>
             <div className="menu">

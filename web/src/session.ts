@@ -4,6 +4,8 @@ import { UserManager, WebStorageStateStore } from "oidc-client-ts";
 /** The deployment's own settings, from /console.json. */
 export interface ConsoleSettings {
   auth: "none" | "oidc" | "api_key";
+  /** Whether the API also answers callers who have not signed in. */
+  anonymous: boolean;
   issuer: string | null;
   client_id: string | null;
   scope: string | null;
@@ -39,20 +41,25 @@ export class Session {
     return session;
   }
 
-  get needsSignIn(): boolean {
+  /** Whether people can sign in here. */
+  get hasSignIn(): boolean {
     return this.settings.auth !== "none";
+  }
+
+  async isSignedIn(): Promise<boolean> {
+    return Object.keys((await this.headers()) ?? {}).length > 0;
   }
 
   /** The headers that prove who sends a request; null if nobody is signed in. */
   async headers(): Promise<Record<string, string> | null> {
-    if (this.settings.auth === "none") return {};
+    const nobody = this.settings.auth === "none" || this.settings.anonymous ? {} : null;
     if (this.users === null) {
       const key = sessionStorage.getItem(API_KEY);
-      return key ? { "x-api-key": key } : null;
+      return key ? { "x-api-key": key } : nobody;
     }
     let user = await this.users.getUser();
     if (user?.expired) user = user.refresh_token ? await this.users.signinSilent().catch(() => null) : null;
-    return user ? { Authorization: `Bearer ${user.access_token}` } : null;
+    return user ? { Authorization: `Bearer ${user.access_token}` } : nobody;
   }
 
   /** Go to the issuer's page, and come back to the same address. */
