@@ -56,7 +56,7 @@ export function AskPage() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: an address is asked once
   useEffect(() => {
     const asked = fromParams(new URLSearchParams(key));
-    setDraft(asked);
+    setDraft({ ...asked, question: "" }); // the box is for the next question
     if (!asked.question.trim()) return;
     void ask(asked, turns);
     return () => running.current?.abort();
@@ -98,6 +98,7 @@ export function AskPage() {
           settings={settings}
           onRetry={() => submit(settings)}
           onWithoutInference={() => submit({ ...settings, infer: false })}
+          onEdit={() => setDraft({ ...draft, question: settings.question })}
         />
       )}
       <form
@@ -174,9 +175,10 @@ interface TurnProps {
   settings: Settings;
   onRetry: () => void;
   onWithoutInference: () => void;
+  onEdit: () => void;
 }
 
-function Turn({ asking, settings, onRetry, onWithoutInference }: TurnProps) {
+function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnProps) {
   const { session } = useApp();
   const [lit, setLit] = useState<{ sentence?: number; source?: number }>({});
   const [open, setOpen] = useState<Source | null>(null);
@@ -204,7 +206,12 @@ function Turn({ asking, settings, onRetry, onWithoutInference }: TurnProps) {
       aria-busy={asking.status === "searching" || asking.status === "answering"}
     >
       <header className="stack">
-        <h2 dir="auto">{asking.question}</h2>
+        <div className="row">
+          <h2 dir="auto">{asking.question}</h2>
+          <button type="button" className="quiet" onClick={onEdit}>
+            Edit
+          </button>
+        </div>
         {inferred && settings.infer && <InferredChip inferred={inferred} onRemove={onWithoutInference} />}
         {response?.searched_question && <p className="small">Searched for: {response.searched_question}</p>}
       </header>
@@ -250,13 +257,18 @@ function Turn({ asking, settings, onRetry, onWithoutInference }: TurnProps) {
         {response && (
           <div className="row">
             <CopyButton label="Copy with sources" text={() => withSources(response)} />
-            <CopyButton
-              label="Copy as curl"
-              text={() => asCurl(settings, location.origin, session.settings.auth)}
-            />
-            <CopyButton label="Copy as Python" text={() => asPython(settings)} />
-            <CopyButton label="Copy as command" text={() => asCommand(settings)} />
             <CopyButton label="Copy the address" text={() => location.href} />
+            <details className="copies">
+              <summary>Copy as</summary>
+              <div className="menu">
+                <CopyButton
+                  label="curl"
+                  text={() => asCurl(settings, location.origin, session.settings.auth)}
+                />
+                <CopyButton label="Python" text={() => asPython(settings)} />
+                <CopyButton label="Command line" text={() => asCommand(settings)} />
+              </div>
+            </details>
             <a href={address("search", toParams(settings))}>Why these sources?</a>
           </div>
         )}
