@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.processes.embedding_processes import Embeddings
-from local_bedrock.reading import chunking, formats, metadata
+from local_bedrock.reading import chunking, metadata
 from local_bedrock.reading.chunking import Chunk, Pieces
-from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
@@ -24,6 +23,8 @@ from local_bedrock.store.submissions import Submission
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
+from ragstack_common.reading import formats
+from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline

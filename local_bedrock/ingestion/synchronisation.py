@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.options import Pace
-from local_bedrock.reading import formats
 from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Change, Database
@@ -16,6 +15,7 @@ from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document, Docu
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
 from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.reading import formats
 
 SUBMITTED_AT_ONCE: Final = 100
 POLL_SECONDS: Final = 0.05

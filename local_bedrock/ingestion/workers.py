@@ -9,8 +9,6 @@ from typing import Final, TypeVar
 from local_bedrock.http.errors import NotFound
 from local_bedrock.ingestion.preparation import EMBEDDED_AT_ONCE, MetadataUpdateFailed, Preparation
 from local_bedrock.processes.embedding_processes import Embeddings
-from local_bedrock.reading import formats
-from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
@@ -19,6 +17,8 @@ from local_bedrock.store.documents import FAILED, METADATA_UPDATE_FAILED, Prepar
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.submissions import Submission
 from ragstack_common.embedding import EmbeddingError
+from ragstack_common.reading import formats
+from ragstack_common.reading.formats import UnreadableDocument
 
 WORKERS: Final = 2
 """Threads that take any document. One more thread takes small documents only, so that large ones don't delay them."""

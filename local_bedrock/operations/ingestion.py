@@ -19,13 +19,14 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
-from local_bedrock.reading import formats, metadata
+from local_bedrock.reading import metadata
 from local_bedrock.store import documents, jobs, submissions
 from local_bedrock.store.database import Change
 from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.reading import formats
 
 MAX_PAYLOAD_BYTES: Final = 6 * 1024**2
 """Inline content in one request. Source: quotas of Amazon Bedrock Knowledge Bases."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.reading.formats import UnreadableDocument
+from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.text.sentences import SPACED_ENDS
 from ragstack_common.text.words import combining_marks
 

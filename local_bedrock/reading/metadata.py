@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from local_bedrock.reading.formats import UnreadableDocument
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX, RecordStructure, Sidecar, check_key
+from ragstack_common.reading.formats import UnreadableDocument
 
 AttributeValue = str | float | bool | list[str]
 

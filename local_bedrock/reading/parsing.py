@@ -8,15 +8,15 @@ from typing import Final
 from pebble import ProcessExpired
 
 from local_bedrock.processes.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, WorkerPool
-from local_bedrock.reading import conversion, formats
-from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.reading import conversion
+from ragstack_common.reading import formats
+from ragstack_common.reading.conversion import plain_text
+from ragstack_common.reading.formats import UnreadableDocument
 
 TIME_LIMIT_SECONDS: Final = 120.0
 TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
-
-_DETECTED_ON: Final = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Parser:
         """
         formats.check(data, file_format)
         if file_format in formats.READ_DIRECTLY:
-            parsed = ParsedDocument(_decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
+            parsed = ParsedDocument(plain_text(data))
         else:
             text, title = self._converted(data, file_format, light=light)
             parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
@@ -108,18 +108,3 @@ def _paged(text: str, title: str | None) -> ParsedDocument:
         starts.append(offset)
         offset += len(page) + 1
     return ParsedDocument("\n".join(pages), title, tuple(starts))
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        from charset_normalizer import from_bytes  # noqa: PLC0415 - rarely needed, and slow to import
-
-        best = from_bytes(data[:_DETECTED_ON]).best()
-        text = data.decode(best.encoding if best else "cp1252", errors="replace").removeprefix("\ufeff")
-    sample = text[:_DETECTED_ON]
-    controls = sum(1 for character in sample if character < " " and character not in "\t\n\r\f\v\x1b")
-    if controls > 0.02 * len(sample):
-        raise UnreadableDocument("The file's content is not text: check its extension.")
-    return text

@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_bedrock.reading.formats import UnreadableDocument
+from ragstack_common.reading.formats import UnreadableDocument
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.reading.formats import PLAIN
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.documents import Document, DocumentKey
+from ragstack_common.reading.formats import PLAIN
 
 INGEST: Final = "ingest"
 DELETE: Final = "delete"

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.search.engines.chroma import manifest
 from ragstack_common.search.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
 from ragstack_common.search.engines.chroma.manifest import Counts, Failure, Manifest

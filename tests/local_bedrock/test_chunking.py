@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from local_bedrock.reading import chunking
 from local_bedrock.reading.chunking import FixedSize, Hierarchical, Pieces, Semantic
-from local_bedrock.reading.formats import UnreadableDocument
 from ragstack_common.embedding.hashed import HashedEmbedding
+from ragstack_common.reading.formats import UnreadableDocument
 
 SENTENCES = " ".join(f"Sentence number {number} stands here and says a few words." for number in range(200))
 TEXTS = st.one_of(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.reading import formats
 from local_bedrock.reading.chunking import Chunk, FixedSize, Strategy, Whole
 from local_bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_common.ingestion.chunk_transformation import ChunkTransformation, TransformationEvent
+from ragstack_common.reading import formats
 from ragstack_common.text.contextual_headers import MARK, compose, split
 from ragstack_common.text.positions import SECTION_KEY, section_of
 from ragstack_common.text.sections import outline

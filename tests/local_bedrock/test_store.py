@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.reading import formats
 from local_bedrock.search import ranking
 from local_bedrock.search.ranking import Search
 from local_bedrock.store import documents, resources, submissions
@@ -23,6 +22,7 @@ from local_bedrock.store.resources import KnowledgeBase
 from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
+from ragstack_common.reading import formats
 from tests.support.soak import examples
 
 BASE = "KB12345678"

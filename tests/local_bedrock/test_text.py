@@ -5,9 +5,9 @@ import io
 import openpyxl
 import pytest
 
-from local_bedrock.reading import conversion, formats
-from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import ParsedDocument, Parser
+from ragstack_common.reading import conversion, formats
+from ragstack_common.reading.formats import UnreadableDocument
 from tests.local_bedrock.pdf_files import pages, protected, text
 
 

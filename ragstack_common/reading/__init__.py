@@ -1,0 +1,1 @@
+"""Convert files to the text that is indexed and shown."""
