@@ -190,6 +190,12 @@ class DocumentApiSettings(DocumentSettings):
     )
 
 
+class ViewerSettings(DocumentSettings):
+    """Where the function `viewer` finds documents, and which it shows."""
+
+    viewer_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest file shown")
+
+
 FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     QuerySettings,
     AnswerSettings,
@@ -197,6 +203,7 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     IngestionSettings,
     ReconcileSettings,
     DocumentApiSettings,
+    ViewerSettings,
     TraceSettings,
     AccessSettings,
 )

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the whole interface: the routes of the functions query, answers and documents.
+"""The OpenAPI document of the whole interface: the routes of all functions.
 
 It corrects the framework's own description where that would be wrong.
 """
@@ -18,6 +18,7 @@ from ragstack_common.api.http import TOOLS, serve
 from ragstack_common.api.route_table import ROUTES
 from ragstack_common.api.routes import add_routes
 from ragstack_common.api.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
+from ragstack_common.api.view import add_view
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -64,6 +65,7 @@ def describe(app: APIGatewayRestResolver, base_url: str, access: AccessSettings)
     others = APIGatewayRestResolver(enable_validation=True)
     _add_answers(others)
     add_routes(others, _never, _never)
+    add_view(others, _never, _never)
     described, more = _framework_description(app), _framework_description(others)
     described["paths"] |= more["paths"]
     _schemas(described).update(_schemas(more))

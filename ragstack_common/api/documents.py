@@ -9,7 +9,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
@@ -32,6 +33,7 @@ from ragstack_common.registry.records import (
     Observation,
     Status,
 )
+from ragstack_common.registry.table import document_id
 from ragstack_common.search.values import natural_order
 
 if TYPE_CHECKING:
@@ -173,6 +175,26 @@ class DocumentsBucket:
             with found["Body"] as stream:
                 return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
 
+    def read(self, key: str, etag: str) -> bytes:
+        """Return an object's content.
+
+        Raises:
+            DocumentNotFoundError: There is no such object.
+            ServiceUnavailableError: The object is of another version.
+        """
+        with _reaching_the_bucket():
+            try:
+                found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key, IfMatch=etag))
+            except ClientError as error:
+                if http_status(error) != HTTPStatus.PRECONDITION_FAILED:
+                    raise
+                text = f"{key!r:.100} was replaced, and its new version is not processed yet: try again"
+                raise ServiceUnavailableError(text) from error
+            if found is None:
+                raise DocumentNotFoundError(f"{key!r:.100} was deleted")
+            with found["Body"] as stream:
+                return stream.read()
+
     def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
         """Write a sidecar.
 
@@ -289,6 +311,14 @@ class DocumentNow:
         )
 
 
+class SeenDocument(NamedTuple):
+    """A document that a caller sees, in the version of which the registry knows the label."""
+
+    key: str
+    etag: str
+    size: int
+
+
 class Documents:
     """Answers requests about documents from the registry, and about a single one from the bucket as well.
 
@@ -362,6 +392,18 @@ class Documents:
         """
         record = self._find(caller, Right.READ, identifier)
         return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
+
+    def seen(self, caller: Caller, uri: str) -> SeenDocument:
+        """Return which version of a document the caller may read.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
+        """
+        record = self._find(caller, Right.READ, document_id(uri))
+        observed = record.observed
+        if observed.etag is None:
+            raise DocumentNotFoundError(f"The document {record.id} was deleted")
+        return SeenDocument(self._key(record), observed.etag, observed.size)
 
     def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.

@@ -10,6 +10,7 @@ from ragstack_common.access.callers import Right
 ANSWERS: Final = "answers"
 DOCUMENTS: Final = "documents"
 QUERY: Final = "query"
+VIEWER: Final = "viewer"
 
 _OPERATORS: Final = "Operators"
 
@@ -64,6 +65,7 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         status=HTTPStatus.ACCEPTED,
         errors=_UNKNOWN,
     ),
+    "view": ApiRoute(VIEWER, "POST", "/api/view", Right.READ, "Show a document with marks", errors=_UNKNOWN),
     "start_job": ApiRoute(
         DOCUMENTS,
         "POST",

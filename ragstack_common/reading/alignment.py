@@ -27,6 +27,8 @@ def locate(
     passage: str | None = None,
     starts: Sequence[int] | None = None,
     near: Span | None = None,
+    *,
+    only_inside: bool = False,
 ) -> list[Span | None]:
     """Find each text in a document, or None if it is not there, or if it is not certain which occurrence is meant.
 
@@ -36,6 +38,8 @@ def locate(
         passage: The passage that they are from.
         starts: Offsets of the texts in the passage.
         near: The part of the document that the passage is in, at least partly.
+        only_inside: Whether a text that is not inside of the passage is not there, because the rest of the document
+            was not read.
     """
     passages = _occurrences(document, passage) if passage else []
     if near:
@@ -48,7 +52,7 @@ def locate(
             earlier = _earlier(passage or "", text, starts[position]) if starts else 0
             found.append(spans[min(earlier, len(spans) - 1)])
             continue
-        spans = _occurrences(document, text)
+        spans = [] if only_inside else _occurrences(document, text)
         if len(spans) > 1 and near:
             spans = [span for span in spans if _overlaps(span, near)]
         found.append(spans[0] if len(spans) == 1 else None)

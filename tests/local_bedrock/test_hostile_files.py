@@ -21,8 +21,8 @@ from local_bedrock.ingestion import workers
 from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.reading import formats
-from tests.local_bedrock.pdf_files import pdf
 from tests.local_bedrock.support import Source, s3_document, s3_identifier, serving, text_document
+from tests.support.pdf_files import pdf
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024

@@ -8,7 +8,7 @@ import pytest
 from local_bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_common.reading import conversion, formats
 from ragstack_common.reading.formats import UnreadableDocument
-from tests.local_bedrock.pdf_files import pages, protected, text
+from tests.support.pdf_files import pages, protected, text
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "utf-32"])

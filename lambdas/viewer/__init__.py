@@ -1,0 +1,1 @@
+"""Documents and ingestion jobs over HTTP."""

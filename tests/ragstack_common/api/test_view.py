@@ -1,0 +1,185 @@
+"""The function that shows documents: the page or the text, the marks, and what it refuses."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from lambdas.viewer import handler as viewer
+from ragstack_common.api import view
+from ragstack_common.api.view import MAX_SHOWN_CHARACTERS
+from ragstack_common.registry.records import Observation, Status
+from tests.ragstack_common.api.conftest import BUCKET, Aws, error_of
+from tests.support.events import Context, api_event
+from tests.support.pdf_files import pages, protected, text
+
+Show = Callable[..., tuple[int, Any]]
+
+FIRST = text((700, 12, b"(Travel costs are paid)"), (686, 12, b"(within thirty days of the)"))
+SECOND = text(
+    (780, 12, b"(receipt of the reimburse-)"), (766, 12, b"(ment form. Ask early.)"), (600, 12, b"(Ask early.)")
+)
+REPORT = pages(FIRST, SECOND, b"")
+
+
+@pytest.fixture
+def show(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Show]:
+    """Store a file that is indexed, and ask for its view."""
+    for name, client in (("s3_client", aws.s3), ("dynamodb_client", aws.dynamodb)):
+        monkeypatch.setattr(view, name, partial(lambda made: made, client))
+    monkeypatch.setattr(viewer.metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(viewer.metrics, "service", "viewer")
+
+    def ask(key: str, data: bytes | None = None, **request: Any) -> tuple[int, Any]:
+        if data is not None:
+            aws.record(key, Status.INDEXED, put(aws, key, data))
+        body = {"uri": f"s3://{BUCKET}/{key}", **request}
+        answer = viewer.handler(api_event("POST", "/api/view", body), Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    viewer.viewer.cache_clear()
+    viewer.callers.cache_clear()
+    yield ask
+    viewer.viewer.cache_clear()
+    viewer.callers.cache_clear()
+
+
+def put(aws: Aws, key: str, data: bytes) -> Observation:
+    answer = aws.s3.put_object(Bucket=BUCKET, Key=key, Body=data)
+    return Observation(etag=answer["ETag"], version_id=answer["VersionId"], size=len(data))
+
+
+def test_a_page_is_shown_with_its_marks(show: Show) -> None:
+    status, found = show("a.pdf", REPORT, texts=["costs are paid within thirty"])
+
+    assert status == 200
+    picture = Image.open(BytesIO(base64.b64decode(found["image"])))
+    assert (found["format"], found["pages"], found["page"], found["image_type"]) == ("pdf", 3, 1, "image/png")
+    assert (picture.format, *picture.size) == ("PNG", found["width"], found["height"])
+    (mark,) = found["marks"]
+    assert found["text"][mark["start"] : mark["end"]] == "costs are paid\nwithin thirty"
+    assert (mark["index"], mark["page"], len(mark["boxes"])) == (0, 1, 2)
+    for box in mark["boxes"]:
+        assert darkest(picture, box) < 100
+    assert (found["unmarked"], found["mark_pages"], found["pages_without_text"]) == ([], [1], [3])
+
+
+def darkest(picture: Image.Image, box: dict[str, float]) -> int:
+    """The darkest shade in a part of a picture."""
+    width, height = picture.size
+    left, top = box["left"] * width, box["top"] * height
+    part = picture.crop(
+        (round(left), round(top), round(left + box["width"] * width), round(top + box["height"] * height))
+    )
+    return part.convert("L").getextrema()[0]
+
+
+def test_a_text_across_pages_is_marked_on_both(show: Show) -> None:
+    _, found = show("a.pdf", REPORT, texts=["days of the receipt of the reimbursement form."])
+
+    assert [(mark["index"], mark["page"], len(mark["boxes"])) for mark in found["marks"]] == [(0, 1, 1), (0, 2, 2)]
+    assert (found["page"], found["mark_pages"]) == (1, [1, 2])
+
+
+def test_the_passage_says_which_occurrence_is_meant(show: Show) -> None:
+    _, alone = show("a.pdf", REPORT, texts=["Ask early."])
+    _, first = show("a.pdf", texts=["Ask early."], passage="reimbursement form. Ask early.")
+    _, second = show("a.pdf", texts=["Ask early."], passage="Ask early.\n\nAsk early.", starts=[12])
+
+    assert (alone["marks"], alone["unmarked"]) == ([], [0])
+    tops = [found["marks"][0]["boxes"][0]["top"] for found in (first, second)]
+    assert tops[0] < 0.1 < 0.2 < tops[1]
+    assert (first["page"], second["page"]) == (2, 2)
+
+
+def test_a_page_can_be_chosen(show: Show) -> None:
+    _, found = show("a.pdf", REPORT, texts=["Travel costs"], page=2)
+
+    assert found["text"].startswith("receipt of the reimbursement form.")
+    assert (found["page"], found["mark_pages"]) == (2, [1])
+
+
+def test_words_within_other_words_are_not_marked(show: Show) -> None:
+    _, found = show(
+        "a.txt", b"The rate is 15 percent or 3.5 percent. Later, 5 percent.", texts=["5 percent", "percents"]
+    )
+
+    (mark,) = found["marks"]
+    assert mark["start"] == 46
+    assert found["unmarked"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "quoted"),
+    [
+        ("a.html", b"<h1>Leave</h1><p>You have <b>30</b> days\n of leave.</p>", "You have **30** days of leave."),
+        ("a.md", b"# Leave\n\nYou have\r\n30 days.", "You have\n30 days."),
+        ("a.csv", b"name,days\nleave,30\n", "leave,30"),
+    ],
+)
+def test_texts_without_pages_are_shown_as_text(show: Show, key: str, data: bytes, quoted: str) -> None:
+    status, found = show(key, data, texts=[quoted])
+
+    assert status == 200
+    (mark,) = found["marks"]
+    assert found["text"][mark["start"] : mark["end"]].split() == quoted.split()
+    assert (found["pages"], found["image"], found["mark_pages"], mark["boxes"]) == (None, None, [], [])
+
+
+def test_of_a_long_text_the_part_around_the_mark_is_shown(show: Show) -> None:
+    long = "word " * MAX_SHOWN_CHARACTERS
+
+    _, found = show("a.txt", (long + "Only here. " + long).encode(), texts=["Only here."])
+
+    (mark,) = found["marks"]
+    assert len(found["text"]) == MAX_SHOWN_CHARACTERS
+    assert found["text"][mark["start"] : mark["end"]] == "Only here."
+    assert found["text_start"] + mark["start"] == len(long)
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "request_", "message"),
+    [
+        ("a.pdf", b"%PDF-1.7 nothing", {}, "is damaged or incomplete"),
+        ("b.pdf", protected(b"heron"), {}, "protected by a password"),
+        ("a.doc", b"\xd0\xcf\x11\xe0", {}, "files of the type .doc have no view"),
+        ("a.pdf", REPORT, {"page": 4}, "the document has 3 pages"),
+        ("a.txt", b"Text.", {"page": 1}, "has no pages"),
+        ("a.txt", b"Text.", {"texts": ["Text."], "starts": [0]}, "starts needs a passage"),
+        ("a.txt", b"Text.", {"texts": ["x"] * 51}, "at most 50"),
+    ],
+)
+def test_what_cannot_be_shown_says_why(show: Show, key: str, data: bytes, request_: Any, message: str) -> None:
+    answer = show(key, data, **request_)
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert message in answer[1]["error"]["message"]
+
+
+def test_a_file_that_is_too_large_is_not_read(show: Show, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIEWER_MAX_BYTES", "10")
+
+    with aws.s3_out_of_reach("GetObject"):
+        answer = show("a.txt", b"Eleven byte")
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert "the file has 11 bytes; the maximum is 10" in answer[1]["error"]["message"]
+
+
+def test_an_unknown_or_deleted_document_is_not_found(show: Show, aws: Aws) -> None:
+    aws.record("deleted.txt", Status.DELETED)
+
+    assert error_of(show("unknown.txt")) == error_of(show("deleted.txt")) == (404, "DocumentNotFound")
+
+
+def test_a_version_that_nobody_has_labelled_is_not_shown(show: Show, aws: Aws) -> None:
+    show("a.txt", b"Public.")
+    viewer.viewer.cache_clear()
+    aws.put("a.txt", "Secret.")
+
+    assert error_of(show("a.txt")) == (502, "ServiceUnavailable")
