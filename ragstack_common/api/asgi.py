@@ -200,7 +200,7 @@ class _Gate:
             scope[CALLER] = await in_thread(partial(self._authorized, request))
         except Exception as error:  # noqa: BLE001 - every error has an answer
             status, body = _explained(error, _request_id(request), self.metrics or NO_METRICS)
-            challenge = f'{BEARER}, resource_metadata="{_base_url(request)}{ROUTES["mcp_metadata"].path}"'
+            challenge = f'{BEARER}, resource_metadata="{_base_url(request, is_behind_gateway=self.is_behind_gateway)}{ROUTES["mcp_metadata"].path}"'
             headers = {"WWW-Authenticate": challenge} if status == HTTPStatus.UNAUTHORIZED else None
             await JSONResponse(body, status, headers)(scope, receive, send)
             return
@@ -223,7 +223,7 @@ class _Metadata:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         issuer = self.callers().identity.issuer
         metadata = {
-            "resource": f"{_base_url(Request(scope))}{ROUTES['mcp'].path}",
+            "resource": f"{_base_url(Request(scope), is_behind_gateway=self.is_behind_gateway)}{ROUTES['mcp'].path}",
             "authorization_servers": [issuer] if issuer else [],
             "bearer_methods_supported": ["header"],
         }
@@ -452,9 +452,9 @@ def _written_by_adapter(request: Request, header: str) -> Mapping[str, Any]:
     return {}
 
 
-def _base_url(request: Request) -> str:
+def _base_url(request: Request, *, is_behind_gateway: bool) -> str:
     """Return the URL of the API that received the request, with its stage."""
-    context = _gateway_context(request)
+    context = _gateway_context(request) if is_behind_gateway else {}
     if domain := context.get("domainName"):
         return f"https://{domain}/{context.get('stage', '')}".rstrip("/")
     return str(request.base_url).rstrip("/")

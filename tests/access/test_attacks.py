@@ -110,6 +110,13 @@ class TestIdentity:
 
         assert body["error"]["requestId"] != "forged"
 
+    def test_a_client_does_not_name_the_resource(self, world: World) -> None:
+        context = ("x-amzn-request-context", json.dumps({"domainName": "evil.example", "stage": "v1"}))
+
+        metadata = request(world, "GET", "/.well-known/oauth-protected-resource", [context])
+
+        assert metadata.json()["resource"] == "http://api/mcp"
+
     @pytest.mark.parametrize("place", ["access_token", "token", "authorization", "claims"])
     def test_tokens_in_query_and_body_are_no_proof(self, world: World, place: str) -> None:
         token = json.dumps(claims_of(BOB))
@@ -147,13 +154,26 @@ def send(
     body: Any = None,
     is_behind_gateway: bool = False,
 ) -> tuple[int, Any]:
-    async def post() -> httpx.Response:
+    question = body or {"question": "How many days is leave?"}
+    answer = request(world, "POST", path, headers, question, is_behind_gateway=is_behind_gateway)
+    return answer.status_code, answer.json()
+
+
+def request(
+    world: World,
+    method: str,
+    path: str,
+    headers: list[tuple[str, str]],
+    body: Any = None,
+    *,
+    is_behind_gateway: bool = False,
+) -> httpx.Response:
+    async def send_it() -> httpx.Response:
         transport = httpx.ASGITransport(world.application(is_behind_gateway=is_behind_gateway))
         async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
-            return await client.post(path, json=body or {"question": "How many days is leave?"}, headers=headers)
+            return await client.request(method, path, json=body, headers=headers)
 
-    answer = asyncio.run(post())
-    return answer.status_code, answer.json()
+    return asyncio.run(send_it())
 
 
 class TestFilters:

@@ -7,6 +7,7 @@ export type AskResponse = Schemas["AskResponse"];
 export type Corpora = Schemas["Corpora"];
 export type DocumentDetail = Schemas["DocumentDetail"];
 export type DocumentList = Schemas["DocumentList"];
+export type DocumentView = Schemas["DocumentView"];
 export type DocumentSummary = Schemas["DocumentSummary"];
 export type Facets = Schemas["Facets"];
 export type InferredFilter = Schemas["InferredFilter"];

@@ -1,49 +1,22 @@
 /** The original of a source, with exactly the verified characters marked, or none. */
 import { useEffect, useRef, useState } from "react";
-import type { Source } from "../../api/types";
+import type { DocumentView, Source } from "../../api/types";
 import { useLoaded } from "../../context";
 import { documentKey, documentName, place } from "../../parts/names";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { spans } from "./pieces";
 
-export interface Box {
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-}
-
-export interface Mark {
-  index: number;
-  page: number | null;
-  start: number;
-  end: number;
-  boxes: Box[];
-}
-
-export interface DocumentView {
-  uri: string;
-  key: string;
-  title: string | null;
-  format: string;
-  pages: number | null;
-  page: number | null;
-  image: string | null;
-  image_type: string | null;
-  width: number | null;
-  height: number | null;
-  text: string;
-  text_start: number;
-  marks: Mark[];
-  unmarked: number[];
-  mark_pages: number[];
-  pages_without_text: number[];
-}
+type Mark = DocumentView["marks"][number];
 
 interface Props {
   uri: string;
-  texts: string[];
+  /** The page to show first; by default the first with a mark. */
+  page?: number | null;
+  /** The verified characters. */
+  texts?: string[];
+  /** The passage that contains them, and where they start in it. */
   passage?: string | null;
+  starts?: number[] | null;
 }
 
 /** The words that a source was verified to contain. */
@@ -73,7 +46,13 @@ export function OriginalDialog({ source, onClose }: { source: Source; onClose: (
           </p>
         </header>
         {source.source ? (
-          <Original uri={source.source} texts={quotedTexts(source)} passage={source.content} />
+          <Original
+            uri={source.source}
+            page={source.page ?? null}
+            texts={quotedTexts(source)}
+            passage={source.content}
+            starts={(source.quoted ?? []).map((quoted) => quoted.start)}
+          />
         ) : (
           <Notice>This passage has no document.</Notice>
         )}
@@ -82,10 +61,10 @@ export function OriginalDialog({ source, onClose }: { source: Source; onClose: (
   );
 }
 
-export function Original({ uri, texts, passage = null }: Props) {
-  const [page, setPage] = useState<number | null>(null);
+export function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
+  const [page, setPage] = useState<number | null>(first);
   const view = useLoaded<DocumentView>(JSON.stringify([uri, texts, page]), (client, signal) =>
-    client.post("/api/view", { uri, texts, passage, page }, signal),
+    client.post("/api/view", { uri, texts, passage, starts, page }, signal),
   );
   const [last, setLast] = useState<DocumentView | null>(null);
   useEffect(() => {
