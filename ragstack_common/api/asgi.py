@@ -200,7 +200,8 @@ class _Gate:
             scope[CALLER] = await in_thread(partial(self._authorized, request))
         except Exception as error:  # noqa: BLE001 - every error has an answer
             status, body = _explained(error, _request_id(request), self.metrics or NO_METRICS)
-            challenge = f'{BEARER}, resource_metadata="{_base_url(request, is_behind_gateway=self.is_behind_gateway)}{ROUTES["mcp_metadata"].path}"'
+            base = _base_url(request, is_behind_gateway=self.is_behind_gateway)
+            challenge = f'{BEARER}, resource_metadata="{base}{ROUTES["mcp_metadata"].path}"'
             headers = {"WWW-Authenticate": challenge} if status == HTTPStatus.UNAUTHORIZED else None
             await JSONResponse(body, status, headers)(scope, receive, send)
             return
