@@ -120,7 +120,7 @@ export function TestTarget({
             value={settings.language ?? ""}
             onChange={(event) => set({ language: event.target.value || null })}
           >
-            <option value="">That of the question</option>
+            <option value="">Automatic</option>
             {LANGUAGES.map((name) => (
               <option key={name}>{name}</option>
             ))}

@@ -27,7 +27,8 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
         const sentence = piece.sentence === null ? undefined : sentences[piece.sentence];
         if (piece.sentence === null || !sentence) return <Fragment key={index}>{piece.text}</Fragment>;
         const known = response?.sentences[piece.sentence];
-        const shown = known && VERDICTS[verdict(known)];
+        const found = known && verdict(known);
+        const shown = found && VERDICTS[found];
         const number = piece.sentence;
         return (
           // biome-ignore lint/a11y/noStaticElementInteractions: the mouse only repeats what focus does

@@ -221,7 +221,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
             The search is incomplete: a part of it failed or timed out, so sources may be missing.
           </Notice>
         )}
-        {response && !response.answered && (
+        {response && !response.answered && response.answerer.provider !== "none" && (
           <Notice kind="warning">
             {response.closest_passages
               ? "The documents may not answer this. These are the closest passages."
@@ -291,9 +291,11 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
 
 function Facts({ response }: { response: AskResponse }) {
   const facts = [
-    response.answerer.quotes
-      ? "Quoted from the documents, without a model"
-      : (response.answerer.model ?? response.answerer.provider),
+    response.answerer.provider === "none"
+      ? "No model was called"
+      : response.answerer.quotes
+        ? "Quoted from the documents, without a model"
+        : (response.answerer.model ?? response.answerer.provider),
     response.confidence !== null &&
       response.confidence !== undefined &&
       `confidence ${percent(response.confidence)}`,

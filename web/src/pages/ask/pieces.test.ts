@@ -47,6 +47,10 @@ describe("verdict", () => {
     expect(verdict(sentence)).toBe("cited");
   });
 
+  test("a sentence without a citation that is not marked as unsupported has no verdict", () => {
+    expect(verdict({ ...sentence, citations: [] })).toBeNull();
+  });
+
   test("unsupported comes before everything else", () => {
     expect(verdict({ ...sentence, unsupported: true, quotations: [{ text: "a", source: 1 }] })).toBe(
       "unsupported",

@@ -37,8 +37,10 @@ export function markers(text: string, citations: readonly number[]): (string | n
     .filter((part) => part !== "");
 }
 
-export function verdict(sentence: Sentence): Verdict {
+/** What was verified of a sentence; null for one that claims nothing, such as "The documents do not say". */
+export function verdict(sentence: Sentence): Verdict | null {
   if (sentence.unsupported) return "unsupported";
+  if (sentence.citations.length === 0) return null;
   return sentence.quotations?.some((quotation) => quotation.source !== null) ? "quoted" : "cited";
 }
 
