@@ -344,6 +344,9 @@ class QuerySettings(SearchSettings):
         description="reranker of requests without `rerank`; by default, `lexical` for one corpus and for `all`",
     )
     registry_table: str | None = Field(None, description="the document registry, which counts the values of attributes")
+    documents_bucket: str | None = Field(
+        None, description="the bucket of the documents, in which explanations of searches look"
+    )
     snapshot_bucket: str | None = Field(
         None, description="the bucket with the snapshot of these values, from which filters are inferred"
     )

@@ -129,8 +129,8 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _let_search(function, path, options)
-    if options.access:
-        path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
+    path.documents.grant(function, ["s3:GetObject"], "Callers may ask why any document is not found")
+    path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
     watch_service(own, service="query", options=options, searches=True)
     return function
 

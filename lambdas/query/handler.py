@@ -13,11 +13,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from ragstack_common.access.identity import Callers
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.api.catalogue import Corpora, Versions
+from ragstack_common.api.explain_models import ExplainRequest, ExplainResponse
 from ragstack_common.api.http import Api, json_answer, serve
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 
 if TYPE_CHECKING:
+    from ragstack_common.api.explain import Explanations
     from ragstack_common.tools import Registry
 
 
@@ -37,6 +39,14 @@ def service() -> QueryService:
 
 
 @cache
+def explanations() -> "Explanations":
+    """Find the documents on the first request for an explanation; searches do without them."""
+    from ragstack_common.api.explain import Explanations  # noqa: PLC0415 - most containers give none
+
+    return Explanations.from_env(os.environ, service())
+
+
+@cache
 def tools() -> "Registry":
     """Build the tools on their first request; searches do without them."""
     from ragstack_common.tools import registry_from_env  # noqa: PLC0415 - most containers run none
@@ -48,6 +58,12 @@ def tools() -> "Registry":
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
     """Search with and without the metadata filter in parallel, over every corpus or one, and merge the results."""
     return service().retrieve(request, app.caller)
+
+
+@serve(app, "explain")
+def explain(request: ExplainRequest) -> ExplainResponse:
+    """Search as /api/retrieve does, and return the first reason why a document is not among the results."""
+    return explanations().explain(request, app.caller)
 
 
 @serve(app, "corpora")

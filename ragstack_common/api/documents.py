@@ -372,17 +372,31 @@ class Documents:
         name = self._bucket.key(uri) if uri is not None else key
         if not name:
             raise InvalidRequestError(f"uri: write {self._bucket.uri('')} and the document's key")
-        uri = self._bucket.uri(name)
+        seen = self.look(caller, name)
+        return DocumentList(documents=[] if seen is None else [to_summary(seen.as_it_is())], next_token=None)
+
+    def look(self, caller: Caller, key: str) -> DocumentNow | None:
+        """Look at one document in registry and bucket; None if there is none, or if the caller does not see it."""
+        uri = self._bucket.uri(key)
         rules = self._guard.rules()
         with reaching_the_registry():
             record = self._registry.read([uri])[uri]
         if not rules.sees(caller, record.label):
             self._guard.hide(caller, Right.READ, uri, rules.explain(caller, record.label))
-            return DocumentList(documents=[], next_token=None)
-        seen = DocumentNow(record, self._bucket.observe(name))
-        if name.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer):
-            return DocumentList(documents=[], next_token=None)
-        return DocumentList(documents=[to_summary(seen.as_it_is())], next_token=None)
+            return None
+        seen = DocumentNow(record, self._bucket.observe(key))
+        is_unknown = key.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer)
+        return None if is_unknown else seen
+
+    def address(self, name: str) -> tuple[str, str | None]:
+        """Return the URI and the key of a document by either of them; the key is None in another place."""
+        if "://" in name:
+            return name, self._bucket.key(name)
+        return self._bucket.uri(name), name
+
+    def sees_everything(self, caller: Caller) -> bool:
+        """Whether a caller sees every document."""
+        return self._guard.rules().sees_everything(caller)
 
     def detail(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Return everything about one document.

@@ -44,6 +44,7 @@ class ApiRoute:
 
 ROUTES: Final[Mapping[str, ApiRoute]] = {
     "retrieve": ApiRoute(QUERY, "POST", "/api/retrieve", Right.READ, "Search the knowledge base"),
+    "explain": ApiRoute(QUERY, "POST", "/api/explain", Right.READ, "Explain why a document is found, or not"),
     "ask": ApiRoute(ANSWERS, "POST", "/api/ask", Right.READ, "Ask a question"),
     "ask_stream": ApiRoute(ANSWERS, "POST", "/api/ask/stream", Right.READ, "Ask a question, and stream the answer"),
     "corpora": ApiRoute(QUERY, "GET", "/api/corpora", Right.READ, "List the corpora that can be searched"),

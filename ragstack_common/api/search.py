@@ -1,7 +1,7 @@
 """Searches over HTTP: the service that answers requests."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from time import monotonic
@@ -28,18 +28,27 @@ from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse,
 from ragstack_common.config import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
+    CORPUS_KEY,
     DEFAULT_RERANKER,
+    MAX_RESULTS,
     NO_RERANKER,
     OTHER_STORE,
     SLICE_FAILURES,
+    SOURCE_URI_KEY,
     MilvusSettings,
     QuerySettings,
 )
 from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, wait_for
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import redacted
-from ragstack_common.filters import all_of
-from ragstack_common.search import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
+from ragstack_common.filters import Clause, Filter, Operator, all_of
+from ragstack_common.search import (
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    create_retrieval_backend,
+)
 from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
 from ragstack_common.search.newest import newest_first
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
@@ -51,6 +60,9 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_FILTER: Final = 200
 """Characters of a filter in a note."""
+
+PASSAGES_OF_A_DOCUMENT: Final = 10
+"""Passages of one document that are looked at to explain a search."""
 
 
 def engine_of(
@@ -172,18 +184,15 @@ class QueryService:
         """Search on the running event loop. Errors are those of :meth:`retrieve`."""
         return answer_to(request, await self.search(request, caller), self.settings.answerable_relevance)
 
-    async def search(self, request: RetrieveRequest, caller: Caller) -> SearchOutcome:
-        """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`."""
-        with inner_deadline(self.settings.timeout_seconds):
-            outcome, hidden = await search_as(
-                self._guard,
-                caller,
-                partial(self._searched, request),
-                lambda found: found.chunks,
-                in_registry=self._is_registered,
-            )
-        if hidden:
-            outcome = outcome.without(hidden)
+    async def search(self, request: RetrieveRequest, caller: Caller, *, deep: bool = False) -> SearchOutcome:
+        """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`.
+
+        Args:
+            request: The search.
+            caller: Who searches.
+            deep: Whether to find as many results as possible, whatever their number and their scores should be.
+        """
+        outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
         if self.settings.prefer_newest and not (request.metadata_filter or request.version_filter):
             outcome = newest_first(outcome, request.query)
         for part in outcome.parts:
@@ -195,6 +204,41 @@ class QueryService:
             parts=tuple(replace(part, error=part.error and redacted(part.error)) for part in outcome.parts),
             notes=(*notes, *_unmatched(request, outcome)),
         )
+
+    async def passages_of(self, source: str, query: str, caller: Caller) -> list[RetrievedChunk]:
+        """Return the best passages of one document, best first. Errors are those of :meth:`retrieve`.
+
+        An engine that cannot filter by document finds only those among its best passages of all.
+        """
+        top_k, only = min(MAX_RESULTS, self._engine.max_top_k), None
+        if self.settings.retrieval_engine == BEDROCK_ENGINE:
+            top_k, only = PASSAGES_OF_A_DOCUMENT, Clause(Operator.EQUALS, SOURCE_URI_KEY, source)
+
+        async def searched(scope: Scope) -> SearchOutcome:
+            return await self._engine.search(SearchRequest(query, top_k, filters=only, scope_filter=scope.filter))
+
+        outcome = await self._seen_by(caller, searched)
+        return [chunk for chunk in outcome.chunks if chunk.source == source]
+
+    def top_k(self, request: RetrieveRequest) -> int:
+        """Return the largest number of results of a request."""
+        is_plain = request.corpus_filter is None and not self.settings.corpora
+        return request.top_k or (DEFAULT_TOP_K if is_plain else self.settings.search_k)
+
+    def required_by(self, request: RetrieveRequest) -> dict[str, Filter]:
+        """Return what documents must match to be found, by the member of the request or the setting that says so."""
+        corpus = request.corpus_filter
+        has_one_slice = not self.settings.multislice_enabled or self.settings.max_slices == 1
+        is_strict = request.filter_mode == "strict" or has_one_slice
+        required: dict[str, Filter | None] = {
+            "version_filter": _of_version(request),
+            "metadata_filter": parsed(request.metadata_filter or None) if is_strict else None,
+        }
+        if corpus is not None and corpus != ALL_CORPORA:
+            required["corpus_filter"] = Clause(Operator.EQUALS, CORPUS_KEY, corpus)
+        elif self.settings.corpora:
+            required["MULTI_CORPUS_METADATA"] = Clause(Operator.IN, CORPUS_KEY, self.settings.corpora)
+        return {name: filter_ for name, filter_ in required.items() if filter_ is not None}
 
     def corpora(self, caller: Caller) -> Corpora:
         """List the corpora that the caller sees. Errors are those of a search, or RegistryError."""
@@ -222,27 +266,36 @@ class QueryService:
     def _values(self) -> ValueSource:
         """The registry if it counts the documents that are searched, else the engine."""
         settings = self.settings
-        if self._is_registered and settings.registry_table is not None:
+        if self.is_registered and settings.registry_table is not None:
             return values_of_registry(settings.registry_table)
         return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
 
     @property
-    def _is_registered(self) -> bool:
+    def is_registered(self) -> bool:
         """Whether the registry has the documents that are searched."""
         return self.settings.registry_table is not None and self.settings.retrieval_engine == BEDROCK_ENGINE
 
-    async def _searched(self, request: RetrieveRequest, scope: Scope) -> SearchOutcome:
-        corpus, version = request.corpus_filter, request.version_filter
-        filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
+    async def _seen_by(self, caller: Caller, search: Callable[[Scope], Awaitable[SearchOutcome]]) -> SearchOutcome:
+        with inner_deadline(self.settings.timeout_seconds):
+            outcome, hidden = await search_as(
+                self._guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
+            )
+        return outcome.without(hidden) if hidden else outcome
+
+    async def _searched(self, request: RetrieveRequest, scope: Scope, *, deep: bool = False) -> SearchOutcome:
+        corpus, note = request.corpus_filter, None
         if corpus is None and not self.settings.corpora:
             reranker = self._reranker(request, None)
             backend = self._engine if reranker is None else self._reranked(reranker)
-            return await backend.search(await self._search_request(request, scope, filters, DEFAULT_TOP_K))
-        known = await self._corpora_for(corpus, scope)
-        balanced = self._balanced(known, self._reranker(request, DEFAULT_RERANKER))
-        asked = await self._search_request(request, scope, filters, self.settings.search_k, corpus)
-        outcome = await balanced.search(asked)
-        return outcome if known.note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", known.note)))
+        else:
+            known = await self._corpora_for(corpus, scope)
+            backend, note = self._balanced(known, self._reranker(request, DEFAULT_RERANKER)), known.note
+        asked = await self._search_request(request, scope)
+        if deep:
+            most = min(MAX_RESULTS, backend.max_top_k)
+            asked = replace(asked, top_k=most, min_score=None, min_relevance=None, passages=1)
+        outcome = await backend.search(asked)
+        return outcome if note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", note)))
 
     async def _corpora_for(self, corpus: str | None, scope: Scope) -> KnownCorpora:
         """Return the configured corpora; without any, the requested one, or those that documents have."""
@@ -258,41 +311,25 @@ class QueryService:
         name = default if wanted is None else DEFAULT_RERANKER if wanted is True else wanted
         return None if name in (None, False, NO_RERANKER) else self._loaded(str(name))
 
-    async def _search_request(
-        self,
-        request: RetrieveRequest,
-        scope: Scope,
-        filters: list[dict[str, Any]],
-        top_k: int,
-        corpus: str | None = None,
-    ) -> SearchRequest:
-        build = partial(self._built, request, scope, filters, top_k, corpus)
-        return await in_thread_if_long(build, len(repr(request.metadata_filter)))
+    async def _search_request(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
+        return await in_thread_if_long(partial(self._built, request, scope), len(repr(request.metadata_filter)))
 
-    def _built(
-        self,
-        request: RetrieveRequest,
-        scope: Scope,
-        filters: list[dict[str, Any]],
-        top_k: int,
-        corpus: str | None,
-    ) -> SearchRequest:
-        preferred = request.metadata_filter or None
-        if request.filter_mode == "strict" and preferred is not None:
-            filters, preferred = [*filters, preferred], None
+    def _built(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
+        is_strict = request.filter_mode == "strict"
+        chosen = parsed(request.metadata_filter or None)
         return SearchRequest(
             request.query,
-            request.top_k or top_k,
+            self.top_k(request),
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
             min_relevance=request.min_relevance,
-            filters=all_of(*map(parsed, filters)),
-            metadata_filter=preferred,
+            filters=all_of(_of_version(request), chosen if is_strict else None),
+            metadata_filter=None if is_strict else chosen,
             filter_trust=request.filter_trust,
             infer_filter=request.infer_filter and self.settings.infer_filter,
             deduplicate_by=request.deduplicate_by,
             passages=request.passages,
-            corpus_filter=corpus,
+            corpus_filter=request.corpus_filter,
             scope_filter=scope.filter,
         )
 
@@ -325,6 +362,11 @@ class QueryService:
             weights = {"weights": asdict(self.settings.reranking_weights)} if name == DEFAULT_RERANKER else {}
             self._rerankers[name] = load_reranker({"type": name, **weights})
         return self._rerankers[name]
+
+
+def _of_version(request: RetrieveRequest) -> Filter | None:
+    version = request.version_filter
+    return None if version is None else Clause(Operator.EQUALS, VERSION_KEY, version)
 
 
 def _unmatched(request: RetrieveRequest, outcome: SearchOutcome) -> tuple[Note, ...]:

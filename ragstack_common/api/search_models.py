@@ -241,16 +241,21 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> 
         reason = reason_of_rank(ranking, outcome.parts)
         ranking = replace(ranking, found_by=ranking.found_by or tuple(only), reason=reason)
     return RetrievedResult(
-        **{**_passage(chunk), "score": ranking.score},
+        **{**_passage_members(chunk), "score": ranking.score},
         source=chunk.public_source,
         location=chunk.location or {},
-        passages=[Passage(**_passage(passage)) for passage in chunk.passages] or None,
+        passages=[*map(to_passage, chunk.passages)] or None,
         passages_found=chunk.passages_found or None,
         ranking=ranking if explain else None,
     )
 
 
-def _passage(chunk: RetrievedChunk) -> dict[str, Any]:
+def to_passage(chunk: RetrievedChunk) -> Passage:
+    """Return a chunk as the API shows it, with the engine's score."""
+    return Passage(**_passage_members(chunk))
+
+
+def _passage_members(chunk: RetrievedChunk) -> dict[str, Any]:
     return {
         "relevance": _rounded(chunk.relevance),
         "score": chunk.ranked_by.base_score,

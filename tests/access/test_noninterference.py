@@ -26,7 +26,7 @@ LABELS = ["a", "b", "c"]
 PRINCIPALS = ["everyone", "user:u", "group:g", "group:h"]
 OPERATOR = user("olga", "operators")
 WORDS = ["Leave", "travel", "Berlin", "Red Book", "budget", "is", "five", "days"]
-SEARCHES = ("retrieve ", "ask ", "stream ", "run tool", "mcp retriever", "mcp search", "mcp ask")
+SEARCHES = ("retrieve ", "explain ", "ask ", "stream ", "run tool", "mcp retriever", "mcp search", "mcp ask")
 QUESTIONS = ["How many days of leave for Berlin?", "budget of the Red Book", "travel", "Leave in the people corpus"]
 
 _principals = st.lists(st.sampled_from(PRINCIPALS), unique=True, max_size=3)
@@ -93,6 +93,7 @@ def documents(draw: st.DrawFn, policy: AccessPolicy) -> list[Document]:
 def everything(world: World, caller: Caller, known: Sequence[Document], question: str) -> Iterator[tuple[str, Any]]:
     """Send every request that a caller can send, and yield what they receive."""
     yield from searches(world, caller, question)
+    yield from explanations(world, caller, known, question)
     yield from listings(world, caller, known)
     yield from changing(world, caller, known)
 
@@ -127,6 +128,15 @@ def searches(world: World, caller: Caller, question: str) -> Iterator[tuple[str,
     yield "mcp ask", world.tool(caller, "ask", question=question)
     for name in ("list_corpora", "list_versions"):
         yield f"mcp {name}", world.tool(caller, name)
+
+
+def explanations(world: World, caller: Caller, known: Sequence[Document], question: str) -> Iterator[tuple[str, Any]]:
+    for each in known:
+        for options in ({"top_k": 1}, {"corpus_filter": "people"}, {"min_relevance": 1, "deduplicate_by": "chunk"}):
+            body = {"query": question, "document": each.uri, **options}
+            status, answer = world.call(caller, "POST", "/api/explain", body)
+            assert answer.pop("document") == each.uri
+            yield f"explain {each.key} {options}", (status, answer)
 
 
 def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterator[tuple[str, Any]]:
@@ -229,10 +239,11 @@ def test_hidden_documents_change_nothing(
         with_hidden, observed = received(folder, policy, known, known, made, caller, question, spans)
         without, expected = received(folder, policy, known, visible, made, caller, question, spans)
 
+    explains_hidden = tuple(f"explain {each.key} " for each in known if each not in visible)
     is_stale = any(each.is_stale for each in known if each not in visible)
     assert with_hidden.keys() == without.keys()
     for name, answer in with_hidden.items():
-        if not is_stale or not name.startswith(SEARCHES):
+        if not is_stale or not name.startswith(SEARCHES) or name.startswith(explains_hidden):
             assert json.dumps(answer) == json.dumps(without[name]), name
     # An index that follows later can affect the counts of candidates, and nothing that names a document.
     shown = json.dumps([answer for name, answer in with_hidden.items() if name.startswith(SEARCHES)])

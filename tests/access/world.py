@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from hashlib import md5
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,11 +101,12 @@ class Document:
         """Return the registry's record."""
         attributes = self.labelled(attribute, self.label)
         is_gone = self.status is Status.DELETED
+        etag = f'"{md5(self.text.encode(), usedforsecurity=False).hexdigest()}"'
         return DocumentRecord(
             self.uri,
             status=self.status,
             label=self.label,
-            observed=Observation() if is_gone else Observation(f'"{self.key}"', None, 10, AT, attributes=attributes),
+            observed=Observation() if is_gone else Observation(etag, None, 10, AT, attributes=attributes),
             counted=counted_under(attributes, has_label=self.label is not None) if self.status in SEARCHABLE else (),
             history=(Transition(AT, Status.WAITING), Transition(AT + 1, self.status)),
             created_at=AT,
@@ -376,6 +378,6 @@ def _forget() -> None:
     configure_tracing(TracingSettings())
     for each in (
         *(documents_function.service, documents_function.callers),
-        *(query_function.service, query_function.callers, query_function.tools),
+        *(query_function.service, query_function.callers, query_function.tools, query_function.explanations),
     ):
         each.cache_clear()

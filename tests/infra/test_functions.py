@@ -30,7 +30,8 @@ READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:Rece
 RIGHTS = {
     "answers": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:UpdateItem"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
-    "query": {"bedrock:Retrieve", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"},
+    "query": {"bedrock:Retrieve", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem"},
     "documents": SENDING
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
@@ -151,19 +152,21 @@ def test_a_function_may_write_only_its_partitions(with_headers: Any, service: st
         assert json.dumps(condition) in rights[action]
 
 
-def test_the_query_function_reads_the_catalogue_and_no_document(with_headers: Any) -> None:
+def test_the_query_function_lists_the_catalogue_and_no_documents(with_headers: Any) -> None:
     condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE"]}}
+    one = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["ACCESS", "DOCUMENT#*"]}}
 
     assert json.dumps(condition) in with_headers.rights("query")["dynamodb:Query"]
+    assert json.dumps(one) in with_headers.rights("query")["dynamodb:BatchGetItem"]
     assert "/index/" not in with_headers.rights("query")["dynamodb:Query"]
 
 
 def test_one_function_writes_the_snapshot_and_no_other_object(with_headers: Any) -> None:
-    for service, actions in (("query", ["s3:GetObject"]), ("reconcile", ["s3:GetObject", "s3:PutObject"])):
-        for action in actions:
-            resource = json.dumps(with_headers.rights(service)[action])
-            assert "/values.json.gz" in resource, (service, action)
-            assert "/*" not in resource, (service, action)
+    assert "/values.json.gz" in json.dumps(with_headers.rights("query")["s3:GetObject"])
+    for action in ("s3:GetObject", "s3:PutObject"):
+        resource = json.dumps(with_headers.rights("reconcile")[action])
+        assert "/values.json.gz" in resource, action
+        assert "/*" not in resource, action
 
 
 def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: Any) -> None:

@@ -272,6 +272,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
     assert {route for route, each in statuses.items() if not of_callers <= each} == {("get", "/health")}
     assert {route: each - always - of_callers for route, each in statuses.items()} == {
         ("post", "/api/retrieve"): {"200", "400", "default"},
+        ("post", "/api/explain"): {"200", "400", "default"},
         ("post", "/api/ask"): {"200", "400", "default"},
         ("post", "/api/ask/stream"): {"200", "400", "default"},
         ("get", "/api/corpora"): {"200", "default"},
@@ -298,3 +299,19 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
     schemas = described["components"]["schemas"]
     assert not {"ValidationError", "HTTPValidationError"} & set(schemas)
     assert {"Error", "ToolFailure", "RetrieveResponse"} <= set(schemas)
+
+
+def test_an_engine_without_a_registry_explains_from_its_searches(ask: Call) -> None:
+    def explained(document: str, **options: Any) -> Any:
+        body = {"query": "notice to leave a flat", "document": document, **options}
+        status, answer = ask("POST", "/api/explain", body)
+        assert status == 200, answer
+        return answer["reason"], answer["rank"], answer["text"]
+
+    assert explained("uk1.md", top_k=5)[0] == "found"
+    assert explained("us3.md", top_k=1)[0] == "ranked below"
+    assert explained("us2.md", corpus_filter="legal_uk")[0] == "filtered out"
+    assert 'the document\'s corpus has "legal_us"' in explained("us2.md", corpus_filter="legal_uk")[2]
+    reason, rank, text = explained("nothing.md")
+    assert (reason, rank) == ("not among candidates", None)
+    assert text.startswith("It is not among the 5 best results: check its name")

@@ -1,0 +1,176 @@
+"""Why a search finds a document or not, on the real functions."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.registry.records import Status
+from tests.access.world import BUCKET, Document, World, deployed, user
+
+POLICY = AccessPolicy(
+    rights={"read": ["everyone"], "write": [], "operate": ["group:operators"]},
+    labels={"public": {"allow": ["everyone"]}, "board": {"allow": ["group:board"]}},
+    prefixes={"": {"default": "public", "labels": ["public", "board"]}},
+)
+OPERATOR, READER = user("olga", "operators"), user("rita")
+MANY = [Document(f"days-{number:02}.md", "public", "five days of leave each year") for number in range(20)]
+OTHERS = [Document(f"berlin-{number:03}.md", "public", "Budget for Berlin") for number in range(120)]
+KNOWN = [
+    Document("leave.md", "public", "Five days of leave.", {"corpus": "people", "version": "2026", "level": 2}),
+    Document("law.md", "public", "Leave of a tenant.", {"corpus": "law"}),
+    Document("zz-far.md", "public", "Parking days"),
+    Document("waiting.md", "public", status=Status.WAITING),
+    Document("failed.md", "public", status=Status.FAILED),
+    Document("deleted.md", "public", status=Status.DELETED),
+    Document("empty.md", "public", is_indexed=False),
+    Document("secret.md", "board", "Five days of leave."),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with deployed(tmp_path_factory.mktemp("explain"), POLICY, [*MANY, *OTHERS, *KNOWN]) as made:
+        made.s3.put_object(Bucket=BUCKET, Key="new.md", Body=b"New.")
+        made.s3.delete_object(Bucket=BUCKET, Key="days-19.md")
+        yield made
+
+
+def explained(world: World, document: str, caller: Any = OPERATOR, **options: Any) -> Any:
+    body = {"query": "days of leave", "document": document, **options}
+    status, answer = world.call(caller, "POST", "/api/explain", body)
+    assert status == 200, answer
+    return answer
+
+
+def test_a_found_document_has_the_rank_of_the_search(world: World) -> None:
+    options = {"query": "days of leave", "top_k": 3}
+    results = world.call(OPERATOR, "POST", "/api/retrieve", options)[1]["results"]
+
+    for rank, result in enumerate(results, 1):
+        found = explained(world, result["source"], top_k=3)
+
+        assert (found["found"], found["rank"], found["reason"]) == (True, rank, "found")
+        assert found["text"] == f"It has rank {rank} of 3 results."
+        assert found["details"]["score"] == result["score"]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason", "text"),
+    [
+        ("nothing.md", "not in the bucket", "There is no such document in the bucket"),
+        ("leave.md.metadata.json", "not in the bucket", "There is no such document in the bucket"),
+        ("new.md", "not processed yet", "It is UPLOADED, so try again in a while. The ingestion function reads"),
+        ("waiting.md", "not processed yet", "It is WAITING, so try again in a while. The ingestion function submits"),
+        ("failed.md", "failed", "It could not be indexed: the knowledge base gave no reason."),
+        ("deleted.md", "deleted", "The document was deleted."),
+        ("days-19.md", "deleted", "The document was deleted. The object is gone from the bucket; the ingestion"),
+        ("empty.md", "not among candidates", "The index has no passage of it: upload the document again"),
+    ],
+)
+def test_the_registry_and_the_bucket_give_the_reason(world: World, document: str, reason: str, text: str) -> None:
+    answer = explained(world, document, query="nowhere", top_k=1)
+
+    assert (answer["found"], answer["rank"], answer["reason"]) == (False, None, reason)
+    assert answer["text"].startswith(text)
+    assert answer["document"] == f"s3://{BUCKET}/{document}"
+
+
+@pytest.mark.parametrize(
+    ("options", "excluding"),
+    [
+        ({"corpus_filter": "law"}, [("corpus_filter", {"corpus": "law"}, "people")]),
+        ({"version_filter": "2025"}, [("version_filter", {"version": "2025"}, "2026")]),
+        (
+            {"metadata_filter": {"level": {"$gt": 2}, "corpus": "people"}, "filter_mode": "strict"},
+            [("metadata_filter", {"level": {"$gt": 2}}, 2)],
+        ),
+        (
+            {"metadata_filter": {"$or": [{"level": 1}, {"city": "Berlin"}]}, "filter_mode": "strict"},
+            [("metadata_filter", {"level": 1}, 2), ("metadata_filter", {"city": "Berlin"}, None)],
+        ),
+        (
+            {"metadata_filter": {"$not": {"level": 2}}, "filter_mode": "strict"},
+            [("metadata_filter", {"$not": {"level": 2}}, 2)],
+        ),
+    ],
+)
+def test_each_clause_that_excludes_a_document_is_named(world: World, options: Any, excluding: Any) -> None:
+    answer = explained(world, "leave.md", **options)
+
+    assert answer["reason"] == "filtered out"
+    shown = [(each["of"], each["clause"], each["value"]) for each in answer["details"]["filters"]]
+    assert shown == excluding
+    for of, clause, value in excluding:
+        assert of in answer["text"]
+        assert json.dumps(clause) in answer["text"]
+        assert ("no value" if value is None else json.dumps(value)) in answer["text"]
+
+
+def test_a_preference_filters_nothing_out(world: World) -> None:
+    answer = explained(world, "leave.md", metadata_filter={"corpus": "law"}, top_k=100)
+
+    assert answer["reason"] == "found"
+
+
+def test_a_document_below_the_limit_shows_both_figures(world: World) -> None:
+    answer = explained(world, "zz-far.md", min_relevance=0.6)
+
+    assert answer["reason"] == "below relevance"
+    assert answer["text"] == "Its relevance is 0.50, and min_relevance is 0.6: lower min_relevance."
+    assert (answer["details"]["relevance"], answer["details"]["min_relevance"]) == (0.5, 0.6)
+
+
+def test_a_score_below_the_limit_is_named(world: World) -> None:
+    answer = explained(world, "zz-far.md", min_score=0.6, top_k=100)
+
+    assert answer["reason"] == "below relevance"
+    assert answer["text"] == "Its score is below min_score, which is 0.6: lower min_score."
+
+
+def test_a_document_of_lower_rank_is_found_with_that_top_k(world: World) -> None:
+    answer = explained(world, "zz-far.md", top_k=5)
+    rank = answer["rank"]
+
+    assert answer["reason"] == "ranked below"
+    assert answer["candidates"] >= rank > 20
+    assert answer["text"].startswith(f"It has rank {rank} of {answer['candidates']} candidates, and top_k is 5")
+    assert answer["details"]["passage"]["content"] == "Parking days"
+    assert explained(world, "zz-far.md", top_k=rank)["rank"] == rank
+
+
+def test_the_usual_number_of_results_is_named(world: World) -> None:
+    assert explained(world, "zz-far.md")["details"]["top_k"] == 5
+    assert explained(world, "zz-far.md", corpus_filter="all")["details"]["top_k"] == 10
+
+
+def test_a_document_behind_all_candidates_shows_its_passage(world: World) -> None:
+    answer = explained(world, "zz-far.md", query="budget for Berlin")
+
+    assert (answer["reason"], answer["rank"], answer["candidates"]) == ("not among candidates", None, 100)
+    assert answer["text"].startswith("The index has passages of it, but it is not among the 100 candidates")
+    assert answer["details"]["passage"]["content"] == "Parking days"
+
+
+def test_a_hidden_document_is_like_a_missing_one(world: World) -> None:
+    hidden, missing = (explained(world, name, READER) for name in ("secret.md", "secret-2.md"))
+
+    assert hidden["reason"] == missing["reason"] == "not visible"
+    assert {**hidden, "document": ""} == {**missing, "document": ""}
+    assert explained(world, "secret.md", user("bob", "board"), top_k=100)["found"]
+    assert world.audits[-1]["resource"].endswith("secret-2.md")
+
+
+def test_a_rank_counts_only_what_the_caller_sees(world: World) -> None:
+    seen, all_documents = (explained(world, "zz-far.md", who, top_k=1) for who in (READER, OPERATOR))
+
+    assert seen["rank"] == all_documents["rank"] - 1
+
+
+def test_a_uri_outside_the_bucket_is_looked_up_in_the_index(world: World) -> None:
+    answer = explained(world, "https://example.com/page")
+
+    assert answer["reason"] == "not among candidates"
+    assert answer["document"] == "https://example.com/page"
