@@ -66,8 +66,8 @@ $(STAMPS)/model: | $(STAMPS)/demo
 	@$(BIN)/ragstack model add minilm --optional
 	@touch $@
 
-$(STAMPS)/local-layer: requirements-layer.txt | $(STAMPS)/environment
-	@$(BIN)/python -m infra.layers --target local
+$(STAMPS)/local-layer: requirements-layer.txt requirements-viewer.txt | $(STAMPS)/environment
+	@$(BIN)/python -m infra.layers --target local --extra viewer
 	@touch $@
 
 # The first use of the CDK unpacks it, which takes seconds that need not be spent later.
@@ -75,7 +75,7 @@ $(STAMPS)/cdk: $(STAMPS)/demo
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt | $(STAMPS)/local-layer
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt requirements-viewer.txt | $(STAMPS)/local-layer
 	@$(BIN)/python -m infra.layers --target aws
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
@@ -158,6 +158,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
 	$(BIN)/$(LOCK) --extra answers --constraint requirements.txt --output-file requirements-answers.txt
+	$(BIN)/$(LOCK) --extra viewer --constraint requirements.txt --output-file requirements-viewer.txt
 	$(BIN)/uv pip compile requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
 	  --python-version 3.11 --python-platform linux --quiet --no-header --output-file requirements-milvus.txt
 	$(BIN)/$(LOCK) --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt

@@ -15,14 +15,14 @@ from infra.options import SET_BY_STACKS, ContextValues
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
 from ragstack_common.core.settings import Settings, allowed_values
-from ragstack_common.ingestion_config import DocumentApiSettings, IngestionSettings, ReconcileSettings
+from ragstack_common.ingestion_config import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 
 TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "search variable": (QuerySettings, RetrieverToolSettings),
     "answer variable": (AnswerSettings,),
-    "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings),
+    "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings, ViewerSettings),
     "tracing variable": (TraceSettings,),
     "access variable": (AccessSettings,),
     "context value": (ContextValues,),

@@ -29,10 +29,14 @@ from infra.target import Target
 ROOT: Final = Path(__file__).resolve().parents[1]
 REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
 TRACING: Final = "tracing"
+VIEWER: Final = "viewer"
 EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
-    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus", TRACING)
+    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus", TRACING, VIEWER)
 }
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
+
+UNUSED_PACKAGES: Final = ("flatbuffers", "magika", "onnxruntime", "protobuf")
+"""What :data:`VIEWER` does without: a model that guesses the formats of files (100 MB)."""
 
 ACCESS_FILE: Final = "access.json"
 """The access file in the code of a function."""
@@ -128,8 +132,14 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
     Raises:
         LayerError: As for that layer.
     """
+    return _layer(f"{name}-{target}", target, extra_pins(name), build)
+
+
+def extra_pins(name: str) -> frozenset[str]:
+    """Return the packages, with their versions, of an extra layer."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
-    return _layer(f"{name}-{target}", target, pins - _pins(REQUIREMENTS), build)
+    unused = UNUSED_PACKAGES if name == VIEWER else ()
+    return frozenset(pin for pin in pins - _pins(REQUIREMENTS) if pin.partition("==")[0] not in unused)
 
 
 def _pins(requirements: Path) -> frozenset[str]:

@@ -146,6 +146,9 @@ class ContextValues(AccessValues):
     answers_layer: LayerFile | None = Field(
         None, description="the same for the packages that only the function `answers` has"
     )
+    viewer_layer: LayerFile | None = Field(
+        None, description="the same for the packages that only the function `viewer` has"
+    )
     milvus_layer: LayerFile | None = Field(
         None, description="the same for the packages of Milvus, which are deployed if a collection is in Milvus"
     )

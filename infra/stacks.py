@@ -16,6 +16,7 @@ from infra.constructs.functions import (
     ingestion_functions,
     query_function,
     reconcile_function,
+    viewer_function,
 )
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
@@ -27,7 +28,7 @@ from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from ragstack_common.access_config import TOKEN_KINDS, AuthKind
-from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY
+from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
 
 
 class StorageStack(Stack):
@@ -163,6 +164,7 @@ class ApiStack(Stack):
             ANSWERS: answers_function(self, path, options, issuer),
             QUERY: query_function(self, path, options, issuer),
             DOCUMENTS: documents_function(self, path, options, issuer),
+            VIEWER: viewer_function(self, path, options, issuer),
         }
         authorizer = None if issuer is None else authorizer_function(self, options, issuer)
         # A method of a REST API has one type of authorization.

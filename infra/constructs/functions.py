@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from aws_cdk import Duration, Stack
@@ -31,7 +32,7 @@ from infra.constructs.storage import (
 from infra.constructs.user_pool import Issuer
 from infra.context_types import OFF
 from infra.engine import grant_model
-from infra.layers import extra_layer
+from infra.layers import VIEWER, extra_layer
 from infra.options import Options
 from infra.target import Target
 from ragstack_common.access_config import AccessSettings
@@ -44,6 +45,7 @@ from ragstack_common.ingestion_config import (
     DocumentSettings,
     IngestionSettings,
     ReconcileSettings,
+    ViewerSettings,
 )
 from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, RATE, SNAPSHOT
 
@@ -198,10 +200,14 @@ def _packages_layer(stack: Stack, options: Options) -> lambda_.ILayerVersion:
     existing = stack.node.try_find_child("PackagesLayer")
     if isinstance(existing, lambda_.LayerVersion):
         return existing
+    return _layer(stack, "PackagesLayer", options.answers_layer or extra_layer("answers", options.target))
+
+
+def _layer(scope: Construct, construct_id: str, path: Path) -> lambda_.LayerVersion:
     return lambda_.LayerVersion(
-        stack,
-        "PackagesLayer",
-        code=lambda_.Code.from_asset(str(options.answers_layer or extra_layer("answers", options.target))),
+        scope,
+        construct_id,
+        code=lambda_.Code.from_asset(str(path)),
         compatible_architectures=[ARCHITECTURE],
         compatible_runtimes=[RUNTIME],
     )
@@ -293,6 +299,34 @@ def documents_function(
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
     watch_service(own, service="documents", options=options)
+    return function
+
+
+def viewer_function(scope: Construct, path: IngestionPath, options: Options, issuer: Issuer | None) -> lambda_.Function:
+    """Create the function that shows documents. It alone has the packages that read them."""
+    own = Construct(scope, "Viewer")
+    function = PythonFunction(
+        own,
+        "Viewer",
+        consequence="Until it works again, documents are not shown; searches and answers work.",
+        description="Shows documents with the quoted characters marked",
+        environment=path.environment(ViewerSettings) | _access_environment(options, issuer),
+        folder="viewer",
+        layers=[_layer(own, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))],
+        # One whole processor, and room for what the largest files unpack to.
+        memory_mb=1769,
+        options=options,
+        reads_access=True,
+        settings=[ViewerSettings, AccessSettings],
+        # The timeout of API Gateway.
+        timeout_seconds=29,
+    ).function
+    path.documents.grant(function, ["s3:GetObject"], "Callers read any document that they may see")
+    path.registry.grant(function, READ)
+    if options.access:
+        path.registry.grant(function, LIST, [ACCESS])
+    _let_report(function, options)
+    watch_service(own, service="viewer", options=options)
     return function
 
 

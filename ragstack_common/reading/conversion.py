@@ -2,10 +2,13 @@
 
 import io
 import re
+import sys
 import warnings
 import zipfile
 import zlib
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Final
 
 from ragstack_common.reading import formats
@@ -96,6 +99,9 @@ def _pdf(data: bytes, limits: AbstractContextManager[None]) -> tuple[str, None]:
 
 
 def _office(data: bytes, file_format: str, limits: AbstractContextManager[None]) -> tuple[str, str | None]:
+    if find_spec("magika") is None:
+        # markitdown guesses formats with it; the converters do without. The viewer's layer leaves out its 100 MB.
+        sys.modules.setdefault("magika", ModuleType("magika"))
     # Importing markitdown takes most of a second.
     from markitdown import StreamInfo, converters  # noqa: PLC0415
 

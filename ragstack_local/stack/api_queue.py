@@ -31,6 +31,7 @@ OTHER_FUNCTIONS: Final = {
         *("/api/access", "/api/documents", "/api/facets", "/api/failures", "/api/ingestion-jobs"),
         "/api/me",
     ),
+    "viewer": ("/api/view",),
 }
 """Routes below a stage, by function; the others are those of ``query``."""
 

@@ -52,6 +52,7 @@ SOURCES: Final = (
     "requirements-layer.txt",
     "requirements-milvus.txt",
     "requirements-tracing.txt",
+    "requirements-viewer.txt",
     "package-lock.json",
     "infra",
     "lambdas",

@@ -319,9 +319,18 @@ class TestIds:
         assert answers[0][0] == 404
         assert json.dumps(answers[0]).replace(hidden, missing) == json.dumps(answers[1])
 
+    def test_a_hidden_document_is_viewed_as_a_missing_one(self, world: World) -> None:
+        uris = [f"s3://{BUCKET}/{key}" for key in ("globex/0.md", "globex/none.md", "acme/0.md")]
+
+        hidden, missing, seen = (world.call(EVE, "POST", "/api/view", {"uri": uri}) for uri in uris)
+
+        assert (hidden[0], seen[0]) == (404, 200)
+        assert json.dumps(hidden).replace(*map(document_id, uris[:2])) == json.dumps(missing)
+
     def test_a_hidden_document_takes_the_calls_of_a_missing_one(self, world: World) -> None:
         """A call more to S3 or to the table would show in the time of the answer."""
         world.call(EVE, "GET", "/api/me")  # reads the rules
+        world.call(EVE, "POST", "/api/view", {"uri": "s3://none/none"})
         made: list[list[str]] = []
         for name in ("globex/0.md", "globex/none.md"):
             calls: list[str] = []
@@ -334,6 +343,7 @@ class TestIds:
             world.call(EVE, "GET", PATH, key=name)
             world.call(EVE, "GET", f"{PATH}/{document_id(f's3://{BUCKET}/{name}')}")
             world.call(EVE, "DELETE", f"{PATH}/{document_id(f's3://{BUCKET}/{name}')}")
+            world.call(EVE, "POST", "/api/view", {"uri": f"s3://{BUCKET}/{name}"})
             for client in (world.s3, world.dynamodb):
                 client.meta.events.unregister("before-call", note)
             made.append(calls)

@@ -11,10 +11,11 @@ import pytest
 
 from lambdas.documents import handler as documents_function
 from lambdas.query import handler as query_function
+from lambdas.viewer import handler as viewer_function
 from ragstack_common.access.callers import Right
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tokens import TokenVerifier
-from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, ROUTES, ApiRoute
+from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, ROUTES, VIEWER, ApiRoute
 from tests.access.issuer import AUDIENCE, Issuer, issuing
 from tests.access.world import World, deployed
 from tests.support.events import Context, api_event
@@ -115,7 +116,7 @@ def send(world: World, route: ApiRoute, sender: Sender) -> tuple[int, Any, Mappi
 
         answer = asyncio.run(ask())
         return answer.status_code, answer.json() if answer.content else None, answer.headers
-    function = documents_function if route.function == DOCUMENTS else query_function
+    function = {DOCUMENTS: documents_function, VIEWER: viewer_function}.get(route.function, query_function)
     # These functions trust API Gateway's authorizer, and no header.
     event = api_event(route.method, path, body)
     event["headers"] = {**event["headers"], **authorization}
@@ -132,7 +133,7 @@ def test_every_route_but_two_takes_a_right() -> None:
 def test_every_route_that_is_served_is_in_the_table(world: World) -> None:
     served = {
         route.operation_id
-        for function in (documents_function, query_function)
+        for function in (documents_function, query_function, viewer_function)
         for route in (*function.app._static_routes, *function.app._dynamic_routes)
     }
     paths = {route.path for route in world.application().routes}

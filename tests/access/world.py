@@ -1,6 +1,7 @@
 """A deployment in memory: the real handlers and services on moto, with an exact engine in place of Bedrock."""
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents_function
 from lambdas.query import handler as query_function
+from lambdas.viewer import handler as viewer_function
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import Callers, Verifier
 from ragstack_common.access.policy import AccessPolicy
@@ -94,6 +96,10 @@ class Document:
     def in_index(self) -> bool:
         return self.status in SEARCHABLE if self.is_indexed is None else self.is_indexed
 
+    @property
+    def etag(self) -> str:
+        return f'"{hashlib.md5(self.text.encode()).hexdigest()}"'
+
     def labelled(self, attribute: str, label: str | None) -> dict[str, Any]:
         return {**self.attributes, **({} if label is None else {attribute: label})}
 
@@ -101,12 +107,11 @@ class Document:
         """Return the registry's record."""
         attributes = self.labelled(attribute, self.label)
         is_gone = self.status is Status.DELETED
-        etag = f'"{md5(self.text.encode(), usedforsecurity=False).hexdigest()}"'
         return DocumentRecord(
             self.uri,
             status=self.status,
             label=self.label,
-            observed=Observation() if is_gone else Observation(etag, None, 10, AT, attributes=attributes),
+            observed=Observation() if is_gone else Observation(self.etag, None, 10, AT, attributes=attributes),
             counted=counted_under(attributes, has_label=self.label is not None) if self.status in SEARCHABLE else (),
             history=(Transition(AT, Status.WAITING), Transition(AT + 1, self.status)),
             created_at=AT,
@@ -227,7 +232,8 @@ class World:
         event["requestContext"] = {"requestId": "r", "authorizer": {"claims": json.dumps(claims_of(caller))}}
         of_documents = ("/api/documents", "/api/facets", "/api/ingestion-jobs", "/api/failures", "/api/me")
         is_documents = path.startswith((*of_documents, "/api/access"))
-        function = documents_function if is_documents else query_function
+        is_view = path == "/api/view"
+        function = viewer_function if is_view else documents_function if is_documents else query_function
         answer = function.handler(event, Context())
         return answer["statusCode"], json.loads(answer["body"])
 
@@ -357,7 +363,11 @@ def deployed(
             **environment,
         }.items():
             patch.setenv(name, value)
-        for function, service in ((documents_function, "documents"), (query_function, "query")):
+        for function, service in (
+            (documents_function, "documents"),
+            (query_function, "query"),
+            (viewer_function, "viewer"),
+        ):
             patch.setattr(function.metrics, "namespace", "RAGStack")
             patch.setattr(function.metrics, "service", service)
         _forget()
@@ -379,5 +389,6 @@ def _forget() -> None:
     for each in (
         *(documents_function.service, documents_function.callers),
         *(query_function.service, query_function.callers, query_function.tools, query_function.explanations),
+        *(viewer_function.viewer, viewer_function.callers),
     ):
         each.cache_clear()

@@ -189,7 +189,8 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
         named = sorted((name, Path(value).name, _content(value)) for name, value in context.items())
         folder = made / hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
         if not folder.exists():
-            layers = {"dependencies_layer": str(stand_in_layer), "answers_layer": str(stand_in_layer)}
+            names = ("dependencies_layer", "answers_layer", "viewer_layer")
+            layers = dict.fromkeys(names, str(stand_in_layer))
             made.mkdir(parents=True, exist_ok=True)
             _synthesize({**layers, **context}, out := tmp_path_factory.mktemp("cdk.out"))
             shutil.copytree(out, part := folder.with_name(f"{folder.name}.{os.getpid()}"), symlinks=True)

@@ -18,8 +18,8 @@ from .conftest import ACCESS, EVERYTHING, LOCAL, PEOPLE_ADDED
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "reconcile")
-OF_THE_API = ("answers", "documents", "query")
+READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "reconcile", "viewer")
+OF_THE_API = ("answers", "documents", "query", "viewer")
 PUBLIC = {"/health", "/.well-known/oauth-protected-resource"}
 OIDC = {**PEOPLE_ADDED, "auth": "oidc"}
 VARIANTS: dict[str, dict[str, str]] = {

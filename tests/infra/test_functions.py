@@ -20,7 +20,16 @@ from .conftest import CHOSEN
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-SERVICES = {"answers", "contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
+SERVICES = {
+    "answers",
+    "contextual_headers",
+    "documents",
+    "ingestion",
+    "ingestion_status",
+    "query",
+    "reconcile",
+    "viewer",
+}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
 KNOWN = {name for model in FUNCTION_SETTINGS for name in model.variables()} | {STACK}
 ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AWS_LWA_READINESS_CHECK_PATH"}
@@ -53,6 +62,7 @@ RIGHTS = {
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+    "viewer": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
 }
 MAX_LAYERS = 5
 """Source: Lambda quotas, layers of a function."""
@@ -82,10 +92,10 @@ def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) 
         properties = function["Properties"]
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
         assert properties["Architectures"] == ["arm64"], name
-        answers = properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "answers"
-        assert len(properties["Layers"]) == (4 if answers else 2), name
+        service = properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        assert len(properties["Layers"]) == {"answers": 4, "viewer": 3}.get(service, 2), name
         assert properties["TracingConfig"] == {"Mode": "Active"}, name
-        assert properties["Handler"] == ("run.sh" if answers else "handler.handler"), name
+        assert properties["Handler"] == ("run.sh" if service == "answers" else "handler.handler"), name
 
 
 def test_every_log_group_ends_and_every_function_has_one(with_headers: Any) -> None:
