@@ -1,7 +1,8 @@
 """PDF files, written object by object."""
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 _ID = bytes(16)
@@ -20,18 +21,18 @@ def pdf(*objects: bytes, trailer: bytes = b"") -> bytes:
     return bytes(made)
 
 
-def pages(*contents: bytes, more: Sequence[bytes] = (), trailer: bytes = b"") -> bytes:
-    """A file whose pages draw these contents, with the font F."""
+def pages(*contents: bytes, more: Sequence[bytes] = (), trailer: bytes = b"", entries: bytes = b"") -> bytes:
+    """A file whose pages draw these contents, with the font F, and have these entries, such as a rotation."""
     first = 4
     kids = b" ".join(b"%d 0 R" % (first + 2 * number) for number in range(len(contents)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Count %d /Kids [%s] /MediaBox [0 0 595 842] >>" % (len(contents), kids),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, content in enumerate(contents):
-        page = b"<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F 3 0 R >> >> >>"
-        objects.append(page % (first + 2 * number + 1))
+        page = b"<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F 3 0 R >> >> %s >>"
+        objects.append(page % (first + 2 * number + 1, entries))
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
     return pdf(*objects, *more, trailer=trailer)
 
@@ -39,6 +40,41 @@ def pages(*contents: bytes, more: Sequence[bytes] = (), trailer: bytes = b"") ->
 def text(*lines: tuple[int, int, bytes]) -> bytes:
     """The content of a page: height over the bottom, font size, and the operand of TJ, for each line."""
     return b"\n".join(b"BT /F %d Tf 72 %d Td [%s] TJ ET" % (size, height, line) for height, size, line in lines)
+
+
+def report(paragraphs: Sequence[str], entries: bytes = b"") -> bytes:
+    """A file of many pages of 44 lines, with words that are divided at the ends of lines and sentences across pages."""
+    lines: list[tuple[int, bytes]] = []
+    for paragraph in paragraphs:
+        for number, line in enumerate(_wrapped(paragraph)):
+            lines.append((14 if number else 22, line))
+    contents, height, drawn = [], 0, []
+    for gap, line in lines:
+        height -= gap
+        if height < 120:
+            contents.append(text(*drawn))
+            height, drawn = 740, []
+        drawn.append((height, 11, b"(%s)" % line))
+    return pages(*contents[1:], text(*drawn), entries=entries)
+
+
+def _wrapped(paragraph: str, width: int = 70) -> Iterator[bytes]:
+    line = ""
+    for word in paragraph.split():
+        room = width - len(line) - 1
+        if len(word) < room:
+            line += f" {word}" if line else word
+            continue
+        cut = min(room - 1, len(word) - 3)
+        if cut > 2 and word[: cut + 3].isalpha():
+            line, word = f"{line} {word[:cut]}-", word[cut:]  # noqa: PLW2901 - the rest begins the next line
+        yield _escaped(line)
+        line = word
+    yield _escaped(line)
+
+
+def _escaped(line: str) -> bytes:
+    return re.sub(r"([()\\\\])", r"\\\1", line).encode("cp1252", "replace")
 
 
 def protected(password: bytes) -> bytes:

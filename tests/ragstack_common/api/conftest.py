@@ -15,7 +15,8 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.api import routes
+from lambdas.viewer import handler as viewer
+from ragstack_common.api import routes, view
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -53,6 +54,11 @@ class Aws:
             size=len(body),
             last_modified=head["LastModified"].timestamp(),
         )
+
+    def upload(self, key: str, data: bytes) -> Observation:
+        """Upload a file."""
+        answer = self.s3.put_object(Bucket=BUCKET, Key=key, Body=data)
+        return Observation(etag=answer["ETag"], version_id=answer["VersionId"], size=len(data))
 
     def keys(self) -> list[str]:
         """Name the objects that are there."""
@@ -186,6 +192,31 @@ def ask(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]
     query.service.cache_clear()
     query.tools.cache_clear()
     query.callers.cache_clear()
+
+
+Show = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def show(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Show]:
+    """Store a file that is indexed, and ask for its view."""
+    for name, client in (("s3_client", aws.s3), ("dynamodb_client", aws.dynamodb)):
+        monkeypatch.setattr(view, name, partial(lambda made: made, client))
+    monkeypatch.setattr(viewer.metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(viewer.metrics, "service", "viewer")
+
+    def ask(key: str, data: bytes | None = None, **request: Any) -> tuple[int, Any]:
+        if data is not None:
+            aws.record(key, Status.INDEXED, aws.upload(key, data))
+        body = {"uri": f"s3://{BUCKET}/{key}", **request}
+        answer = viewer.handler(api_event("POST", "/api/view", body), Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    viewer.viewer.cache_clear()
+    viewer.callers.cache_clear()
+    yield ask
+    viewer.viewer.cache_clear()
+    viewer.callers.cache_clear()
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:

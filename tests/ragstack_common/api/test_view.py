@@ -1,9 +1,6 @@
 """The function that shows documents: the page or the text, the marks, and what it refuses."""
 
 import base64
-import json
-from collections.abc import Callable, Iterator
-from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -11,47 +8,16 @@ import pytest
 from PIL import Image
 
 from lambdas.viewer import handler as viewer
-from ragstack_common.api import view
 from ragstack_common.api.view import MAX_SHOWN_CHARACTERS
-from ragstack_common.registry.records import Observation, Status
-from tests.ragstack_common.api.conftest import BUCKET, Aws, error_of
-from tests.support.events import Context, api_event
+from ragstack_common.registry.records import Status
+from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support.pdf_files import pages, protected, text
-
-Show = Callable[..., tuple[int, Any]]
 
 FIRST = text((700, 12, b"(Travel costs are paid)"), (686, 12, b"(within thirty days of the)"))
 SECOND = text(
     (780, 12, b"(receipt of the reimburse-)"), (766, 12, b"(ment form. Ask early.)"), (600, 12, b"(Ask early.)")
 )
 REPORT = pages(FIRST, SECOND, b"")
-
-
-@pytest.fixture
-def show(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Show]:
-    """Store a file that is indexed, and ask for its view."""
-    for name, client in (("s3_client", aws.s3), ("dynamodb_client", aws.dynamodb)):
-        monkeypatch.setattr(view, name, partial(lambda made: made, client))
-    monkeypatch.setattr(viewer.metrics, "namespace", "RAGStack")
-    monkeypatch.setattr(viewer.metrics, "service", "viewer")
-
-    def ask(key: str, data: bytes | None = None, **request: Any) -> tuple[int, Any]:
-        if data is not None:
-            aws.record(key, Status.INDEXED, put(aws, key, data))
-        body = {"uri": f"s3://{BUCKET}/{key}", **request}
-        answer = viewer.handler(api_event("POST", "/api/view", body), Context())
-        return answer["statusCode"], json.loads(answer["body"])
-
-    viewer.viewer.cache_clear()
-    viewer.callers.cache_clear()
-    yield ask
-    viewer.viewer.cache_clear()
-    viewer.callers.cache_clear()
-
-
-def put(aws: Aws, key: str, data: bytes) -> Observation:
-    answer = aws.s3.put_object(Bucket=BUCKET, Key=key, Body=data)
-    return Observation(etag=answer["ETag"], version_id=answer["VersionId"], size=len(data))
 
 
 def test_a_page_is_shown_with_its_marks(show: Show) -> None:
