@@ -52,6 +52,9 @@ _NEXT: Final = {
 }
 _AFTERWARDS: Final = "; then what changed in the bucket since is processed"
 _EVENT_OF_UPLOAD: Final = "The ingestion function reads the event of the upload"
+EVENT_OF_CHANGE: Final = (
+    "The ingestion function reads the event of the change; until then searches use the old attributes"
+)
 _EVENT_OF_DELETION: Final = "The object is gone from the bucket; the ingestion function reads the event of its deletion"
 _EARLIER: Final = "; until then searches may find the previous version, which is {status}"
 
@@ -442,6 +445,17 @@ class Documents:
         if record.status is Status.DELETED and not existed:
             raise DocumentNotFoundError(f"The document {identifier} was deleted before")
         return to_detail(DocumentNow(record, self._bucket.observe(key)))
+
+    def key_to_change(self, caller: Caller, identifier: str) -> str:
+        """Return the key of a document that is in the bucket, for a caller who changes it.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted.
+        """
+        key = self._key(self._find(caller, Right.WRITE, identifier))
+        if not self._bucket.observe(key).is_present:
+            raise DocumentNotFoundError(f"The document {identifier} was deleted: upload it with its attributes")
+        return key
 
     def _find(self, caller: Caller, right: Right, identifier: str) -> DocumentRecord:
         rules = self._guard.rules()

@@ -57,6 +57,15 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     ),
     "list_documents": ApiRoute(DOCUMENTS, "GET", "/api/documents", Right.READ, "List documents and their status"),
     "get_document": ApiRoute(DOCUMENTS, "GET", "/api/documents/{id}", Right.READ, "Get a document", errors=_UNKNOWN),
+    "change_document": ApiRoute(
+        DOCUMENTS,
+        "PATCH",
+        "/api/documents/{id}",
+        Right.WRITE,
+        "Change the attributes of a document",
+        status=HTTPStatus.ACCEPTED,
+        errors=_UNKNOWN,
+    ),
     "delete_document": ApiRoute(
         DOCUMENTS,
         "DELETE",

@@ -16,6 +16,7 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.api.access import Access, Explanation, LabelView, Me, PrincipalList, RuleChange, RulesView
 from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
+    EVENT_OF_CHANGE,
     MAX_VALUES,
     DocumentDetail,
     DocumentList,
@@ -29,7 +30,7 @@ from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, Fa
 from ragstack_common.api.failures import Failures
 from ragstack_common.api.http import serve
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
-from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
+from ragstack_common.api.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
@@ -89,6 +90,19 @@ class DocumentService:
             ),
         )
 
+    def change_attributes(self, caller: Caller, identifier: str, change: AttributesChange) -> DocumentDetail:
+        """Write a document's sidecar, and return the document, which will be processed again.
+
+        Raises:
+            DocumentNotFoundError: There is no such document that the caller sees.
+            InvalidDocumentError: The attributes are invalid.
+            NotAllowedError: The caller may not write here.
+        """
+        key = self.documents.key_to_change(caller, identifier)
+        self.uploads.change_attributes(key, change.attributes or {}, caller)
+        detail = self.documents.detail(caller, identifier)
+        return detail.model_copy(update={"again": True, "waiting_for": detail.waiting_for or EVENT_OF_CHANGE})
+
 
 def add_routes(
     app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
@@ -135,6 +149,11 @@ def _add_documents(
     def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
         """Return its status, its history and what happens next, including changes in the bucket since."""
         return service().documents.detail(caller(), id)
+
+    @serve(app, "change_document")
+    def change_document(id: _Id, request: AttributesChange) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Replace the document's attributes; searches use the new ones when the change was processed."""
+        return service().change_attributes(caller(), id, request)
 
     @serve(app, "delete_document")
     def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path

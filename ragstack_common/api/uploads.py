@@ -105,6 +105,18 @@ class UploadRequest(BaseModel):
         return self.key or (f"{folder}/{self.filename}" if folder else f"{self.filename}")
 
 
+class AttributesChange(BaseModel):
+    """New attributes of a document. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    attributes: dict[str, Any] | None = Field(
+        description="All attributes, as in an upload; null or {} removes them. The access label stays unless it is"
+        " named",
+        examples=[{"corpus": "people", "version": "2"}],
+    )
+
+
 class PresignedPost(BaseModel):
     """A signed upload: a form with these fields, followed by the file as the field ``file``."""
 
@@ -159,12 +171,24 @@ class Uploads:
         settings, key = self._settings, request.name
         uri = self._bucket.uri(key)
         self._check(uri, request)
-        attributes, condition = self._labelled(request, caller)
+        attributes, condition = self._labelled(key, request.attributes, caller)
         sidecar = None if attributes is None else self._set_attributes(key, attributes, condition)
         until = self._clock() + settings.upload_seconds
         url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
         upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
         return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
+
+    def change_attributes(self, key: str, wanted: Mapping[str, Any], caller: Caller) -> None:
+        """Replace the attributes of a document that is in the bucket; the event of its sidecar does the rest.
+
+        Raises:
+            InvalidDocumentError: The attributes are invalid.
+            NotAllowedError: The caller may not write here, or does not see the document that is there.
+            ServiceUnavailableError: S3 did not store the sidecar.
+        """
+        self._check_attributes(wanted)
+        attributes, condition = self._labelled(key, wanted, caller)
+        self._set_attributes(key, attributes or {}, condition)
 
     def _check(self, uri: str, request: UploadRequest) -> None:
         if len(uri) > MAX_URI_CHARACTERS:
@@ -179,13 +203,16 @@ class Uploads:
             most = self._settings.upload_max_bytes
             raise InvalidDocumentError(f"size: {request.size:,} bytes are too many; a document may have {most:,}")
         if request.attributes is not None:
-            try:
-                check_attributes(request.attributes, self._settings.vector_store)
-            except InvalidDocumentError as error:
-                raise InvalidDocumentError(f"attributes: {error}") from error
+            self._check_attributes(request.attributes)
+
+    def _check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        try:
+            check_attributes(attributes, self._settings.vector_store)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"attributes: {error}") from error
 
     def _labelled(
-        self, request: UploadRequest, caller: Caller
+        self, key: str, attributes: Mapping[str, Any] | None, caller: Caller
     ) -> tuple[Mapping[str, Any] | None, Mapping[str, str] | None]:
         """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
 
@@ -195,8 +222,8 @@ class Uploads:
         """
         policy = self._guard.policy
         if policy is None:
-            return request.attributes, None
-        key, uri = request.name, self._bucket.uri(request.name)
+            return attributes, None
+        uri = self._bucket.uri(key)
         self._guard.require_writer(caller, key)
         rules = self._guard.rules()
         with reaching_the_registry():
@@ -210,16 +237,16 @@ class Uploads:
         if not all(rules.sees(caller, label) for label in earlier):
             self._guard.refuse(caller, Right.WRITE, uri, f"{caller.name} lacks the right write for {key}")
         stays = in_sidecar if is_present else known.label if known.observed.is_present else None
-        wanted = (request.attributes or {}).get(policy.attribute, stays)
+        wanted = (attributes or {}).get(policy.attribute, stays)
         label = policy.label_of(key, wanted)
         usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
         if (wanted is not None and wanted != label) or not rules.sees(caller, label):
             choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
             raise InvalidDocumentError(f"attributes: {policy.attribute}: documents here need an access label; {choice}")
-        if label is None or (request.attributes is None and is_present):
-            return request.attributes, None
+        if label is None or (attributes is None and is_present):
+            return attributes, None
         condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
-        return {**(request.attributes or {}), policy.attribute: label}, condition
+        return {**(attributes or {}), policy.attribute: label}, condition
 
     def _set_attributes(
         self, key: str, attributes: Mapping[str, Any], condition: Mapping[str, str] | None

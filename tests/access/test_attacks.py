@@ -401,6 +401,22 @@ class TestLabels:
         assert status == 400, answer
         assert label_of(world, "acme/0.md") == "acme"
 
+    @pytest.mark.parametrize("label", ["acme-board", "globex", "shared", "nothing", "", None, ["acme"]])
+    def test_no_change_of_attributes_gives_another_label(self, world: World, label: Any) -> None:
+        path = f"{PATH}/{document_id(f's3://{BUCKET}/acme/0.md')}"
+
+        assert world.call(EVE, "PATCH", path, {"attributes": {"access": label}})[0] == 400
+        assert world.call(EVE, "PATCH", path, {"attributes": None})[0] == 202
+        assert label_of(world, "acme/0.md") == "acme"
+
+    @pytest.mark.parametrize("key", ["acme/board.md", "globex/0.md"])
+    def test_attributes_of_a_hidden_document_are_not_changed(self, world: World, key: str) -> None:
+        path = f"{PATH}/{document_id(f's3://{BUCKET}/{key}')}"
+        before = label_of(world, key)
+
+        assert world.call(EVE, "PATCH", path, {"attributes": {"access": "acme"}})[0] == 404
+        assert label_of(world, key) == before
+
     @pytest.mark.parametrize("attributes", [None, {}, {"access": "acme"}])
     def test_a_hidden_document_is_not_overwritten(self, world: World, attributes: Any) -> None:
         body = {**UPLOAD, "key": "acme/board.md", "attributes": attributes}

@@ -160,6 +160,10 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
 
 def changing(world: World, caller: Caller, known: Sequence[Document]) -> Iterator[tuple[str, Any]]:
     for each in known:
+        path = f"/api/documents/{document_id(each.uri)}"
+        for change in ({"city": "Rome"}, {"access": "a"}, None):
+            yield f"change {each.key} {change}", world.call(caller, "PATCH", path, {"attributes": change})
+    for each in known:
         yield f"delete {each.key}", world.call(caller, "DELETE", f"/api/documents/{document_id(each.uri)}")
     yield (
         "upload",

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from lambdas.documents import handler
 from ragstack_common.documents import SUFFIXES
+from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 
@@ -190,3 +193,37 @@ def test_the_limits_of_s3_vectors_apply_if_it_is_the_store(
     assert error_of(answer) == (400, "InvalidDocument")
     assert "35 keys" in answer[1]["error"]["message"]
     assert aws.keys() == []
+
+
+def test_attributes_of_a_document_are_replaced_in_its_sidecar(aws: Aws, call: Call) -> None:
+    seen = aws.put("people/report.pdf")
+    record = aws.record("people/report.pdf", Status.INDEXED, replace(seen, attributes={"corpus": "law"}))
+    aws.put("people/report.pdf.metadata.json", '{"metadataAttributes": {"corpus": "law"}}')
+
+    status, detail = call("PATCH", f"{PATH}/{record.id}", {"attributes": {"corpus": "people", "level": 2}})
+
+    assert status == 202
+    assert sidecar_of(aws, "people/report.pdf") == {"corpus": "people", "level": 2}
+    assert (detail["status"], detail["attributes"], detail["again"]) == ("INDEXED", {"corpus": "law"}, True)
+    assert detail["waiting_for"].startswith("The ingestion function reads the event of the change")
+    for nothing in (None, {}):
+        assert call("PATCH", f"{PATH}/{record.id}", {"attributes": nothing})[0] == 202
+        assert aws.keys() == ["people/report.pdf"]
+
+
+def test_attributes_are_changed_under_the_rules_of_uploads(aws: Aws, call: Call) -> None:
+    record = aws.record("report.pdf", Status.INDEXED, aws.put("report.pdf"))
+    gone = aws.record("gone.pdf", Status.DELETED)
+    path = f"{PATH}/{record.id}"
+
+    assert error_of(call("PATCH", path, {"attributes": {"corpus": {"a": 1}}})) == (400, "InvalidDocument")
+    assert error_of(call("PATCH", path, {})) == (400, "InvalidRequest")
+    assert error_of(call("PATCH", path, {"attributes": {}, "more": 1})) == (400, "InvalidRequest")
+    assert error_of(call("PATCH", f"{PATH}/{gone.id}", {"attributes": {}})) == (404, "DocumentNotFound")
+    assert error_of(call("PATCH", f"{PATH}/{'0' * 32}", {"attributes": {}})) == (404, "DocumentNotFound")
+    assert aws.keys() == ["report.pdf"]
+
+
+def sidecar_of(aws: Aws, key: str) -> Any:
+    body = aws.s3.get_object(Bucket=BUCKET, Key=f"{key}.metadata.json")["Body"].read()
+    return parse_sidecar(body).attributes
