@@ -14,12 +14,13 @@ from typing import Final
 import httpx2
 import uvicorn
 from anyio import create_task_group
-from starlette.exceptions import HTTPException
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from local_bedrock.http.guard import PRIVATE_UMASK, Guard, Message, Receive, Scope, Send, end_with_parent
+from local_bedrock.http.guard import PRIVATE_UMASK, Application, Guard, Message, Receive, Scope, Send, end_with_parent
 from local_bedrock.options import LOCAL
 from ragstack_local.console import STATIC
 from ragstack_local.stack.api_queue import OTHER_FUNCTIONS, SERVED_ELSEWHERE
@@ -33,8 +34,8 @@ SETTINGS_PATH: Final = "/console.json"
 ASSETS: Final = "/assets/"
 """Files whose names change with their content."""
 
-FOREVER: Final = "public, max-age=31536000, immutable"
-ASK_AGAIN: Final = "no-cache"
+FOREVER: Final = b"public, max-age=31536000, immutable"
+ASK_AGAIN: Final = b"no-cache"
 
 CONNECT_SECONDS: Final = 5.0
 
@@ -71,7 +72,32 @@ def create_console(settings: ConsoleSettings, static: Path = STATIC) -> Guard:
         static: Folder of the built files.
     """
     origins = (*origins_of(settings.port), *settings.origins)
-    return Guard(_Console(settings, static), origins=origins, pages=("/",))
+    application = Starlette(routes=[Mount("/", app=_Console(settings, static))])
+    return Guard(_Secured(application, settings.content_security_policy), origins=origins, pages=("/",))
+
+
+class _Secured:
+    """Adds the headers that protect the page to every response, and how long the browser may keep it."""
+
+    def __init__(self, application: Application, content_security_policy: str) -> None:
+        self._application = application
+        self._headers = {
+            b"content-security-policy": content_security_policy.encode(),
+            b"referrer-policy": b"no-referrer",
+            b"x-content-type-options": b"nosniff",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [(name, value) for name, value in message["headers"] if name not in self._headers]
+                if not any(name == b"cache-control" for name, _ in kept):
+                    is_kept = scope["path"].startswith(ASSETS) and message["status"] < HTTPStatus.BAD_REQUEST
+                    kept.append((b"cache-control", FOREVER if is_kept else ASK_AGAIN))
+                message = {**message, "headers": [*kept, *self._headers.items()]}
+            await send(message)
+
+        await self._application(scope, receive, send_secured)
 
 
 class _Console:
@@ -90,10 +116,7 @@ class _Console:
         self._client.headers.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
         path = scope["path"]
-        send = self._secured(send, FOREVER if path.startswith(ASSETS) else ASK_AGAIN)
         if any(_is_below(path, route) for route in PROXIED) and not {".", ".."} & {*path.split("/")}:
             await self._pass_on(scope, receive, send)
         elif path == SETTINGS_PATH:
@@ -101,29 +124,7 @@ class _Console:
         elif path == "/" and not self._page.is_file():
             await HTMLResponse(_NOT_BUILT, HTTPStatus.SERVICE_UNAVAILABLE)(scope, receive, send)
         else:
-            try:
-                await self._files(scope, receive, send)
-            except HTTPException as error:
-                await PlainTextResponse(error.detail, error.status_code)(scope, receive, send)
-
-    def _secured(self, send: Send, caching: str) -> Send:
-        """Add the headers that protect the page; *caching* is for successful responses without one."""
-        own = {
-            b"content-security-policy": self._settings.content_security_policy.encode(),
-            b"referrer-policy": b"no-referrer",
-            b"x-content-type-options": b"nosniff",
-        }
-
-        async def send_secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name not in own]
-                if not any(name == b"cache-control" for name, _ in kept):
-                    is_error = message["status"] >= HTTPStatus.BAD_REQUEST
-                    kept.append((b"cache-control", (ASK_AGAIN if is_error else caching).encode()))
-                message = {**message, "headers": [*kept, *own.items()]}
-            await send(message)
-
-        return send_secured
+            await self._files(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the API, and its response back as it arrives; end both when the client is gone."""

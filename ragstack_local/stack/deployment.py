@@ -179,7 +179,6 @@ def deploy(
     aws_endpoint: str,
     bedrock_endpoint: str,
     answers_endpoint: str,
-    console_url: str,
     knowledge_base: LocalKnowledgeBase,
     chosen: Mapping[str, str],
     step: Step,
@@ -224,7 +223,6 @@ def deploy(
         aws_endpoint=aws_endpoint,
         bedrock_endpoint=bedrock_endpoint,
         answers_url=answers_endpoint,
-        console_url=console_url,
         process_id=os.getpid(),
         data=str(data),
     )

@@ -180,7 +180,6 @@ def local_stack(
             aws_endpoint=aws_endpoint,
             bedrock_endpoint=bedrock_endpoint,
             answers_endpoint=answers_endpoint,
-            console_url=console.console_url(options.console_port),
             knowledge_base=knowledge_base,
             chosen={**options.chosen, **({"tenant_knowledge_bases": json.dumps(tenants)} if tenants else {})},
             step=step,
@@ -189,6 +188,7 @@ def local_stack(
             answering = _started(
                 cleanup, lambda: _start_answers(project, options, aws_endpoint), f"{answers_endpoint}/health"
             )
+        connection = replace(connection, console_url=console.console_url(options.console_port))
         with step("Starting the console"):
             ready = f"http://{LOCAL}:{options.console_port}/console.json"
             serving = _started(cleanup, lambda: _start_console(options, connection), ready)

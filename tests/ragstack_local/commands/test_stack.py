@@ -15,8 +15,8 @@ from ragstack_local.target.connection import Project
 
 def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
     project = Project.find()
-    own = _options(project, (4566, 5567, 4568, 4569), tmp_path / "my data", "hashed", None, SettingsOptions(), [])
-    default = _options(project, (4566, 4567, 4568, 4569), None, "hashed", None, SettingsOptions(), [])
+    own = _options(project, (4566, 5567, 4568, 4569, 4580), tmp_path / "my data", "hashed", None, SettingsOptions(), [])
+    default = _options(project, (4566, 4567, 4568, 4569, 4580), None, "hashed", None, SettingsOptions(), [])
 
     assert _start_again(project, own).endswith(f"up --bedrock-port 5567 --data-dir '{tmp_path}/my data'")
     assert _start_again(project, default).endswith("ragstack up")
@@ -58,8 +58,8 @@ def test_a_model_of_the_local_bedrock_writes_the_answers_too(
 ) -> None:
     project = Project.find()
 
-    options = _options(project, (1, 2, 3, 4), tmp_path, "hashed", None, SettingsOptions(), arguments)
-    chosen = _options(project, (1, 2, 3, 4), tmp_path, "hashed", ["answer_model=own"], SettingsOptions(), arguments)
+    options = _options(project, (1, 2, 3, 4, 5), tmp_path, "hashed", None, SettingsOptions(), arguments)
+    chosen = _options(project, (1, 2, 3, 4, 5), tmp_path, "hashed", ["answer_model=own"], SettingsOptions(), arguments)
 
     assert options.context.get("answer_model") == model
     assert chosen.context["answer_model"] == "own"

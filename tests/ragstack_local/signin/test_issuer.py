@@ -14,6 +14,7 @@ from ragstack_local.signin.provider import Application, Provider
 from ragstack_local.stack.issuer import CLIENT, USERS
 from ragstack_local.stack.issuer_app import CODE_SECONDS, kept_key, key_id
 from tests.ragstack_local.signin.conftest import APPLICATION, Clock
+from tests.support.web_pages import send
 
 CALLBACK = "http://localhost:8484/callback"
 
@@ -65,6 +66,14 @@ def test_a_page_that_may_use_the_stack_gets_a_code(provider: Provider) -> None:
     answer = posted(provider.authorization(APPLICATION, "http://localhost:5173/back").url, user="alice")
 
     assert answer.headers["location"].startswith("http://localhost:5173/back?code=")
+
+
+@pytest.mark.parametrize(("path", "status"), [("/authorize", 400), ("/token", 403), ("/device", 403)])
+def test_a_page_may_send_people_to_sign_in(issuer: str, path: str, status: int) -> None:
+    """The console sends no referrer. Without parameters, the page for signing in refuses the client."""
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+    assert send(issuer, "GET", path, **link).status == status
 
 
 @pytest.mark.parametrize("left_out", ["code_challenge", "response_type"])
