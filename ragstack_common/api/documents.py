@@ -24,7 +24,7 @@ from ragstack_common.error_responses import failing_as, reaching_the_registry, r
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
+from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
@@ -351,6 +351,9 @@ class Documents:
         corpus: str | None = None,
         limit: int = DEFAULT_LIMIT,
         token: str | None = None,
+        *,
+        prefix: str | None = None,
+        name: str | None = None,
     ) -> DocumentList:
         """List the documents that the caller sees by URI; deleted ones only if their status is asked for.
 
@@ -358,8 +361,9 @@ class Documents:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
         """
         labels = self._guard.rules().labels(caller)
+        listing = Listing(status, corpus, None if prefix is None else self._bucket.uri(prefix), name)
         with reaching_the_registry():
-            page = self._registry.page(status, corpus, limit, token, labels)
+            page = self._registry.page(listing, limit, token, labels)
         documents = [to_summary(each) for each in page.documents]
         return DocumentList(documents=documents, next_token=page.next_token)
 

@@ -28,7 +28,7 @@ from ragstack_common.error_responses import failing_as, reaching_the_registry, r
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, check
-from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
+from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 
 UNKNOWN: Final = "UNKNOWN"
@@ -78,7 +78,7 @@ class Failures:
             for uri in message.uris:
                 about.setdefault(uri, []).append(message)
         with reaching_the_registry():
-            page = self._registry.page(status=Status.FAILED, limit=limit, token=token)
+            page = self._registry.page(Listing(Status.FAILED), limit=limit, token=token)
             # The index is a moment late, and has no whole records.
             records = self._registry.read(sorted({record.uri for record in page.documents} | about.keys()))
         return FailureList(
@@ -196,7 +196,7 @@ class Failures:
         """Send some of the FAILED documents; return the token for the next ones."""
         for _ in range(FAILED_PER_CALL // MAX_LIMIT):
             with reaching_the_registry():
-                page = self._registry.page(status=Status.FAILED, limit=MAX_LIMIT, token=token)
+                page = self._registry.page(Listing(Status.FAILED), limit=MAX_LIMIT, token=token)
             self._send_documents((record.uri for record in page.documents if record.updated_at <= before), sent)
             token = page.next_token
             if token is None:

@@ -136,12 +136,28 @@ def _add_documents(
         next_token: _Token = None,
         key: _Name = None,
         uri: _Name = None,
+        prefix: Annotated[
+            str | None,
+            Query(
+                min_length=1, max_length=MAX_VALUE_CHARACTERS, description="Only documents whose key begins with this"
+            ),
+        ] = None,
+        name: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=MAX_VALUE_CHARACTERS,
+                description="Only documents whose key contains this, in upper or lower case",
+            ),
+        ] = None,
     ) -> DocumentList:
-        """List documents by status and corpus, or find one document by key or uri, which looks into the bucket too."""
+        """List documents, filtered or not, or find one document by key or uri, which looks into the bucket too."""
         if key is None and uri is None:
-            return service().documents.page(caller(), Status(status) if status else None, corpus, limit, next_token)
+            return service().documents.page(
+                caller(), Status(status) if status else None, corpus, limit, next_token, prefix=prefix, name=name
+            )
         # A limit is harmless, and generated clients send it by default.
-        if sum(each is not None for each in (key, uri, status, corpus, next_token)) > 1:
+        if sum(each is not None for each in (key, uri, status, corpus, next_token, prefix, name)) > 1:
             raise InvalidRequestError("key and uri each name one document: give one of them, and no other filter")
         return service().documents.named(caller(), key=key, uri=uri)
 

@@ -21,7 +21,7 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
-from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
+from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import WORKED_ON
 from ragstack_common.tenants import KnowledgeBase, KnowledgeBases
@@ -115,7 +115,7 @@ class Synchronisation:
         for status in WORKED_ON:
             token = None
             while True:
-                page = self.registry.page(status=status, limit=MAX_LIMIT, token=token)
+                page = self.registry.page(Listing(status), limit=MAX_LIMIT, token=token)
                 for record in self.registry.read(document.uri for document in page.documents).values():
                     if record.is_followed or record.is_claimed(self.clock()):
                         return record.uri

@@ -60,8 +60,6 @@ ITEMS_PER_PAGE: Final = 20_000
 """Read for one page, so that a listing that hardly any document matches still answers in time."""
 
 _READ_ATTEMPTS: Final = 6
-_POSITION: Final = TypeAdapter(tuple[Status | None, str | None, str, str])
-"""A token: the filters of the listing, and the id and URI of its last document."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,37 @@ class Change:
     def written(self) -> DocumentRecord:
         """The record after the write."""
         return replace(self.after, revision=self.before.revision + 1)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The filters of a listing.
+
+    Attributes:
+        status: Only documents of this status. None: all but deleted ones.
+        corpus: Only documents of this corpus.
+        prefix: Only documents whose URI begins with this, at most 900 bytes. The indexes are sorted by URI, so no
+            others are read.
+        name: Only documents whose key contains this, in upper or lower case. Others are read and left out.
+    """
+
+    status: Status | None = None
+    corpus: str | None = None
+    prefix: str | None = None
+    name: str | None = None
+
+    def has_name(self, uri: str) -> bool:
+        """Check the key in a URI."""
+        return self.name is None or self.name.casefold() in uri.removeprefix("s3://").partition("/")[2].casefold()
+
+    def matches(self, record: DocumentRecord) -> bool:
+        """Check everything but the prefix."""
+        is_wanted = record.status is not Status.DELETED if self.status is None else record.status is self.status
+        return is_wanted and self.corpus in (None, record.corpus) and self.has_name(record.uri)
+
+
+_POSITION: Final = TypeAdapter(tuple[Listing, str, str])
+"""A token: the listing, and the id and URI of its last document."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +182,7 @@ class DocumentRegistry:
 
     def page(
         self,
-        status: Status | None = None,
-        corpus: str | None = None,
+        listing: Listing,
         limit: int = DEFAULT_LIMIT,
         token: str | None = None,
         labels: Collection[str] | None = None,
@@ -162,67 +190,59 @@ class DocumentRegistry:
         """List documents by URI. The indexes follow the table within about a second.
 
         Args:
-            status: Only documents of this status. By default, all but deleted ones.
-            corpus: Only documents of this corpus.
+            listing: Which documents.
             limit: The maximum number of documents, 1 to 100. A page can have fewer although more follow: only the
                 token tells.
-            token: From the previous page, which had the same status and corpus.
+            token: From the previous page of the same listing.
             labels: Only documents of these access labels.
 
         Raises:
             InvalidRequestError: The token does not belong to this listing.
         """
         if labels is not None:
-            return self._page_of_labels(labels, status, corpus, limit, token)
-        query = {"TableName": self.table, **_listing(status, corpus)}
+            return self._page_of_labels(labels, listing, limit, token)
+        query = {"TableName": self.table, **_query(listing)}
         found: list[DocumentRecord] = []
         items_per_call, read = limit + 1, 0
         if token is not None:
-            identifier, uri = _read_token(token, status, corpus)
+            identifier, uri = _read_token(token, listing)
             # The key is built from a document's id, so that a forged token cannot point outside the documents.
             partition = query["ExpressionAttributeValues"][":partition"]
             index = INDEXES[query["IndexName"]]
             query["ExclusiveStartKey"] = {**document_key(identifier), index: partition, **to_item({URI: uri})}
         while True:
             answer = self.client.query(**query, Limit=items_per_call)
-            found += map(self._record, answer["Items"])
+            found += (self._record(item) for item in answer["Items"] if listing.has_name(item[FULL_URI]["S"]))
             read += answer["ScannedCount"]
             if len(found) > limit:
                 last = found[limit - 1]
-                return DocumentPage(found[:limit], _token(last.id, uri_in_indexes(last.uri), status, corpus))
+                return DocumentPage(found[:limit], _token(listing, last.id, uri_in_indexes(last.uri)))
             if not (position := answer.get("LastEvaluatedKey")):
                 return DocumentPage(found, None)
             if read >= ITEMS_PER_PAGE:
                 identifier = position[PARTITION_KEY]["S"].removeprefix(f"{DOCUMENT}#")
-                return DocumentPage(found, _token(identifier, position[URI]["S"], status, corpus))
+                return DocumentPage(found, _token(listing, identifier, position[URI]["S"]))
             query["ExclusiveStartKey"] = position
             items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
 
-    def _page_of_labels(
-        self, labels: Collection[str], status: Status | None, corpus: str | None, limit: int, token: str | None
-    ) -> DocumentPage:
+    def _page_of_labels(self, labels: Collection[str], listing: Listing, limit: int, token: str | None) -> DocumentPage:
         """List documents of some labels: their indexes merged, so that a token never names a document of another."""
-        start = None if token is None else _read_token(token, status, corpus)
-        streams = [self._of_label(label, start, limit + 1) for label in sorted(labels)]
+        start = None if token is None else _read_token(token, listing)
+        streams = [self._of_label(label, listing.prefix, start, limit + 1) for label in sorted(labels)]
         found: list[DocumentRecord] = []
         last: DocumentRecord | None = None
         for number, record in enumerate(heapq.merge(*streams, key=lambda record: uri_in_indexes(record.uri))):
             if last is not None and (len(found) == limit or number == ITEMS_PER_PAGE):
-                return DocumentPage(found, _token(last.id, uri_in_indexes(last.uri), status, corpus))
+                return DocumentPage(found, _token(listing, last.id, uri_in_indexes(last.uri)))
             last = record
-            is_wanted = record.status is not Status.DELETED if status is None else record.status is status
-            if is_wanted and corpus in (None, record.corpus):
+            if listing.matches(record):
                 found.append(record)
         return DocumentPage(found, None)
 
-    def _of_label(self, label: str, start: tuple[str, str] | None, items_per_call: int) -> Iterator[DocumentRecord]:
-        query: Any = {
-            "TableName": self.table,
-            "IndexName": BY_LABEL,
-            "KeyConditionExpression": "#label = :label",
-            "ExpressionAttributeNames": {"#label": LABEL},
-            "ExpressionAttributeValues": to_item({":label": label}),
-        }
+    def _of_label(
+        self, label: str, prefix: str | None, start: tuple[str, str] | None, items_per_call: int
+    ) -> Iterator[DocumentRecord]:
+        query: Any = {"TableName": self.table, **_key_condition(BY_LABEL, label, prefix)}
         if start is not None:
             identifier, uri = start
             query["ExclusiveStartKey"] = {**document_key(identifier), **to_item({LABEL: label, URI: uri})}
@@ -303,19 +323,15 @@ def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
         yield batch
 
 
-def _listing(status: Status | None, corpus: str | None) -> dict[str, Any]:
+def _query(listing: Listing) -> dict[str, Any]:
     """Query the index with the fewest other documents, and filter those out."""
+    status, corpus = listing.status, listing.corpus
     index, partition = (BY_CORPUS, corpus) if corpus is not None else (BY_URI, DOCUMENT)
     filtered = f"#{STATUS} <> :filtered", STATUS, str(Status.DELETED)
     if status is not None:
         index, partition = BY_STATUS, str(status)
         filtered = f"#{CORPUS} = :filtered", CORPUS, corpus or ""
-    query: dict[str, Any] = {
-        "IndexName": index,
-        "KeyConditionExpression": "#partition = :partition",
-        "ExpressionAttributeNames": {"#partition": INDEXES[index]},
-        "ExpressionAttributeValues": {":partition": {"S": partition}},
-    }
+    query = _key_condition(index, partition, listing.prefix)
     if status is None or corpus is not None:
         query["FilterExpression"], name, value = filtered
         query["ExpressionAttributeNames"][f"#{name}"] = name
@@ -323,21 +339,35 @@ def _listing(status: Status | None, corpus: str | None) -> dict[str, Any]:
     return query
 
 
-def _token(identifier: str, uri: str, status: Status | None, corpus: str | None) -> str:
-    return urlsafe_b64encode(_POSITION.dump_json((status, corpus, identifier, uri))).decode()
+def _key_condition(index: str, partition: str, prefix: str | None) -> dict[str, Any]:
+    query: dict[str, Any] = {
+        "IndexName": index,
+        "KeyConditionExpression": "#partition = :partition",
+        "ExpressionAttributeNames": {"#partition": INDEXES[index]},
+        "ExpressionAttributeValues": {":partition": {"S": partition}},
+    }
+    if prefix is not None:
+        query["KeyConditionExpression"] += f" AND begins_with(#{URI}, :prefix)"
+        query["ExpressionAttributeNames"][f"#{URI}"] = URI
+        query["ExpressionAttributeValues"][":prefix"] = {"S": prefix}
+    return query
 
 
-def _read_token(token: str, status: Status | None, corpus: str | None) -> tuple[str, str]:
+def _token(listing: Listing, identifier: str, uri: str) -> str:
+    return urlsafe_b64encode(_POSITION.dump_json((listing, identifier, uri))).decode()
+
+
+def _read_token(token: str, listing: Listing) -> tuple[str, str]:
     """Return the document's id in a token, and its URI as the indexes hold it.
 
     Raises:
         InvalidRequestError: The token was made for other filters, or not by RAGStack.
     """
     try:
-        *filters, identifier, uri = _POSITION.validate_json(urlsafe_b64decode(token))
+        of, identifier, uri = _POSITION.validate_json(urlsafe_b64decode(token))
     except ValueError:
-        filters, uri = [], ""
-    if not uri or filters != [status, corpus]:
+        of, uri = None, ""
+    if not uri or of != listing or not uri.startswith(listing.prefix or ""):
         raise InvalidRequestError(
             "next_token does not belong to this listing: take it from the previous page and keep its filters"
         )

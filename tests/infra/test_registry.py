@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from ragstack_common.registry import table as names
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
@@ -35,9 +35,9 @@ def test_the_registry_lists_from_the_declared_table(table: dict[str, Any]) -> No
         assert registry.write([Change(before, after)]) == set()
 
         pages = [
-            DocumentRegistry("registry", client).page(status=Status.INDEXED),
-            DocumentRegistry("registry", client).page(corpus="legal"),
-            DocumentRegistry("registry", client).page(),
+            DocumentRegistry("registry", client).page(Listing(Status.INDEXED)),
+            DocumentRegistry("registry", client).page(Listing(corpus="legal")),
+            DocumentRegistry("registry", client).page(Listing(prefix="s3://documents/a")),
         ]
 
     assert [[document.uri for document in page.documents] for page in pages] == [["s3://documents/a.md"]] * 3

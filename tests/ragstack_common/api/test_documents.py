@@ -79,6 +79,25 @@ def test_deleted_documents_are_listed_only_by_their_status(aws: Aws, call: Call)
 
 
 @pytest.mark.parametrize(
+    ("parameters", "keys"),
+    [
+        ({"prefix": "people/"}, ["people/Leave.md", "people/pay.md"]),
+        ({"prefix": "people/P"}, []),
+        ({"name": "PAY"}, ["people/pay.md", "product/pay.md"]),
+        ({"name": "documents"}, []),
+        ({"prefix": "people/", "name": "pay", "status": "INDEXED"}, ["people/pay.md"]),
+    ],
+    ids=str,
+)
+def test_documents_are_listed_by_their_keys(aws: Aws, call: Call, parameters: dict[str, str], keys: list[str]) -> None:
+    """The bucket is called documents, and its name counts for nothing."""
+    for key in ("people/Leave.md", "people/pay.md", "product/pay.md"):
+        aws.record(key, Status.INDEXED, Observation(etag='"e"'))
+
+    assert [each["key"] for each in found(call, **parameters)] == keys
+
+
+@pytest.mark.parametrize(
     ("parameters", "names"),
     [
         ({"status": "indexed"}, "status"),
@@ -92,6 +111,9 @@ def test_deleted_documents_are_listed_only_by_their_status(aws: Aws, call: Call)
         ({"key": ""}, "key"),
         ({"key": "a.md", "uri": URI}, "key and uri"),
         ({"key": "a.md", "status": "FAILED"}, "key and uri"),
+        ({"key": "a.md", "prefix": "a"}, "key and uri"),
+        ({"prefix": "x" * 201}, "prefix"),
+        ({"name": ""}, "name"),
         ({"uri": "s3://elsewhere/a.md"}, "uri"),
         ({"uri": "s3://documents/"}, "uri"),
         ({"status": ["FAILED", "INDEXED"]}, "status"),

@@ -249,7 +249,7 @@ LIKELY = st.recursive(
     max_leaves=15,
 )
 PARAMETERS = st.none() | st.dictionaries(
-    st.sampled_from(["status", "corpus", "limit", "next_token", "key", "uri"]) | st.text(max_size=5),
+    st.sampled_from(["status", "corpus", "limit", "next_token", "key", "uri", "prefix", "name"]) | st.text(max_size=5),
     st.lists(
         st.text(max_size=30) | st.sampled_from(["FAILED", "7", "0", "s3://documents/a.md", "a.md"]),
         min_size=1,

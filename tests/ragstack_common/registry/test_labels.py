@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import Catalogue, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import examples
@@ -45,10 +45,10 @@ def written(client: Any, rounds: list[dict[str, Any]]) -> dict[str, DocumentReco
     return registry.read(NAMES)
 
 
-def listed(client: Any, labels: Collection[str], limit: int, **filters: Any) -> list[str]:
+def listed(client: Any, labels: Collection[str], limit: int, listing: Listing) -> list[str]:
     registry, token, found = DocumentRegistry(TABLE, client), None, []
     while True:
-        page = registry.page(limit=limit, token=token, labels=labels, **filters)
+        page = registry.page(listing, limit, token, labels)
         assert len(page.documents) <= limit
         found += [record.uri for record in page.documents]
         if (token := page.next_token) is None:
@@ -62,15 +62,24 @@ def listed(client: Any, labels: Collection[str], limit: int, **filters: Any) -> 
     limit=st.integers(1, 5),
     status=st.sampled_from([None, *STATUSES]),
     corpus=st.sampled_from([None, "x"]),
+    prefix=st.sampled_from([None, "s3://bucket/0"]),
+    name=st.sampled_from([None, "1.MD"]),
 )
 def test_a_listing_has_the_documents_of_the_labels(
-    client: Any, rounds: list[dict[str, Any]], labels: set[str], limit: int, status: Status | None, corpus: str | None
+    client: Any,
+    rounds: list[dict[str, Any]],
+    labels: set[str],
+    limit: int,
+    status: Status | None,
+    corpus: str | None,
+    prefix: str | None,
+    name: str | None,
 ) -> None:
     moto_api_backend.reset()
     create_table(client, TABLE)
     records = written(client, rounds)
 
-    found = listed(client, labels, limit, status=status, corpus=corpus)
+    found = listed(client, labels, limit, Listing(status, corpus, prefix, name))
 
     assert found == [
         uri
@@ -79,6 +88,8 @@ def test_a_listing_has_the_documents_of_the_labels(
         and record.label in labels
         and (record.status is not Status.DELETED if status is None else record.status is status)
         and corpus in (None, record.corpus)
+        and uri.startswith(prefix or "")
+        and (name or "").lower() in uri
     ]
 
 
@@ -110,9 +121,9 @@ def test_a_token_names_no_document_of_another_label(client: Any) -> None:
     kinds = {uri: ("a" if number % 2 else "b", Status.INDEXED, "x", 1) for number, uri in enumerate(NAMES)}
     written(client, [kinds])
     registry = DocumentRegistry(TABLE, client)
-    token_of_b = registry.page(limit=2, labels=["b"]).next_token
+    token_of_b = registry.page(Listing(), 2, labels=["b"]).next_token
 
-    page = registry.page(limit=2, labels=["a"], token=token_of_b)
+    page = registry.page(Listing(), 2, token_of_b, labels=["a"])
 
     assert {record.label for record in page.documents} == {"a"}
 

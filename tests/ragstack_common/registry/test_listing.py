@@ -1,5 +1,6 @@
 """Pages of documents: complete, in order, and with tokens that cannot be forged."""
 
+import json
 from base64 import urlsafe_b64encode
 from itertools import count
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.registry import documents as module
-from ragstack_common.registry.documents import Change, DocumentPage, DocumentRegistry
+from ragstack_common.registry.documents import Change, DocumentPage, DocumentRegistry, Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
 from ragstack_common.registry.table import uri_in_indexes
 from tests.support.registry_table import TABLE, create_table
@@ -45,10 +46,18 @@ def uris(found: DocumentPage) -> list[str]:
     of=documents,
     status=st.none() | st.sampled_from([Status.INDEXED, Status.FAILED, Status.DELETED]),
     corpus=st.none() | st.sampled_from(CORPORA),
+    prefix=st.none() | st.sampled_from(["s3://documents/", "s3://documents/Ordner 1", "s3://documents/ordner"]),
+    name=st.none() | st.sampled_from(["ORDNER 2", "3/Ä", "documents"]),
     limit=st.integers(1, 12),
 )
 def test_pages_hold_every_matching_document_once_and_in_order(
-    dynamodb: Any, of: dict[str, tuple[Status, str | None]], status: Status | None, corpus: str | None, limit: int
+    dynamodb: Any,
+    of: dict[str, tuple[Status, str | None]],
+    status: Status | None,
+    corpus: str | None,
+    prefix: str | None,
+    name: str | None,
+    limit: int,
 ) -> None:
     table = f"registry-{next(TABLES)}"
     create_table(dynamodb, table)
@@ -56,15 +65,17 @@ def test_pages_hold_every_matching_document_once_and_in_order(
     write(dynamodb, *records, table=table)
     reader = DocumentRegistry(table, dynamodb)
 
-    pages = [reader.page(status, corpus, limit)]
+    pages = [reader.page(Listing(status, corpus, prefix, name), limit)]
     while pages[-1].next_token:
-        pages.append(reader.page(status, corpus, limit, pages[-1].next_token))
+        pages.append(reader.page(Listing(status, corpus, prefix, name), limit, pages[-1].next_token))
 
     wanted = [
         each.uri
         for each in records
         if (each.status is not Status.DELETED if status is None else each.status is status)
         and (corpus is None or each.corpus == corpus)
+        and each.uri.startswith(prefix or "")
+        and (name or "").lower() in each.uri.removeprefix("s3://documents/").lower()
     ]
     assert [uri for page in pages for uri in uris(page)] == sorted(wanted, key=str.encode)
     assert all(len(page.documents) == limit for page in pages[:-1])
@@ -76,24 +87,32 @@ def test_a_page_ends_early_after_reading_very_many_items(dynamodb: Any, monkeypa
     write(dynamodb, *(record(f"s3://documents/{n:02}", Status.FAILED, "people" if n > 25 else None) for n in range(30)))
     reader = DocumentRegistry(TABLE, dynamodb)
 
-    pages = [reader.page(Status.FAILED, "people", 2)]
+    pages = [reader.page(Listing(Status.FAILED, "people"), 2)]
     while pages[-1].next_token:
-        pages.append(reader.page(Status.FAILED, "people", 2, pages[-1].next_token))
+        pages.append(reader.page(Listing(Status.FAILED, "people"), 2, pages[-1].next_token))
 
     assert uris(pages[0]) == []
     assert [uri for page in pages for uri in uris(page)] == [f"s3://documents/{n}" for n in range(26, 30)]
 
 
 @pytest.mark.parametrize(
-    ("status", "corpus"), [(None, None), (Status.FAILED, "people"), (Status.INDEXED, None), (None, "people")]
+    "other",
+    [
+        Listing(),
+        Listing(Status.FAILED, "people"),
+        Listing(Status.INDEXED),
+        Listing(corpus="people"),
+        Listing(Status.INDEXED, "people", prefix="s3://documents/2"),
+        Listing(Status.INDEXED, "people", name="2"),
+    ],
 )
-def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | None, corpus: str | None) -> None:
+def test_a_token_of_other_filters_is_refused(dynamodb: Any, other: Listing) -> None:
     write(dynamodb, *(record(f"s3://documents/{n}", corpus="people") for n in range(3)))
     reader = DocumentRegistry(TABLE, dynamodb)
-    token = reader.page(Status.INDEXED, "people", 1).next_token
+    token = reader.page(Listing(Status.INDEXED, "people"), 1).next_token
 
     with pytest.raises(InvalidRequestError, match="next_token"):
-        reader.page(status, corpus, 1, token)
+        reader.page(other, 1, token)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +128,17 @@ def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | Non
 )
 def test_a_forged_token_is_refused(dynamodb: Any, token: str) -> None:
     with pytest.raises(InvalidRequestError, match="next_token"):
-        DocumentRegistry(TABLE, dynamodb).page(token=token)
+        DocumentRegistry(TABLE, dynamodb).page(Listing(), token=token)
+
+
+def test_a_token_from_outside_its_prefix_is_refused(dynamodb: Any) -> None:
+    """DynamoDB rejects a start outside the range of keys."""
+    listing = Listing(prefix="s3://documents/b")
+    position = [{"status": None, "corpus": None, "prefix": listing.prefix, "name": None}, "id", "s3://documents/a"]
+    token = urlsafe_b64encode(json.dumps(position).encode()).decode()
+
+    with pytest.raises(InvalidRequestError, match="next_token"):
+        DocumentRegistry(TABLE, dynamodb).page(listing, token=token)
 
 
 def test_pages_continue_after_a_uri_that_is_too_long_for_a_key(dynamodb: Any) -> None:
@@ -118,8 +147,8 @@ def test_pages_continue_after_a_uri_that_is_too_long_for_a_key(dynamodb: Any) ->
     write(dynamodb, *map(record, long))
     reader = DocumentRegistry(TABLE, dynamodb)
 
-    pages = [reader.page(limit=1)]
+    pages = [reader.page(Listing(), limit=1)]
     while pages[-1].next_token:
-        pages.append(reader.page(limit=1, token=pages[-1].next_token))
+        pages.append(reader.page(Listing(), limit=1, token=pages[-1].next_token))
 
     assert [uri for page in pages for uri in uris(page)] == long

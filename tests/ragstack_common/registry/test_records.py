@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
 from ragstack_common.registry.records import (
     DocumentRecord,
     Observation,
@@ -183,7 +183,7 @@ def test_an_invalid_item_appears_in_listings_and_scans_as_waiting(dynamodb: Any)
     dynamodb.put_item(TableName=TABLE, Item={**record_to_item(FULL, "write"), "attributes": {"S": "{"}})
     registry = DocumentRegistry(TABLE, dynamodb)
 
-    (listed,) = registry.page().documents
+    (listed,) = registry.page(Listing()).documents
     ((scanned,),) = registry.scan()
 
     assert (listed.uri, listed.status) == (scanned.uri, scanned.status) == (FULL.uri, Status.WAITING)
