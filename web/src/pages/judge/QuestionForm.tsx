@@ -1,0 +1,70 @@
+/** The question to judge; several lines are several questions, which wait for their turn. */
+import { type FormEvent, type ReactNode, useEffect, useState } from "react";
+import { nextQuestion } from "../../judgments";
+import { TestTarget } from "../../parts/TestTarget";
+import { address, go } from "../../route";
+import { fromParams, type Settings, toParams } from "../../settings";
+import { useJudgments } from "./useJudgments";
+import { wait, waitingQuestions } from "./waiting";
+
+interface Props {
+  tab: "results" | "answers";
+  settings: Settings;
+  children?: ReactNode;
+}
+
+export function QuestionForm({ tab, settings, children }: Props) {
+  const key = toParams(settings).toString();
+  const [draft, setDraft] = useState(settings);
+  useEffect(() => setDraft(fromParams(new URLSearchParams(key))), [key]);
+  const next = useNext(tab, settings);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const written = draft.question
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean);
+    if (written.length > 1) wait(written);
+    if (written[0]) go(address("judge", toParams({ ...draft, question: written[0] }), tab));
+  };
+  return (
+    <form className="ask-form" onSubmit={submit}>
+      <div className="question">
+        <textarea
+          aria-label="Question"
+          rows={1}
+          dir="auto"
+          placeholder="A question, or several: one on each line"
+          value={draft.question}
+          onChange={(event) => setDraft({ ...draft, question: event.target.value })}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+              event.preventDefault();
+              event.currentTarget.form?.requestSubmit();
+            }
+          }}
+        />
+        <button type="submit" className="primary" disabled={!draft.question.trim()}>
+          {tab === "answers" ? "Ask" : "Search"}
+        </button>
+      </div>
+      <div className="row">
+        <button type="button" disabled={next === null} onClick={() => next?.()}>
+          Next question <kbd>n</kbd>
+        </button>
+        {children}
+      </div>
+      <details>
+        <summary>Settings</summary>
+        <TestTarget settings={draft} onChange={setDraft} withLanguage={tab === "answers"} />
+      </details>
+    </form>
+  );
+}
+
+/** Go to the next question with the same settings; null if there is no other question. */
+export function useNext(tab: "results" | "answers", settings: Settings): (() => void) | null {
+  const { questions } = useJudgments();
+  const question = nextQuestion(settings.question, waitingQuestions(), questions);
+  return question === null ? null : () => go(address("judge", toParams({ ...settings, question }), tab));
+}

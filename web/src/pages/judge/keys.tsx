@@ -1,0 +1,86 @@
+/** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
+import { useEffect, useRef, useState } from "react";
+
+export type Keys = Record<string, () => void>;
+
+const SETTING = "ragstack.keys";
+
+/** Whether an event belongs to a field, a dialog or a shortcut of the browser. */
+export function isTaken(event: KeyboardEvent): boolean {
+  if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey)
+    return true;
+  const target = event.target as Element | null;
+  return Boolean(target?.closest("input, textarea, select, [contenteditable], dialog"));
+}
+
+export function useKeys(keys: Keys): { areOn: boolean; setOn: (on: boolean) => void } {
+  const [areOn, setAreOn] = useState(() => localStorage.getItem(SETTING) !== "off");
+  const current = useRef(keys);
+  current.current = keys;
+  useEffect(() => {
+    if (!areOn) return;
+    const listen = (event: KeyboardEvent) => {
+      const act = isTaken(event) ? undefined : current.current[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [areOn]);
+  const setOn = (on: boolean) => {
+    localStorage.setItem(SETTING, on ? "on" : "off");
+    setAreOn(on);
+  };
+  return { areOn, setOn };
+}
+
+interface HelpProps {
+  keys: readonly (readonly [key: string, meaning: string])[];
+  areOn: boolean;
+  setOn: (on: boolean) => void;
+  isOpen: boolean;
+  setOpen: (open: boolean) => void;
+}
+
+export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (isOpen && !dialog.current?.open) dialog.current?.showModal();
+    if (!isOpen) dialog.current?.close();
+  }, [isOpen]);
+  return (
+    <>
+      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+        Keys{areOn ? "" : " (off)"} <kbd>?</kbd>
+      </button>
+      <dialog ref={dialog} className="keys" aria-labelledby="keys-title" onClose={() => setOpen(false)}>
+        <div className="stack">
+          <h2 id="keys-title">Keys</h2>
+          <dl>
+            {keys.map(([key, meaning]) => (
+              <div key={key}>
+                <dt>
+                  {key.split(" ").map((part) => (
+                    <kbd key={part}>{part}</kbd>
+                  ))}
+                </dt>
+                <dd>{meaning}</dd>
+              </div>
+            ))}
+          </dl>
+          <label className="row">
+            <input type="checkbox" checked={areOn} onChange={(event) => setOn(event.target.checked)} />
+            Single keys act
+          </label>
+          <p className="small">They never act while you type in a field.</p>
+          <div>
+            <button type="button" className="primary" onClick={() => setOpen(false)}>
+              Close
+            </button>
+          </div>
+        </div>
+      </dialog>
+    </>
+  );
+}
