@@ -220,6 +220,7 @@ def stable_attributes(span: ReadableSpan) -> dict[str, Any]:
 
 
 # To shrink an example takes minutes, and hardly helps: the answer that differs says enough.
+@pytest.mark.timeout(2 * 3600)
 @settings(
     max_examples=200 if SOAK else 4,
     suppress_health_check=[*HealthCheck],
