@@ -47,7 +47,7 @@ from ragstack_common.ingestion_config import (
     ReconcileSettings,
     ViewerSettings,
 )
-from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, RATE, SNAPSHOT
+from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, JUDGMENT, RATE, SNAPSHOT
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -291,7 +291,7 @@ def documents_function(
     path.documents.grant(function, object_actions, "Callers upload and delete any document")
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
-    path.registry.grant(function, [PUT, DELETE], JOBS)
+    path.registry.grant(function, [PUT, DELETE], (*JOBS, JUDGMENT))
     if options.access:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
     _let_report(function, options)

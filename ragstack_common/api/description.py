@@ -156,10 +156,11 @@ def _correct(described: dict[str, Any]) -> None:
             operation["x-ragstack-right"] = route.right
             statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
         is_tool, is_post = route.path.startswith(TOOLS), route.method == "POST"
+        takes_input = "requestBody" in operation or "parameters" in operation
         failure = "ToolFailure" if is_tool else "Error"
         responses = operation["responses"]
         responses.pop("422", None)
-        if is_post or "parameters" in operation:
+        if takes_input or is_post:
             responses["400"] = _response("The request must be changed", failure)
         responses |= {str(int(status)): _response(_ERRORS[status], failure) for status in sorted(statuses)}
         responses["429"] = _response("Too many requests a second, here or at AWS: wait, then send it again", failure)

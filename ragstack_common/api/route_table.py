@@ -108,6 +108,8 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         errors=_UNKNOWN,
         tag=_OPERATORS,
     ),
+    "list_judgments": ApiRoute(DOCUMENTS, "GET", "/api/judgments", Right.READ, "List judgments of results and answers"),
+    "write_judgment": ApiRoute(DOCUMENTS, "PUT", "/api/judgments", Right.READ, "Judge a result or an answer"),
     "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),
     "get_access": ApiRoute(DOCUMENTS, "GET", "/api/access", Right.OPERATE, "Get the rules of access", tag=_OPERATORS),
     "change_access": ApiRoute(

@@ -30,6 +30,7 @@ from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, Fa
 from ragstack_common.api.failures import Failures
 from ragstack_common.api.http import serve
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
+from ragstack_common.api.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
 from ragstack_common.api.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
@@ -63,6 +64,7 @@ class DocumentService:
     catalogue: Callable[[Caller], Catalogue]
     failures: Failures
     access: Access
+    judgments: Judgments
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "DocumentService":
@@ -82,6 +84,7 @@ class DocumentService:
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
             access=Access(guard, registry, bucket),
+            judgments=Judgments(client, table, guard),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
@@ -118,6 +121,7 @@ def add_routes(
     _add_jobs(app, service)
     _add_failures(app, service)
     _add_access(app, service, caller)
+    _add_judgments(app, service, caller)
 
 
 def _add_documents(
@@ -255,3 +259,23 @@ def _add_access(
     ) -> Explanation:
         """Say whether somebody sees a document, and which rule decides it."""
         return service().access.explain(caller(), viewer, document)
+
+
+def _add_judgments(
+    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
+) -> None:
+    @serve(app, "list_judgments")
+    def list_judgments(
+        all: Annotated[  # noqa: A002 - the name in the query
+            bool, Query(description="Those of all callers, which takes the right operate")
+        ] = False,
+        limit: _Limit = MAX_LIMIT,
+        next_token: _Token = None,
+    ) -> JudgmentList:
+        """List the caller's own judgments, or those of all callers."""
+        return service().judgments.page(caller(), of_all=all, limit=limit, token=next_token)
+
+    @serve(app, "write_judgment")
+    def write_judgment(request: JudgmentChange) -> Judgment:
+        """Replace the caller's judgment of a document for a query, or of an answer; without a grade, delete it."""
+        return service().judgments.write(caller(), request)

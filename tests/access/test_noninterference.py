@@ -94,6 +94,7 @@ def everything(world: World, caller: Caller, known: Sequence[Document], question
     """Send every request that a caller can send, and yield what they receive."""
     yield from searches(world, caller, question)
     yield from explanations(world, caller, known, question)
+    yield from judgments(world, caller, known, question)
     yield from listings(world, caller, known)
     yield from changing(world, caller, known)
 
@@ -137,6 +138,17 @@ def explanations(world: World, caller: Caller, known: Sequence[Document], questi
             status, answer = world.call(caller, "POST", "/api/explain", body)
             assert answer.pop("document") == each.uri
             yield f"explain {each.key} {options}", (status, answer)
+
+
+def judgments(world: World, caller: Caller, known: Sequence[Document], question: str) -> Iterator[tuple[str, Any]]:
+    for each in known:
+        body = {"query_id": "q", "query": question, "document": each.uri, "grade": 2}
+        status, written = world.call(caller, "PUT", "/api/judgments", body)
+        assert written.pop("at")
+        yield f"judge {each.key}", (status, written)
+    status, listed = world.call(caller, "GET", "/api/judgments")
+    yield "judgments", (status, [{**each, "at": ""} for each in listed["judgments"]])
+    yield "judgments of all", world.call(caller, "GET", "/api/judgments", all="true")
 
 
 def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterator[tuple[str, Any]]:

@@ -229,7 +229,14 @@ class World:
             multiValueQueryStringParameters={name: [value] for name, value in query.items()} or None,
         )
         event["requestContext"] = {"requestId": "r", "authorizer": {"claims": json.dumps(claims_of(caller))}}
-        of_documents = ("/api/documents", "/api/facets", "/api/ingestion-jobs", "/api/failures", "/api/me")
+        of_documents = (
+            "/api/documents",
+            "/api/facets",
+            "/api/ingestion-jobs",
+            "/api/failures",
+            "/api/me",
+            "/api/judgments",
+        )
         is_documents = path.startswith((*of_documents, "/api/access"))
         is_view = path == "/api/view"
         function = viewer_function if is_view else documents_function if is_documents else query_function

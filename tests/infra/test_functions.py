@@ -74,7 +74,7 @@ RECEIVERS = {
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
-    "documents": ["JOB", "JOB#*"],
+    "documents": ["JOB", "JOB#*", "JUDGMENT"],
     "answers": ["BUDGET#*"],
     "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }

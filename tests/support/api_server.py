@@ -35,7 +35,7 @@ def api_server(
         def do_GET(self) -> None:
             self._invoke()
 
-        do_POST = do_DELETE = do_GET  # noqa: N815 - named by the standard library
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - named by the standard library
 
         def _invoke(self) -> None:
             url = urlsplit(self.path)

@@ -27,7 +27,7 @@ from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 
 CLIENTS = Path(__file__).parents[3] / ".clients" / "bin"
 GENERATOR = shutil.which("openapi-python-client", path=os.pathsep.join([str(CLIENTS), os.environ["PATH"]]))
-OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
+OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs", "/api/judgments")
 ISSUER = "https://login.example.com/"
 DISCOVERED = {
     "type": "openIdConnect",
