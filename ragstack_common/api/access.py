@@ -1,6 +1,6 @@
 """The rules of access over HTTP: who am I, what do the rules say, change them, and why somebody sees a document."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -14,6 +14,7 @@ from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord
 
 UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not uploaded, or not processed yet"
 """The rule of the label of a document that does not exist."""
@@ -90,6 +91,19 @@ class Explanation(BaseModel):
 
 PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
+MAX_EXPLAINED: Final = 200
+
+
+class ViewAs(BaseModel):
+    """Documents, and somebody who looks at them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    principal: PrincipalList = Field(description="Who: principals with commas, such as user:alice,group:people")
+    uris: list[Annotated[str, StringConstraints(min_length=1, max_length=2048)]] = Field(
+        min_length=1, max_length=MAX_EXPLAINED, description="The documents' s3:// URIs or keys"
+    )
+
 
 class Access:
     """Answers requests about the rules."""
@@ -157,32 +171,43 @@ class Access:
         Raises:
             InvalidRequestError: A principal is malformed, or the URI names no object of the bucket.
         """
-        rules = self._guard.rules()
+        viewer, uri = _viewer(principals), self._bucket.uri(self._key("document", name))
+        self._guard.view_as(caller, uri, viewer.name)
+        return self._explained(viewer, [uri])[0]
+
+    def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
+        """Say for each document whether somebody sees it. The audit has one event. Errors are those of :meth:`explain`."""
+        viewer = _viewer(request.principal, "principal")
+        uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
+        self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)
+        return self._explained(viewer, uris)
+
+    def _key(self, member: str, name: str) -> str:
         key = self._bucket.key(name) if name.startswith("s3://") else name
         if not key or key.endswith(SIDECAR_SUFFIX):
-            raise InvalidRequestError(f"document: write the document's key, or {self._bucket.uri('')} and its key")
-        viewer = _viewer(principals)
-        uri = self._bucket.uri(key)
-        self._guard.view_as(caller, uri, viewer.name)
+            raise InvalidRequestError(f"{member}: write the document's key, or {self._bucket.uri('')} and its key")
+        return key
+
+    def _explained(self, viewer: Caller, uris: Sequence[str]) -> list[Explanation]:
+        rules = self._guard.rules()
         with reaching_the_registry():
-            known = self._registry.read([uri])[uri]
-        if not known.observed.is_present:
-            visible = rules.sees_everything(viewer)
-            return Explanation(
-                uri=uri,
-                label=None,
-                label_rule=UNKNOWN_DOCUMENT,
-                visible=visible,
-                rule=rules.explain(viewer, None).rule,
-            )
-        decision = rules.explain(viewer, known.label)
-        return Explanation(
-            uri=uri,
-            label=known.label,
-            label_rule=_label_rule(rules, key, known.label),
-            visible=decision.is_visible,
-            rule=decision.rule,
-        )
+            known = self._registry.read(uris)
+        return [_explanation(rules, viewer, self._key("document", uri), known[uri]) for uri in uris]
+
+
+def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRecord) -> Explanation:
+    if not known.observed.is_present:
+        visible = rules.sees_everything(viewer)
+        rule = rules.explain(viewer, None).rule
+        return Explanation(uri=known.uri, label=None, label_rule=UNKNOWN_DOCUMENT, visible=visible, rule=rule)
+    decision = rules.explain(viewer, known.label)
+    return Explanation(
+        uri=known.uri,
+        label=known.label,
+        label_rule=_label_rule(rules, key, known.label),
+        visible=decision.is_visible,
+        rule=decision.rule,
+    )
 
 
 def _label_rule(rules: AccessRules, key: str, label: str | None) -> str:
@@ -200,15 +225,17 @@ def _label_view(label: str, holders: Mapping[Effect, list[str]]) -> LabelView:
     return LabelView(label=label, allow=holders[Effect.ALLOW], deny=holders[Effect.DENY])
 
 
-def _viewer(principals: str) -> Caller:
+def _viewer(principals: str, member: str = "as") -> Caller:
     found = []
-    for name in (part.strip() for part in principals.split(",")):
+    for name in filter(None, (part.strip() for part in principals.split(","))):
         kind, _, rest = name.partition(":")
         if name == EVERYONE:
             continue
         found.append(name if rest else f"user:{name}")
         if rest and kind not in ("user", "group", "tenant", "role", "key", "scope"):
-            raise InvalidRequestError(f"as: {name!r:.100} is no principal: write user:NAME, group:NAME or the like")
-    if not found or not all(found):
-        raise InvalidRequestError("as: name at least one principal, such as user:alice,group:people")
+            raise InvalidRequestError(
+                f"{member}: {name!r:.100} is no principal: write user:NAME, group:NAME or the like"
+            )
+    if not found:
+        raise InvalidRequestError(f"{member}: name at least one principal, such as user:alice,group:people")
     return Caller(found[0], frozenset({EVERYONE, *found}))

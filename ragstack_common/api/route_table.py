@@ -118,6 +118,9 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     "explain_access": ApiRoute(
         DOCUMENTS, "GET", "/api/access/explain", Right.OPERATE, "Explain who sees a document", tag=_OPERATORS
     ),
+    "view_as": ApiRoute(
+        DOCUMENTS, "POST", "/api/access/explain", Right.OPERATE, "Explain which documents somebody sees", tag=_OPERATORS
+    ),
     "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
     "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),
     "mcp": ApiRoute(ANSWERS, "POST", "/mcp", Right.READ),

@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
-from ragstack_common.api.access import Access, Explanation, LabelView, Me, PrincipalList, RuleChange, RulesView
+from ragstack_common.api.access import Access, Explanation, LabelView, Me, PrincipalList, RuleChange, RulesView, ViewAs
 from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
     EVENT_OF_CHANGE,
@@ -259,6 +259,11 @@ def _add_access(
     ) -> Explanation:
         """Say whether somebody sees a document, and which rule decides it."""
         return service().access.explain(caller(), viewer, document)
+
+    @serve(app, "view_as")
+    def view_as(request: ViewAs) -> list[Explanation]:
+        """Say which of these documents somebody sees, in their order, and which rule decides each."""
+        return service().access.explain_all(caller(), request)
 
 
 def _add_judgments(

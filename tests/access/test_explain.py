@@ -174,3 +174,28 @@ def test_a_uri_outside_the_bucket_is_looked_up_in_the_index(world: World) -> Non
 
     assert answer["reason"] == "not among candidates"
     assert answer["document"] == "https://example.com/page"
+
+
+def test_a_list_of_documents_is_explained_for_another_caller(world: World) -> None:
+    names = ["secret.md", f"s3://{BUCKET}/leave.md", "nothing.md"]
+
+    status, answer = world.call(
+        OPERATOR, "POST", "/api/access/explain", {"principal": "user:bob,group:people", "uris": names}
+    )
+
+    assert status == 200, answer
+    assert [each["uri"].rpartition("/")[2] for each in answer] == ["secret.md", "leave.md", "nothing.md"]
+    assert [each["visible"] for each in answer] == [False, True, False]
+    for name, each in zip(names, answer, strict=True):
+        query = {"as": "user:bob,group:people", "document": name}
+        assert world.call(OPERATOR, "GET", "/api/access/explain", None, **query)[1] == each
+    assert "3 documents from s3://documents/secret.md" in [each["resource"] for each in world.audits]
+
+
+@pytest.mark.parametrize(
+    "change", [{"uris": []}, {"uris": ["a"] * 201}, {"uris": ["s3://other/a"]}, {"principal": ","}]
+)
+def test_a_list_that_cannot_be_explained_is_rejected(world: World, change: Any) -> None:
+    body = {"principal": "user:bob", "uris": ["leave.md"], **change}
+
+    assert world.call(OPERATOR, "POST", "/api/access/explain", body)[0] == 400

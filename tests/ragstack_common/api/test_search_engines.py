@@ -292,6 +292,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("get", "/api/access"): {"200", "400", "default"},
         ("post", "/api/access"): {"200", "400", "default"},
         ("get", "/api/access/explain"): {"200", "400", "default"},
+        ("post", "/api/access/explain"): {"200", "400", "default"},
         ("post", "/api/ingestion-jobs"): {"202", "400", "409", "default"},
         ("get", "/api/ingestion-jobs"): {"200", "400", "default"},
         ("get", "/api/ingestion-jobs/{id}"): {"200", "400", "404", "default"},
