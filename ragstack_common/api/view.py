@@ -87,7 +87,9 @@ class Mark(BaseModel):
     page: int | None = Field(description="The page that it is on; null for formats without pages")
     start: int = Field(description="Offset of its first character in text, or in the text of its own page")
     end: int = Field(description="Offset after its last character")
-    boxes: list[MarkBox] = Field(description="Where it is on the picture of its page, one box for each line")
+    boxes: list[MarkBox] = Field(
+        description="Where it is on the picture of its page, one box for each line; none if it is outside"
+    )
 
 
 class DocumentView(BaseModel):

@@ -48,9 +48,12 @@ def locate(
     found: list[Span | None] = []
     for position, text in enumerate(texts):
         spans = _occurrences(document, text, inside) if inside else []
+        if spans and starts:
+            found.append(spans[min(_earlier(passage or "", text, starts[position]), len(spans) - 1)])
+            continue
         if spans:
-            earlier = _earlier(passage or "", text, starts[position]) if starts else 0
-            found.append(spans[min(earlier, len(spans) - 1)])
+            verbatim = [span for span in spans if document[slice(*span)] == text]
+            found.append((verbatim or spans)[0])
             continue
         spans = [] if only_inside else _occurrences(document, text)
         if len(spans) > 1 and near:

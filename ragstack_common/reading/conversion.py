@@ -99,9 +99,9 @@ def _pdf(data: bytes, limits: AbstractContextManager[None]) -> tuple[str, None]:
 
 
 def _office(data: bytes, file_format: str, limits: AbstractContextManager[None]) -> tuple[str, str | None]:
-    if find_spec("magika") is None:
+    if "magika" not in sys.modules and find_spec("magika") is None:
         # markitdown guesses formats with it; the converters do without. The viewer's layer leaves out its 100 MB.
-        sys.modules.setdefault("magika", ModuleType("magika"))
+        sys.modules["magika"] = ModuleType("magika")
     # Importing markitdown takes most of a second.
     from markitdown import StreamInfo, converters  # noqa: PLC0415
 

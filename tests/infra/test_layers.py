@@ -1,5 +1,6 @@
 """The layers: built once, from wheels that Lambda can load, small."""
 
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import grimp
+import openpyxl
 import pytest
 import urllib3
 
@@ -161,6 +163,42 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
 
     assert "Trains are booked four weeks early." in answer["answer"]
     assert {"ask", "search"} <= {tool["name"] for tool in tools["result"]["tools"]}
+
+
+def test_the_viewer_reads_files_with_nothing_but_the_layers(tmp_path: Path) -> None:
+    path = unzipped(tmp_path, built(Target.LOCAL), extra(layers.VIEWER, Target.LOCAL))
+    book, written = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["leave", 30])
+    book.save(written)
+    (tmp_path / "prices.xlsx").write_bytes(written.getvalue())
+    samples = ROOT / "samples" / "documents"
+    files = [
+        tmp_path / "prices.xlsx",
+        *(samples / "engineering" / name for name in ("data-retention.docx", "release-process.html")),
+    ]
+    script = """
+import sys
+from pathlib import Path
+sys.path.append(sys.argv[1])
+import lambdas.viewer.handler
+from ragstack_common.reading.conversion import convert
+from ragstack_common.reading.pdf import PdfDocument
+for file in map(Path, sys.argv[3:]):
+    assert convert(file.read_bytes(), file.suffix[1:])[0].strip(), file
+with PdfDocument(Path(sys.argv[2]).read_bytes()) as document:
+    assert document.picture(1).data.startswith(b"\\x89PNG")
+assert "magika" in sys.modules and "onnxruntime" not in sys.modules
+"""
+
+    finished = subprocess.run(
+        [sys.executable, "-S", "-c", script, str(ROOT), samples / "product" / "gateway-installation.pdf", *files],
+        capture_output=True,
+        check=False,
+        env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "AWS_REGION": "eu-west-1"},
+        text=True,
+    )
+
+    assert finished.returncode == 0, finished.stderr
 
 
 def answers(url: str) -> bool:

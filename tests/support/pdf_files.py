@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 _ID = bytes(16)
@@ -40,6 +40,24 @@ def pages(*contents: bytes, more: Sequence[bytes] = (), trailer: bytes = b"", en
 def text(*lines: tuple[int, int, bytes]) -> bytes:
     """The content of a page: height over the bottom, font size, and the operand of TJ, for each line."""
     return b"\n".join(b"BT /F %d Tf 72 %d Td [%s] TJ ET" % (size, height, line) for height, size, line in lines)
+
+
+def mapped(content: bytes, characters: Mapping[str, str]) -> bytes:
+    """A file of one page, in whose font some letters stand for other characters."""
+    codes = b" ".join(
+        b"<%02x> <%s>" % (ord(code), shown.encode("utf-16-be").hex().encode()) for code, shown in characters.items()
+    )
+    meaning = b"begincmap 1 begincodespacerange <00> <ff> endcodespacerange %d beginbfchar %s endbfchar endcmap"
+    meaning %= (len(characters), codes)
+    stream = b"<< /Length %d >>\nstream\n%s\nendstream"
+    return pdf(
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Count 1 /Kids [4 0 R] /MediaBox [0 0 595 842] >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F 3 0 R >> >> >>",
+        stream % (len(content), content),
+        stream % (len(meaning), meaning),
+    )
 
 
 def report(paragraphs: Sequence[str], entries: bytes = b"") -> bytes:

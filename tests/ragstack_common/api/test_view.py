@@ -11,7 +11,7 @@ from lambdas.viewer import handler as viewer
 from ragstack_common.api.view import MAX_SHOWN_CHARACTERS
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
-from tests.support.pdf_files import pages, protected, text
+from tests.support.pdf_files import mapped, pages, protected, text
 
 FIRST = text((700, 12, b"(Travel costs are paid)"), (686, 12, b"(within thirty days of the)"))
 SECOND = text(
@@ -68,6 +68,16 @@ def test_a_page_can_be_chosen(show: Show) -> None:
 
     assert found["text"].startswith("receipt of the reimbursement form.")
     assert (found["page"], found["mark_pages"]) == (2, [1])
+
+
+def test_ligatures_and_characters_beyond_16_bits_are_marked(show: Show) -> None:
+    data = mapped(text((700, 12, b"(oAce staC B desk)")), {"A": "ffi", "C": "\ufb00", "B": "😀"})
+
+    _, found = show("a.pdf", data, texts=["office staff", "😀", "desk", "ice"])
+
+    office, face, desk, _ = (mark["boxes"][0] for mark in found["marks"])
+    assert found["text"] == "office staff 😀 desk"
+    assert office["left"] + office["width"] < face["left"] < face["left"] + face["width"] < desk["left"]
 
 
 def test_words_within_other_words_are_not_marked(show: Show) -> None:
