@@ -196,7 +196,8 @@ class DocumentsBucket:
             if found is None:
                 raise DocumentNotFoundError(f"{key!r:.100} was deleted")
             with found["Body"] as stream:
-                return stream.read()
+                content: bytes = stream.read()
+                return content
 
     def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
         """Write a sidecar.

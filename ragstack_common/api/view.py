@@ -302,8 +302,8 @@ class _PdfView:
         for text in texts:
             starts.append(starts[-1] + len(text) + 1)
         near = None
-        if self._request.page in pages:
-            position = [*pages].index(self._request.page)
+        if (asked := self._request.page) is not None and asked in pages:
+            position = [*pages].index(asked)
             near = (starts[position], starts[position + 1])
         found = locate(joined, self._request.texts, passage, self._request.starts, near, only_inside=not complete)
         parts = []
