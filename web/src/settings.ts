@@ -15,6 +15,8 @@ export interface Settings {
   /** null: as the deployment is configured. */
   reranker: string | null;
   topK: number | null;
+  /** Of searches: results with a lower relevance are left out. */
+  minRelevance: number | null;
   language: string | null;
 }
 
@@ -27,12 +29,14 @@ export const DEFAULTS: Settings = {
   infer: true,
   reranker: null,
   topK: null,
+  minRelevance: null,
   language: null,
 };
 
 /** Read the settings of an address; what is not valid counts as absent. */
 export function fromParams(params: URLSearchParams): Settings {
   const topK = Number(params.get("k"));
+  const minRelevance = Number(params.get("rel"));
   return {
     question: params.get("q") ?? "",
     corpus: params.get("corpus"),
@@ -48,6 +52,7 @@ export function fromParams(params: URLSearchParams): Settings {
     infer: params.get("infer") !== "off",
     reranker: params.get("rerank"),
     topK: Number.isInteger(topK) && topK >= 1 ? topK : null,
+    minRelevance: minRelevance > 0 && minRelevance <= 1 ? minRelevance : null,
     language: params.get("lang"),
   };
 }
@@ -63,6 +68,7 @@ export function toParams(settings: Settings): URLSearchParams {
   if (!settings.infer) params.set("infer", "off");
   if (settings.reranker !== null) params.set("rerank", settings.reranker);
   if (settings.topK !== null) params.set("k", String(settings.topK));
+  if (settings.minRelevance !== null) params.set("rel", String(settings.minRelevance));
   if (settings.language) params.set("lang", settings.language);
   return params;
 }
@@ -94,7 +100,8 @@ export function toAsk(settings: Settings, history: NonNullable<AskRequest["chat_
 }
 
 export function toRetrieve(settings: Settings): RetrieveRequest {
-  return { query: settings.question, ...options(settings), explain: true } as RetrieveRequest;
+  const limit = settings.minRelevance === null ? {} : { min_relevance: settings.minRelevance };
+  return { query: settings.question, ...options(settings), ...limit, explain: true } as RetrieveRequest;
 }
 
 function json<T>(text: string | null, isValid: (value: unknown) => boolean): T | null {

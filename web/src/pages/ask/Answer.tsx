@@ -1,8 +1,9 @@
 /** The text of an answer: each sentence with its verdict, each marker a way to its source. */
 import { Fragment } from "react";
 import type { AskResponse, Sentence } from "../../api/types";
+import { cut } from "../../parts/spans";
 import type { Asking } from "./conversation";
-import { cut, markers, verdict } from "./pieces";
+import { markers, verdict } from "./pieces";
 
 const VERDICTS = {
   quoted: { label: "quoted", badge: "good", title: "These words are in the documents" },

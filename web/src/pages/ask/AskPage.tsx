@@ -5,18 +5,18 @@ import { askStream } from "../../api/stream";
 import type { AskResponse, Source } from "../../api/types";
 import { useApp } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
+import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { milliseconds, percent } from "../../parts/names";
+import { OriginalDialog } from "../../parts/Original";
 import { ErrorBox, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go, usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import "../../style/ask.css";
 import { Answer, withSources } from "./Answer";
-import { asCommand, asCurl, asPython } from "./commands";
 import { type Asking, history, reduce, START, savedTurns, saveTurns } from "./conversation";
-import { OriginalDialog } from "./Original";
 import { Sources } from "./Sources";
 
 export function AskPage() {
@@ -258,17 +258,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
           <div className="row">
             <CopyButton label="Copy with sources" text={() => withSources(response)} />
             <CopyButton label="Copy the address" text={() => location.href} />
-            <details className="copies">
-              <summary>Copy as</summary>
-              <div className="menu">
-                <CopyButton
-                  label="curl"
-                  text={() => asCurl(settings, location.origin, session.settings.auth)}
-                />
-                <CopyButton label="Python" text={() => asPython(settings)} />
-                <CopyButton label="Command line" text={() => asCommand(settings)} />
-              </div>
-            </details>
+            <CopyAs kind="ask" settings={settings} />
             <a href={address("search", toParams(settings))}>Why these sources?</a>
           </div>
         )}
@@ -284,7 +274,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
           />
         </div>
       )}
-      {open && <OriginalDialog source={open} onClose={() => setOpen(null)} />}
+      {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
     </section>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { Source } from "../../api/types";
 import { documentName, percent, place } from "../../parts/names";
-import { spans } from "./pieces";
+import { spans } from "../../parts/spans";
 
 interface Props {
   sources: Source[];

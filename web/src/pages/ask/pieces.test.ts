@@ -1,26 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Sentence } from "../../api/types";
-import { cut, markers, spans, verdict } from "./pieces";
-
-describe("cut", () => {
-  test("pieces add up to the text", () => {
-    const text = "One [1]. Two.\n\nThree [2].";
-    const pieces = cut(text, [
-      { start: 0, end: 8 },
-      { start: 15, end: 25 },
-    ]);
-    expect(pieces.map((piece) => piece.text).join("")).toBe(text);
-    expect(pieces.map((piece) => piece.sentence)).toEqual([0, null, 1]);
-  });
-
-  test("offsets count characters beyond 16 bits once", () => {
-    expect(cut("😀 yes. No.", [{ start: 0, end: 6 }])[0]?.text).toBe("😀 yes.");
-  });
-
-  test("sentences beyond the text so far are cut at its end", () => {
-    expect(cut("Hel", [{ start: 0, end: 9 }])).toEqual([{ text: "Hel", sentence: 0 }]);
-  });
-});
+import { markers, verdict } from "./pieces";
 
 describe("markers", () => {
   test("only numbers that the sentence cites are markers", () => {

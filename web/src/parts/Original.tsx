@@ -1,10 +1,11 @@
-/** The original of a source, with exactly the verified characters marked, or none. */
+/** The original of a passage, with exactly the verified characters marked, or none. */
 import { useEffect, useRef, useState } from "react";
-import type { DocumentView, Source } from "../../api/types";
-import { useLoaded } from "../../context";
-import { documentKey, documentName, place } from "../../parts/names";
-import { ErrorBox, Loading, Notice } from "../../parts/states";
-import { spans } from "./pieces";
+import type { DocumentView, Source } from "../api/types";
+import { useLoaded } from "../context";
+import { documentKey, documentName, place } from "./names";
+import { ErrorBox, Loading, Notice } from "./states";
+import "../style/original.css";
+import { spans } from "./spans";
 
 type Mark = DocumentView["marks"][number];
 
@@ -19,39 +20,43 @@ interface Props {
   starts?: number[] | null;
 }
 
+/** A passage of a search's result, or of an answer's source, which alone has quotations. */
+export type Shown = Pick<Source, "source" | "content" | "page" | "last_page" | "sheet" | "section"> &
+  Partial<Pick<Source, "quoted">>;
+
 /** The words that a source was verified to contain. */
-export function quotedTexts(source: Source): string[] {
-  const characters = Array.from(source.content);
-  return (source.quoted ?? []).map(({ start, end }) => characters.slice(start, end).join(""));
+export function quotedTexts(passage: Shown): string[] {
+  const characters = Array.from(passage.content);
+  return (passage.quoted ?? []).map(({ start, end }) => characters.slice(start, end).join(""));
 }
 
-export function OriginalDialog({ source, onClose }: { source: Source; onClose: () => void }) {
+export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const where = place(source);
+  const where = place(passage);
   return (
     <dialog ref={dialog} className="original" onClose={onClose} aria-labelledby="original-title">
       <div className="inner">
         <header>
           <div className="row spread">
             <h2 id="original-title" dir="auto">
-              {documentName(source.source)}
+              {documentName(passage.source)}
             </h2>
             <button type="button" onClick={() => dialog.current?.close()}>
               Close
             </button>
           </div>
           <p className="small" dir="auto">
-            {[source.source && documentKey(source.source), where].filter(Boolean).join(" · ")}
+            {[passage.source && documentKey(passage.source), where].filter(Boolean).join(" · ")}
           </p>
         </header>
-        {source.source ? (
+        {passage.source ? (
           <Original
-            uri={source.source}
-            page={source.page ?? null}
-            texts={quotedTexts(source)}
-            passage={source.content}
-            starts={(source.quoted ?? []).map((quoted) => quoted.start)}
+            uri={passage.source}
+            page={passage.page ?? null}
+            texts={quotedTexts(passage)}
+            passage={passage.content}
+            starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
           />
         ) : (
           <Notice>This passage has no document.</Notice>
