@@ -9,6 +9,7 @@ const FULL: Settings = {
   mode: "strict",
   infer: false,
   reranker: "none",
+  minRelevance: 0.5,
   topK: 20,
   language: "German",
 };

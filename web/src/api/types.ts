@@ -9,6 +9,7 @@ export type DocumentDetail = Schemas["DocumentDetail"];
 export type DocumentList = Schemas["DocumentList"];
 export type DocumentView = Schemas["DocumentView"];
 export type DocumentSummary = Schemas["DocumentSummary"];
+export type ExplainResponse = Schemas["ExplainResponse"];
 export type Facets = Schemas["Facets"];
 export type InferredFilter = Schemas["InferredFilter"];
 export type Me = Schemas["Me"];

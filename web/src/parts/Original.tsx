@@ -21,8 +21,8 @@ interface Props {
 }
 
 /** A passage of a search's result, or of an answer's source, which alone has quotations. */
-export type Shown = Pick<Source, "source" | "content" | "page" | "last_page" | "sheet" | "section"> &
-  Partial<Pick<Source, "quoted">>;
+export type Shown = Pick<Source, "source" | "content"> &
+  Partial<Pick<Source, "page" | "last_page" | "sheet" | "section" | "quoted">>;
 
 /** The words that a source was verified to contain. */
 export function quotedTexts(passage: Shown): string[] {

@@ -20,3 +20,17 @@ describe("cut", () => {
     expect(cut("Hel", [{ start: 0, end: 9 }])).toEqual([{ text: "Hel", sentence: 0 }]);
   });
 });
+
+test("overlapping ranges never repeat a character", () => {
+  const parts = spans("abcdef", [
+    { start: 1, end: 4 },
+    { start: 2, end: 5 },
+  ]);
+  expect(parts.map((part) => part.text).join("")).toBe("abcdef");
+  expect(
+    parts
+      .filter((part) => part.inside)
+      .map((part) => part.text)
+      .join(""),
+  ).toBe("bcde");
+});

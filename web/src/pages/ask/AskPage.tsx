@@ -179,7 +179,6 @@ interface TurnProps {
 }
 
 function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnProps) {
-  const { session } = useApp();
   const [lit, setLit] = useState<{ sentence?: number; source?: number }>({});
   const [open, setOpen] = useState<Source | null>(null);
   const { response, found } = asking;

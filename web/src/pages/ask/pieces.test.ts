@@ -37,17 +37,3 @@ describe("verdict", () => {
     );
   });
 });
-
-test("overlapping ranges never repeat a character", () => {
-  const parts = spans("abcdef", [
-    { start: 1, end: 4 },
-    { start: 2, end: 5 },
-  ]);
-  expect(parts.map((part) => part.text).join("")).toBe("abcdef");
-  expect(
-    parts
-      .filter((part) => part.inside)
-      .map((part) => part.text)
-      .join(""),
-  ).toBe("bcde");
-});

@@ -1,0 +1,177 @@
+/** Two rankings side by side, with lines that show what moved. */
+import { useState } from "react";
+import type { RetrievedResult, RetrieveResponse } from "../../api/types";
+import { documentName, percent, place } from "../../parts/names";
+import type { Shown } from "../../parts/Original";
+import { type Change, changes, described, resultKey, summary } from "./changes";
+import { figure, isKnown } from "./ranking";
+
+interface Props {
+  before: RetrieveResponse;
+  after: RetrieveResponse;
+  onOpen: (passage: Shown) => void;
+}
+
+export function Comparison({ before, after, onOpen }: Props) {
+  const [lit, setLit] = useState<string | null>(null);
+  const all = changes(before.results, after.results);
+  const rows = Math.max(before.results.length, after.results.length);
+  const list = (title: string, results: RetrievedResult[], kinds: readonly string[]) => (
+    <Ranked
+      title={title}
+      results={results}
+      all={all}
+      kinds={kinds}
+      lit={lit}
+      onLight={setLit}
+      onOpen={onOpen}
+    />
+  );
+  return (
+    <section className="stack" aria-label="Comparison">
+      <h2 className="summary">{summary(all)}</h2>
+      {rows > 0 && (
+        <div className="sides">
+          {list("Settings A", before.results, ["left"])}
+          <Lines all={all} rows={rows} lit={lit} />
+          {list("Settings B", after.results, ["up", "down", "entered", "same"])}
+        </div>
+      )}
+      {rows > 0 && <ChangesTable all={all} onOpen={onOpen} />}
+    </section>
+  );
+}
+
+interface RankedProps {
+  title: string;
+  results: RetrievedResult[];
+  all: Change[];
+  /** The changes that this list names; the other list names the rest. */
+  kinds: readonly string[];
+  lit: string | null;
+  onLight: (key: string | null) => void;
+  onOpen: (passage: Shown) => void;
+}
+
+function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProps) {
+  return (
+    <section aria-label={title}>
+      <h3>
+        {title}
+        {results.length === 0 && <span className="small"> found nothing</span>}
+      </h3>
+      <ol className="ranked">
+        {results.map((result, index) => {
+          const key = resultKey(result);
+          const change = all.find((each) => each.key === key);
+          return (
+            <li
+              key={`${key} ${index}`}
+              className={key === lit ? "lit" : ""}
+              onMouseEnter={() => onLight(key)}
+              onMouseLeave={() => onLight(null)}
+              onFocus={() => onLight(key)}
+              onBlur={() => onLight(null)}
+            >
+              <span className="badge accent">{index + 1}</span>
+              <div className="what">
+                <button type="button" className="quiet name" dir="auto" onClick={() => onOpen(result)}>
+                  {documentName(result.source)}
+                </button>
+                <p className="small" dir="auto">
+                  {[place(result), scoreText(result)].filter(Boolean).join(" · ")}
+                </p>
+              </div>
+              {change && kinds.includes(change.kind) && <ChangeBadge change={change} />}
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
+
+function scoreText(result: RetrievedResult): string {
+  return isKnown(result.relevance)
+    ? `${percent(result.relevance)} relevant`
+    : `score ${figure(result.score)}`;
+}
+
+const SIGNS = { up: "▲", down: "▼", same: "=", entered: "+", left: "−" } as const;
+const BADGES = { up: "good", down: "warn", same: "", entered: "accent", left: "bad" } as const;
+
+function ChangeBadge({ change }: { change: Change }) {
+  return (
+    <span className={`badge ${BADGES[change.kind]}`}>
+      <span aria-hidden="true">{SIGNS[change.kind]}</span> {described(change)}
+    </span>
+  );
+}
+
+/** Lines between rows of equal height: from a rank in A to the rank in B. */
+function Lines({ all, rows, lit }: { all: Change[]; rows: number; lit: string | null }) {
+  const y = (rank: number) => rank - 0.5;
+  return (
+    <svg
+      className="lines"
+      viewBox={`0 0 1 ${rows}`}
+      preserveAspectRatio="none"
+      style={{ height: `calc(${rows} * var(--row))` }}
+      aria-hidden="true"
+    >
+      {all.map(({ key, from, to, kind }) => {
+        const start = from ?? to ?? 1;
+        const end = to ?? from ?? 1;
+        const d =
+          kind === "left"
+            ? `M 0 ${y(start)} H 0.3`
+            : kind === "entered"
+              ? `M 0.7 ${y(end)} H 1`
+              : `M 0 ${y(start)} C 0.5 ${y(start)} 0.5 ${y(end)} 1 ${y(end)}`;
+        return <path key={key} className={`${kind} ${key === lit ? "lit" : ""}`} d={d} />;
+      })}
+    </svg>
+  );
+}
+
+/** The same for narrow screens, and for people who prefer a table. */
+function ChangesTable({ all, onOpen }: { all: Change[]; onOpen: (passage: Shown) => void }) {
+  return (
+    <table className="changes">
+      <caption className="visually-hidden">What changed from settings A to settings B</caption>
+      <thead>
+        <tr>
+          <th scope="col">Document</th>
+          <th scope="col" className="number">
+            A
+          </th>
+          <th scope="col" className="number">
+            B
+          </th>
+          <th scope="col">Change</th>
+        </tr>
+      </thead>
+      <tbody>
+        {all.map((change) => {
+          const result = change.after ?? change.before;
+          return (
+            <tr key={change.key}>
+              <th scope="row">
+                {result && (
+                  <button type="button" className="quiet name" dir="auto" onClick={() => onOpen(result)}>
+                    {documentName(result.source)}
+                  </button>
+                )}
+              </th>
+              <td className="number">{change.from ?? "–"}</td>
+              <td className="number">{change.to ?? "–"}</td>
+              <td>
+                <ChangeBadge change={change} />
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,243 @@
+/** One result: its passage, and how it came to its place. */
+import type { ReactNode } from "react";
+import type { RetrievedResult, RetrieveResponse } from "../../api/types";
+import { documentKey, documentName, percent, place } from "../../parts/names";
+import type { Shown } from "../../parts/Original";
+import { Bar, partClass, StackedBar } from "./Bar";
+import { figure, isKnown, type Part, parts, sliceName, slicePlaces } from "./ranking";
+
+interface Props {
+  result: RetrievedResult;
+  rank: number;
+  response: RetrieveResponse;
+  /** Names of all parts of scores, in the order of their colours. */
+  names: string[];
+  /** The score of a full bar. */
+  scale: number;
+  onOpen: (passage: Shown) => void;
+}
+
+export function ResultCard({ result, rank, response, names, scale, onOpen }: Props) {
+  const where = place(result);
+  const others = (result.passages ?? []).slice(1);
+  const scored = parts(result);
+  return (
+    <article className="card result" id={`result-${rank}`} tabIndex={-1} aria-label={`Result ${rank}`}>
+      <header>
+        <h3 dir="auto">
+          <span className="badge accent">{rank}</span> {documentName(result.source)}
+        </h3>
+        {where && (
+          <p className="small" dir="auto">
+            {where}
+          </p>
+        )}
+      </header>
+      <div className="body">
+        <div className="stack">
+          <Excerpt text={result.content} />
+          {others.length > 0 && (
+            <details>
+              <summary>
+                {others.length} more {others.length === 1 ? "passage" : "passages"} of this document
+              </summary>
+              <ul className="stack">
+                {others.map((passage, index) => (
+                  <li key={index}>
+                    <p className="small" dir="auto">
+                      {place(passage)}
+                    </p>
+                    <Excerpt text={passage.content} />
+                  </li>
+                ))}
+              </ul>
+            </details>
+          )}
+          <p>
+            <button
+              type="button"
+              onClick={() => onOpen(result)}
+              aria-label={`Open the original of result ${rank}`}
+            >
+              Open the original
+            </button>
+          </p>
+        </div>
+        <div className="why">
+          <Ways result={result} rank={rank} response={response} scored={scored} names={names} scale={scale} />
+          {result.ranking?.reason && <p className="small">{result.ranking.reason}.</p>}
+          <details>
+            <summary>All figures</summary>
+            <Figures result={result} scored={scored} />
+          </details>
+        </div>
+      </div>
+    </article>
+  );
+}
+
+const SHORT = 360;
+
+function Excerpt({ text }: { text: string }) {
+  const characters = Array.from(text);
+  if (characters.length <= SHORT) return <blockquote dir="auto">{text}</blockquote>;
+  return (
+    <details className="excerpt">
+      <summary>
+        <blockquote dir="auto">{characters.slice(0, SHORT).join("")} …</blockquote>
+        <span className="more" />
+      </summary>
+      <blockquote dir="auto">{text}</blockquote>
+    </details>
+  );
+}
+
+interface WaysProps extends Omit<Props, "onOpen"> {
+  scored: Part[];
+}
+
+/** A table of bars: what was measured, and the places in the merged searches. */
+function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
+  const { ranking } = result;
+  const before = ranking?.reranked_from ?? null;
+  return (
+    <table className="ways">
+      <caption className="visually-hidden">How result {rank} came to its place</caption>
+      <tbody>
+        <Way
+          name="Score"
+          bar={<StackedBar parts={scored} scale={scale} names={names} />}
+          value={figure(result.score)}
+        >
+          {scored.length > 1 && (
+            <ul className="legend">
+              {scored.map((part) => (
+                <li key={part.name}>
+                  <span className={`key ${partClass(part.name, names)}`} aria-hidden="true" /> {part.name}{" "}
+                  {figure(part.value)}
+                </li>
+              ))}
+            </ul>
+          )}
+        </Way>
+        {isKnown(result.relevance) && (
+          <Way
+            name="Relevance"
+            title="Probability that people would judge this document relevant"
+            bar={<Bar share={result.relevance} />}
+            value={percent(result.relevance)}
+          />
+        )}
+        {Object.entries(ranking?.signals ?? {}).map(([name, value]) => (
+          <Way key={name} name={SIGNALS[name] ?? name} bar={<Bar share={value} />} value={figure(value)} />
+        ))}
+        {slicePlaces(result, response).map(({ name, rank: place, hits, trust }) => (
+          <Way
+            key={name}
+            name={name}
+            bar={
+              <Bar share={place === null ? 0 : 1 - (place - 1) / Math.max(hits ?? 0, place)} kind="rank" />
+            }
+            value={place === null ? "not found" : `rank ${place}`}
+          >
+            {(trust !== null || (place !== null && hits !== null)) && (
+              <p className="small">
+                {[
+                  place !== null && hits !== null && `of ${hits} hits`,
+                  trust !== null && `trusted ${percent(trust)}`,
+                ]
+                  .filter(Boolean)
+                  .join(", ")}
+              </p>
+            )}
+          </Way>
+        ))}
+        {before !== null && (
+          <Way name="Reranker" bar={<Moved from={before} to={rank} />} value={moved(before, rank)} />
+        )}
+      </tbody>
+    </table>
+  );
+}
+
+const SIGNALS: Record<string, string> = { vector: "Meaning (vector)", lexical: "Words (lexical)" };
+
+interface WayProps {
+  name: string;
+  title?: string;
+  bar: ReactNode;
+  value: string;
+  children?: ReactNode;
+}
+
+function Way({ name, title, bar, value, children }: WayProps) {
+  return (
+    <tr>
+      <th scope="row" title={title}>
+        {name}
+      </th>
+      <td className="drawn">
+        {bar}
+        {children}
+      </td>
+      <td className="number">{value}</td>
+    </tr>
+  );
+}
+
+function Moved({ from, to }: { from: number; to: number }) {
+  const sign = to < from ? "▲" : to > from ? "▼" : "=";
+  return (
+    <span className="moved" aria-hidden="true">
+      {from} → {to} {sign}
+    </span>
+  );
+}
+
+function moved(from: number, to: number): string {
+  if (from === to) return "stayed";
+  return to < from ? `up ${from - to}` : `down ${to - from}`;
+}
+
+function Figures({ result, scored }: { result: RetrievedResult; scored: Part[] }) {
+  const { ranking } = result;
+  const rows: [string, string][] = [
+    ...scored.map((part): [string, string] => [`Score: ${part.name}`, part.value.toFixed(4)]),
+    ["Score", result.score.toFixed(4)],
+    ...(ranking
+      ? ([
+          ["Engine's score", ranking.base_score.toFixed(4)],
+          ["Boost", `× ${(ranking.boost ?? 1).toFixed(3)}`],
+          ["Found by", (ranking.found_by ?? []).map(sliceName).join(", ") || "–"],
+        ] as [string, string][])
+      : []),
+    ...Object.entries(ranking?.ranks ?? {}).map(([name, rank]): [string, string] => [
+      `Rank, ${sliceName(name).toLowerCase()}`,
+      String(rank),
+    ]),
+    ...(result.passages_found
+      ? [["Passages among the candidates", String(result.passages_found)] as [string, string]]
+      : []),
+    ...Object.entries(result.metadata)
+      .filter(([name]) => !/^(x-amz-|amazon)/i.test(name))
+      .map(([name, value]): [string, string] => [`Attribute ${name}`, shown(value)]),
+    ...(result.source ? [["Document", documentKey(result.source)] as [string, string]] : []),
+  ];
+  return (
+    <table className="figures">
+      <tbody>
+        {rows.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td dir="auto">{value}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return value.map(String).join(", ");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,239 @@
+/** "Why is my document not here?": the first reason that applies, and what to do next. */
+import { useEffect, useId, useState } from "react";
+import type { Client } from "../../api/client";
+import type { DocumentList, ExplainResponse } from "../../api/types";
+import { useApp, useLoaded } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { documentName } from "../../parts/names";
+import type { Shown } from "../../parts/Original";
+import { ErrorBox, Loading } from "../../parts/states";
+import { address } from "../../route";
+import { type Settings, toRetrieve } from "../../settings";
+import { ExplanationDetails } from "./ExplanationDetails";
+import { named, steps } from "./explanation";
+import type { SearchPlace } from "./place";
+import { isKnown } from "./ranking";
+
+interface Props {
+  place: SearchPlace;
+  onMissing: (document: string) => void;
+  onSearch: (place: SearchPlace) => void;
+  onOpen: (passage: Shown) => void;
+}
+
+export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Props) {
+  const { settings, other, missing } = searched;
+  return (
+    <section className="card stack whereabouts" aria-labelledby="whereabouts">
+      <h2 id="whereabouts">Why is my document not here?</h2>
+      <MissingForm missing={missing} onMissing={onMissing} />
+      {missing && (
+        <Explained
+          title={other ? "With settings A" : null}
+          settings={settings}
+          document={missing}
+          canJump={other === null}
+          onSearch={(next) => onSearch({ ...searched, settings: next })}
+          onOpen={onOpen}
+        />
+      )}
+      {missing && other && (
+        <Explained
+          title="With settings B"
+          settings={other}
+          document={missing}
+          canJump={false}
+          onSearch={(next) => onSearch({ ...searched, other: next })}
+          onOpen={onOpen}
+        />
+      )}
+    </section>
+  );
+}
+
+function MissingForm({ missing, onMissing }: { missing: string; onMissing: (document: string) => void }) {
+  const id = useId();
+  const [text, setText] = useState(missing);
+  const [isUsed, setUsed] = useState(false);
+  const known = useLoaded<Known>(String(isUsed), async (client, signal) =>
+    isUsed ? knownKeys(client, signal) : { keys: [], isComplete: true },
+  );
+  const keys = known.data?.keys ?? [];
+  return (
+    <form
+      className="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (text.trim()) onMissing(named(text, keys));
+      }}
+    >
+      <label htmlFor={id}>File name, key or address (s3://)</label>
+      <input
+        id={id}
+        className="grow"
+        dir="auto"
+        autoComplete="off"
+        list={`${id}-known`}
+        value={text}
+        onFocus={() => setUsed(true)}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <datalist id={`${id}-known`}>
+        {keys.map((key) => (
+          <option key={key} value={key} />
+        ))}
+      </datalist>
+      <button type="submit" disabled={!text.trim()}>
+        Explain
+      </button>
+      {known.data?.isComplete === false && (
+        <p className="small">
+          The first {keys.length} documents are suggested. Write the whole key of any other.
+        </p>
+      )}
+    </form>
+  );
+}
+
+interface Known {
+  keys: string[];
+  isComplete: boolean;
+}
+
+const PAGE = 100;
+const PAGES = 10;
+
+/** The keys of the first documents. */
+async function knownKeys(client: Client, signal: AbortSignal): Promise<Known> {
+  const keys: string[] = [];
+  let next: string | null = null;
+  for (let page = 0; page < PAGES; page += 1) {
+    const list: DocumentList = await client.get("/api/documents", { limit: PAGE, next_token: next }, signal);
+    keys.push(...list.documents.map((each) => each.key));
+    next = list.next_token;
+    if (next === null) return { keys, isComplete: true };
+  }
+  return { keys, isComplete: false };
+}
+
+interface ExplainedProps {
+  title: string | null;
+  settings: Settings;
+  document: string;
+  /** Whether the result is on the page. */
+  canJump: boolean;
+  onSearch: (settings: Settings) => void;
+  onOpen: (passage: Shown) => void;
+}
+
+function Explained({ title, settings, document: name, canJump, onSearch, onOpen }: ExplainedProps) {
+  const announce = useAnnounce();
+  const request = { ...toRetrieve(settings), document: name };
+  const explained = useLoaded<ExplainResponse>(JSON.stringify(request), (client, signal) =>
+    client.post("/api/explain", request, signal),
+  );
+  const { data } = explained;
+  useEffect(() => {
+    if (data) announce(data.text);
+  }, [data, announce]);
+  return (
+    <section className="stack" aria-label={title ?? "The reason"}>
+      {title && <h3>{title}</h3>}
+      {explained.error && <ErrorBox error={explained.error} onRetry={explained.reload} />}
+      {!data && !explained.error && <Loading what="the reason" />}
+      {data && (
+        <>
+          <div className={`box ${data.found ? "info" : "warning"}`}>
+            <p className="row">
+              <span className={`badge ${BADGES[data.reason] ?? "warn"}`}>
+                {LABELS[data.reason] ?? data.reason}
+              </span>
+              <strong dir="auto">{documentName(data.document)}</strong>
+            </p>
+            <p className="reason" dir="auto">
+              {data.text}
+            </p>
+            <NextSteps
+              explanation={data}
+              settings={settings}
+              canJump={canJump}
+              onSearch={onSearch}
+              onRetry={explained.reload}
+            />
+          </div>
+          <ExplanationDetails explanation={data} onOpen={onOpen} />
+        </>
+      )}
+    </section>
+  );
+}
+
+const BADGES: Partial<Record<ExplainResponse["reason"], string>> = {
+  found: "good",
+  failed: "bad",
+  deleted: "bad",
+  "not in the bucket": "bad",
+};
+
+const LABELS: Partial<Record<ExplainResponse["reason"], string>> = {
+  found: "It is here",
+  "not in the bucket": "No such document",
+  "not visible": "No document that you see",
+  "not processed yet": "Still indexing",
+  failed: "Indexing failed",
+  deleted: "Deleted",
+  "filtered out": "Filtered out",
+  "below relevance": "Below the minimum",
+  "ranked below": "Ranked below",
+  "not among candidates": "Not among the candidates",
+};
+
+interface NextProps {
+  explanation: ExplainResponse;
+  settings: Settings;
+  canJump: boolean;
+  onSearch: (settings: Settings) => void;
+  onRetry: () => void;
+}
+
+function NextSteps({ explanation, settings, canJump, onSearch, onRetry }: NextProps) {
+  const { me } = useApp();
+  const { reason, rank, details } = explanation;
+  return (
+    <p className="row">
+      {steps(explanation, settings).map((step, index) => (
+        <button
+          key={step.label}
+          type="button"
+          className={index === 0 ? "primary" : ""}
+          onClick={() => onSearch(step.settings)}
+        >
+          {step.label}
+        </button>
+      ))}
+      {reason === "found" && canJump && (
+        <button type="button" onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
+          Go to result {rank}
+        </button>
+      )}
+      {reason === "not processed yet" && (
+        <button type="button" onClick={onRetry}>
+          Look again
+        </button>
+      )}
+      {reason === "not in the bucket" && me.rights.includes("write") && (
+        <a href={address("documents")}>Upload a document</a>
+      )}
+      {isKnown(details.status) && <DocumentLink uri={explanation.document} />}
+    </p>
+  );
+}
+
+/** A way to the page of a document, which is addressed by its id. */
+function DocumentLink({ uri }: { uri: string }) {
+  const list = useLoaded<DocumentList>(`document ${uri}`, (client, signal) =>
+    client.get("/api/documents", { uri }, signal),
+  );
+  const id = list.data?.documents[0]?.id;
+  return id ? <a href={address("documents", {}, id)}>Open the document</a> : null;
+}

@@ -1,0 +1,107 @@
+/** How a result came to its place, as figures and bars show it. */
+import type { RetrievedResult, RetrieveResponse, SliceReport } from "../../api/types";
+
+/** A part of a score. */
+export interface Part {
+  name: string;
+  value: number;
+}
+
+/** The place of a result in one of the searches whose rankings were merged. */
+export interface SlicePlace {
+  name: string;
+  /** From 1; null if this search did not find the result. */
+  rank: number | null;
+  hits: number | null;
+  trust: number | null;
+}
+
+/** A difference that is only rounding. */
+const ROUNDING = 1e-4;
+
+const SLICES: Record<string, string> = {
+  filtered: "With the filter",
+  inferred: "With the inferred filter",
+  unfiltered: "Without a filter",
+};
+
+export function sliceName(slice: string): string {
+  return SLICES[slice] ?? slice;
+}
+
+/** The name of one of the parallel searches: people, with the filter. */
+export function reportName({ backend, corpus, slice }: SliceReport): string {
+  const where = [backend, corpus && (corpus === "all" ? "Everything" : corpus)].filter(Boolean).join(", ");
+  if (!slice) return where || "The search";
+  const name = sliceName(slice);
+  return where ? `${where}, ${name.toLowerCase()}` : name;
+}
+
+/** The parts that add up to the score. */
+export function parts(result: RetrievedResult): Part[] {
+  const { ranking, score } = result;
+  const contributions = Object.entries(ranking?.contributions ?? {}).filter(([, value]) => value > 0);
+  if (!ranking || contributions.length === 0) {
+    const base = Math.min(ranking?.base_score ?? score, score);
+    const boost = score - base;
+    return [
+      { name: "engine's score", value: base },
+      ...(boost > ROUNDING ? [{ name: "boost of the filter", value: boost }] : []),
+    ];
+  }
+  const known = contributions.map(([name, value]) => ({ name: partName(name), value }));
+  known.sort((a, b) => b.value - a.value);
+  const rest = score - known.reduce((sum, part) => sum + part.value, 0);
+  return rest > ROUNDING ? [...known, { name: "other", value: rest }] : known;
+}
+
+function partName(name: string): string {
+  return SLICES[name]?.toLowerCase() ?? name;
+}
+
+/** The names of all parts of all results in one order, so that a part has the same colour everywhere. */
+export function partNames(results: readonly RetrievedResult[]): string[] {
+  return [...new Set(results.flatMap((result) => parts(result).map((part) => part.name)))];
+}
+
+/** The places of a result in the merged searches; empty if there was only one. */
+export function slicePlaces(result: RetrievedResult, response: RetrieveResponse): SlicePlace[] {
+  const ranks = result.ranking?.ranks ?? {};
+  if (Object.keys(ranks).length === 0) return [];
+  const by = response.slices.some((report) => report.slice && report.slice in ranks) ? "slice" : "backend";
+  const own = response.slices.filter(
+    (report) => report.corpus === null || result.ranking?.found_by?.includes(report.corpus),
+  );
+  const names = new Set([
+    ...Object.keys(ranks),
+    ...own.filter((report) => report.status === "ok").flatMap((report) => report[by] ?? []),
+  ]);
+  return [...names].map((name) => {
+    const reports = own.filter((report) => report[by] === name);
+    return {
+      name: sliceName(name),
+      rank: ranks[name] ?? null,
+      hits: reports.length > 0 ? Math.max(...reports.map((report) => report.hits ?? 0)) : null,
+      trust: reports.find((report) => report.trust !== null)?.trust ?? null,
+    };
+  });
+}
+
+/** What is missing from an incomplete response, in sentences. */
+export function missingParts(response: RetrieveResponse): string[] {
+  return response.slices
+    .filter((report) => report.status !== "ok")
+    .map((report) => {
+      const why = report.status === "timeout" ? "did not end in time" : "failed";
+      return `${reportName(report)}: ${why}${report.error ? ` (${report.error})` : ""}.`;
+    });
+}
+
+/** A figure as people compare it. */
+export function figure(value: number): string {
+  return value.toFixed(value >= 0.0995 ? 2 : 3);
+}
+
+export function isKnown<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined;
+}
