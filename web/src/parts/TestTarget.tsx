@@ -135,6 +135,7 @@ export function TestTarget({
         />
         Infer filters from the question
       </label>
+      {children}
       <details className="wide" open={chosen > 0}>
         <summary>Filters{chosen > 0 && ` (${chosen} chosen)`}</summary>
         <FacetChoices
@@ -151,7 +152,6 @@ export function TestTarget({
           Strict: find nothing else. Otherwise, matches rank higher.
         </label>
       </details>
-      {children}
     </fieldset>
   );
 }
@@ -164,7 +164,8 @@ interface ChoicesProps {
 
 export function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
   if (facets === null) return <p className="small">Loading the attributes …</p>;
-  if (facets.facets.length === 0) return <p className="small">The documents have no attributes.</p>;
+  const choices = withChosenValues(facets, chosen);
+  if (choices.length === 0) return <p className="small">The documents have no attributes.</p>;
   const toggle = (key: string, value: Scalar) => {
     const values = chosen[key] ?? [];
     const next = values.includes(value) ? values.filter((each) => each !== value) : [...values, value];
@@ -174,7 +175,7 @@ export function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
     <section className="facets" tabIndex={0} aria-label="Attributes of the documents">
-      {facets.facets.map((facet) => (
+      {choices.map((facet) => (
         <fieldset key={facet.key}>
           <legend>{facet.key}</legend>
           {facet.values.map(({ value, documents }) => (
@@ -185,13 +186,28 @@ export function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
                 onChange={() => toggle(facet.key, value)}
               />
               <span>{String(value)}</span>
-              <span className="count">{documents}</span>
+              <span className="count">{documents ?? "–"}</span>
             </label>
           ))}
         </fieldset>
       ))}
     </section>
   );
+}
+
+interface Choices {
+  key: string;
+  /** The number of documents is not known of chosen values that are not listed. */
+  values: { value: Scalar; documents: number | null }[];
+}
+
+/** The attributes, with chosen values that are not listed, so that they can be removed. */
+export function withChosenValues(facets: Facets, chosen: Record<string, Scalar[]>): Choices[] {
+  const missing = Object.keys(chosen).filter((key) => facets.facets.every((facet) => facet.key !== key));
+  return [...facets.facets, ...missing.map((key) => ({ key, values: [] }))].map(({ key, values }) => {
+    const others = (chosen[key] ?? []).filter((value) => values.every((each) => each.value !== value));
+    return { key, values: [...others.map((value) => ({ value, documents: null })), ...values] };
+  });
 }
 
 /** The names, with the chosen one even if it is not known, so that an address keeps its meaning. */

@@ -103,7 +103,8 @@ const BADGES = { up: "good", down: "warn", same: "", entered: "accent", left: "b
 function ChangeBadge({ change }: { change: Change }) {
   return (
     <span className={`badge ${BADGES[change.kind]}`}>
-      <span aria-hidden="true">{SIGNS[change.kind]}</span> {described(change)}
+      <span aria-hidden="true">{SIGNS[change.kind]} </span>
+      <span className={change.kind === "same" ? "visually-hidden" : ""}>{described(change)}</span>
     </span>
   );
 }

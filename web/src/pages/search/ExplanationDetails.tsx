@@ -4,6 +4,7 @@ import type { ExplainResponse } from "../../api/types";
 import { describe } from "../../parts/InferredChip";
 import { documentKey, percent, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { Excerpt } from "./Excerpt";
 import { FILTERS } from "./explanation";
 import { figure, isKnown } from "./ranking";
 
@@ -71,7 +72,7 @@ export function ExplanationDetails({
               Open the original
             </button>
           </figcaption>
-          <blockquote dir="auto">{passage.content}</blockquote>
+          <Excerpt text={passage.content} />
         </figure>
       )}
       <details>

@@ -1,10 +1,13 @@
 /** How the parallel parts of a search went. */
-import type { RetrieveResponse } from "../../api/types";
+import type { RetrieveResponse, SliceReport } from "../../api/types";
 import { milliseconds, percent } from "../../parts/names";
 import { Bar } from "./Bar";
-import { reportName } from "./ranking";
+import { groups, isKnown, reportName, type SliceGroup, whereName } from "./ranking";
 
-const STATUS = { ok: null, failed: "bad", timeout: "warn" } as const;
+const STATUS = {
+  failed: { badge: "bad", label: "failed" },
+  timeout: { badge: "warn", label: "too late" },
+} as const;
 
 /** The searches ran at the same time, so each bar begins at 0 and the longest decides. */
 export function SlicesTable({ response }: { response: RetrieveResponse }) {
@@ -29,31 +32,22 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
             </th>
           </tr>
         </thead>
+        {groups(response.slices).map((group) => (
+          <tbody key={group.name}>
+            {group.isNamed && (
+              <tr>
+                <th scope="rowgroup" colSpan={4}>
+                  {group.name}
+                  {group.reason && <p className="small">{group.reason}.</p>}
+                </th>
+              </tr>
+            )}
+            {group.reports.map((report, index) => (
+              <SliceRow key={index} report={report} group={group} total={total} />
+            ))}
+          </tbody>
+        ))}
         <tbody>
-          {response.slices.map((report, index) => (
-            <tr key={index}>
-              <th scope="row">
-                {reportName(report)}{" "}
-                {report.status !== "ok" && (
-                  <span className={`badge ${STATUS[report.status]}`}>
-                    {report.status === "timeout" ? "too late" : "failed"}
-                  </span>
-                )}
-                {(report.reason || report.error) && (
-                  <p className="small">{[report.error, report.reason].filter(Boolean).join(". ")}</p>
-                )}
-              </th>
-              <td className="timed">
-                <Bar
-                  share={(report.milliseconds ?? 0) / total}
-                  kind={report.status === "ok" ? "time" : "late"}
-                />
-                {report.milliseconds === null ? "–" : milliseconds(report.milliseconds)}
-              </td>
-              <td className="number">{report.hits ?? 0}</td>
-              <td className="number">{percent(report.trust)}</td>
-            </tr>
-          ))}
           <tr>
             <th scope="row">Whole search</th>
             <td className="timed">
@@ -66,6 +60,26 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
         </tbody>
       </table>
     </section>
+  );
+}
+
+function SliceRow({ report, group, total }: { report: SliceReport; group: SliceGroup; total: number }) {
+  const { status, milliseconds: time, error, reason, trust } = report;
+  const own = [error, group.isNamed ? null : reason].filter(Boolean).map((text) => `${text}.`);
+  return (
+    <tr>
+      <th scope="row" className={group.isNamed ? "member" : ""}>
+        {group.isNamed ? whereName(report) : reportName(report)}{" "}
+        {status !== "ok" && <span className={`badge ${STATUS[status].badge}`}>{STATUS[status].label}</span>}
+        {own.length > 0 && <p className="small">{own.join(" ")}</p>}
+      </th>
+      <td className="timed">
+        <Bar share={(time ?? 0) / total} kind={status === "ok" ? "time" : "late"} />
+        {isKnown(time) ? milliseconds(time) : "–"}
+      </td>
+      <td className="number">{report.hits ?? 0}</td>
+      <td className="number">{percent(trust)}</td>
+    </tr>
   );
 }
 

@@ -4,6 +4,7 @@ import type { RetrievedResult, RetrieveResponse } from "../../api/types";
 import { documentKey, documentName, percent, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { Bar, partClass, StackedBar } from "./Bar";
+import { Excerpt } from "./Excerpt";
 import { figure, isKnown, type Part, parts, sliceName, slicePlaces } from "./ranking";
 
 interface Props {
@@ -76,22 +77,6 @@ export function ResultCard({ result, rank, response, names, scale, onOpen }: Pro
   );
 }
 
-const SHORT = 360;
-
-function Excerpt({ text }: { text: string }) {
-  const characters = Array.from(text);
-  if (characters.length <= SHORT) return <blockquote dir="auto">{text}</blockquote>;
-  return (
-    <details className="excerpt">
-      <summary>
-        <blockquote dir="auto">{characters.slice(0, SHORT).join("")} …</blockquote>
-        <span className="more" />
-      </summary>
-      <blockquote dir="auto">{text}</blockquote>
-    </details>
-  );
-}
-
 interface WaysProps extends Omit<Props, "onOpen"> {
   scored: Part[];
 }
@@ -101,8 +86,7 @@ function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
   const { ranking } = result;
   const before = ranking?.reranked_from ?? null;
   return (
-    <table className="ways">
-      <caption className="visually-hidden">How result {rank} came to its place</caption>
+    <table className="ways" aria-label={`How result ${rank} came to its place`}>
       <tbody>
         <Way
           name="Score"
@@ -129,7 +113,12 @@ function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
           />
         )}
         {Object.entries(ranking?.signals ?? {}).map(([name, value]) => (
-          <Way key={name} name={SIGNALS[name] ?? name} bar={<Bar share={value} />} value={figure(value)} />
+          <Way
+            key={name}
+            {...(SIGNALS[name] ?? { name })}
+            bar={<Bar share={value} />}
+            value={figure(value)}
+          />
         ))}
         {slicePlaces(result, response).map(({ name, rank: place, hits, trust }) => (
           <Way
@@ -160,7 +149,10 @@ function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
   );
 }
 
-const SIGNALS: Record<string, string> = { vector: "Meaning (vector)", lexical: "Words (lexical)" };
+const SIGNALS: Record<string, { name: string; title: string }> = {
+  vector: { name: "Vector", title: "How similar the meaning is" },
+  lexical: { name: "Lexical", title: "How well the words match" },
+};
 
 interface WayProps {
   name: string;

@@ -27,6 +27,10 @@ export function Results({ response, settings, onSearch, onOpen }: Props) {
   return (
     <div className="results">
       <section className="stack" aria-label="Results">
+        <header>
+          <h2>{count(results.length)}</h2>
+          <p className="small">{facts(response)}</p>
+        </header>
         <Remarks
           response={response}
           inferred={settings.infer ? (response.inferred_filter ?? null) : null}
@@ -51,7 +55,6 @@ export function Results({ response, settings, onSearch, onOpen }: Props) {
       <section className="stack report" aria-label="How the search went">
         <div className="card stack">
           <h2>How the search went</h2>
-          <p className="small">{facts(response)}</p>
           <SlicesTable response={response} />
           {response.corpora.length > 0 && <CorporaTable corpora={response.corpora} />}
         </div>
@@ -166,10 +169,13 @@ function Nothing({ settings, onSearch }: { settings: Settings; onSearch: (settin
   );
 }
 
+export function count(documents: number): string {
+  return documents === 1 ? "1 document" : `${documents} documents`;
+}
+
 function facts(response: RetrieveResponse): string {
-  const { results, slices, best_relevance, age_seconds } = response;
+  const { slices, best_relevance, age_seconds } = response;
   return [
-    `${results.length} ${results.length === 1 ? "document" : "documents"}`,
     milliseconds(response.milliseconds),
     slices.length > 1 && `${slices.length} searches in parallel`,
     isKnown(best_relevance) && `best relevance ${percent(best_relevance)}`,

@@ -12,7 +12,7 @@ import "../../style/search.css";
 import { Comparison } from "./Comparison";
 import { changes, summary } from "./changes";
 import { fromAddress, type SearchPlace, toAddress } from "./place";
-import { RelevanceField, Results } from "./Results";
+import { count, RelevanceField, Results } from "./Results";
 import { Whereabouts } from "./Whereabouts";
 
 export default function SearchPage() {
@@ -93,6 +93,14 @@ export default function SearchPage() {
           )}
         </div>
       </form>
+      {question !== "" && (
+        <Whereabouts
+          place={place}
+          onMissing={(missing) => submit({ ...place, missing })}
+          onSearch={submit}
+          onOpen={setOpen}
+        />
+      )}
       {question === "" ? (
         <Start example={session.settings.example} />
       ) : place.other ? (
@@ -103,15 +111,6 @@ export default function SearchPage() {
             <Results response={response} settings={place.settings} onSearch={search} onOpen={setOpen} />
           )}
         </Answered>
-      )}
-      {question !== "" && (
-        <Whereabouts
-          key={place.missing}
-          place={place}
-          onMissing={(missing) => submit({ ...place, missing })}
-          onSearch={submit}
-          onOpen={setOpen}
-        />
       )}
       {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
     </div>
@@ -162,7 +161,7 @@ function useSpoken(first: Search, second: Search, isPair: boolean): void {
   useEffect(() => {
     if (!a || (isPair && !b)) return;
     if (b && isPair) announce(summary(changes(a.results, b.results)));
-    else announce(a.results.length === 1 ? "1 document found" : `${a.results.length} documents found`);
+    else announce(`${count(a.results.length)} found`);
   }, [a, b, isPair, announce]);
 }
 

@@ -24,8 +24,8 @@ interface Props {
 export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Props) {
   const { settings, other, missing } = searched;
   return (
-    <section className="card stack whereabouts" aria-labelledby="whereabouts">
-      <h2 id="whereabouts">Why is my document not here?</h2>
+    <details className="card whereabouts" open={missing !== ""}>
+      <summary>Why is my document not here?</summary>
       <MissingForm missing={missing} onMissing={onMissing} />
       {missing && (
         <Explained
@@ -47,7 +47,7 @@ export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Pr
           onOpen={onOpen}
         />
       )}
-    </section>
+    </details>
   );
 }
 
@@ -55,6 +55,7 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
   const id = useId();
   const [text, setText] = useState(missing);
   const [isUsed, setUsed] = useState(false);
+  useEffect(() => setText(missing), [missing]);
   const known = useLoaded<Known>(String(isUsed), async (client, signal) =>
     isUsed ? knownKeys(client, signal) : { keys: [], isComplete: true },
   );
@@ -138,7 +139,7 @@ function Explained({ title, settings, document: name, canJump, onSearch, onOpen 
   }, [data, announce]);
   return (
     <section className="stack" aria-label={title ?? "The reason"}>
-      {title && <h3>{title}</h3>}
+      {title && <h2>{title}</h2>}
       {explained.error && <ErrorBox error={explained.error} onRetry={explained.reload} />}
       {!data && !explained.error && <Loading what="the reason" />}
       {data && (

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RetrievedResult, RetrieveResponse, SliceReport } from "../../api/types";
-import { missingParts, parts, reportName, slicePlaces } from "./ranking";
+import { groups, missingParts, parts, reportName, slicePlaces, whereName } from "./ranking";
 
 const report = (values: Partial<SliceReport>): SliceReport => ({
   backend: null,
@@ -56,6 +56,25 @@ test("a result has a place in each merged search", () => {
 
 test("a single search has no merged places", () => {
   expect(slicePlaces(result(0.5, {}), response(report({ slice: "unfiltered" })))).toEqual([]);
+});
+
+test("searches with the same filter in several collections are a group", () => {
+  const reason = "The question names topic";
+  const [filtered, unfiltered] = groups([
+    report({ corpus: "people", slice: "filtered", reason }),
+    report({ corpus: "people", slice: "unfiltered" }),
+    report({ corpus: "all", slice: "filtered", reason }),
+  ]);
+
+  expect(filtered).toMatchObject({ name: "With the filter", isNamed: true, reason });
+  expect(filtered?.reports.map(whereName)).toEqual(["people", "Everything"]);
+  expect(unfiltered?.reports).toHaveLength(1);
+});
+
+test("searches of one collection need no groups", () => {
+  const found = groups([report({ slice: "filtered" }), report({ slice: "unfiltered" })]);
+
+  expect(found.map((group) => group.isNamed)).toEqual([false, false]);
 });
 
 test("failed and late searches are named with their error", () => {

@@ -30,11 +30,41 @@ export function sliceName(slice: string): string {
 }
 
 /** The name of one of the parallel searches: people, with the filter. */
-export function reportName({ backend, corpus, slice }: SliceReport): string {
-  const where = [backend, corpus && (corpus === "all" ? "Everything" : corpus)].filter(Boolean).join(", ");
-  if (!slice) return where || "The search";
-  const name = sliceName(slice);
+export function reportName(report: SliceReport): string {
+  const where = whereName(report);
+  if (!report.slice) return where || "The search";
+  const name = sliceName(report.slice);
   return where ? `${where}, ${name.toLowerCase()}` : name;
+}
+
+/** What one of the parallel searches searched; empty if there was no choice. */
+export function whereName({ backend, corpus }: SliceReport): string {
+  return [backend, corpus && (corpus === "all" ? "Everything" : corpus)].filter(Boolean).join(", ");
+}
+
+/** Searches with the same filter in several collections or backends. */
+export interface SliceGroup {
+  name: string;
+  /** Whether the group has a line of its own: if it has several searches. */
+  isNamed: boolean;
+  /** Why the filter is trusted as far as it is. */
+  reason: string | null;
+  reports: SliceReport[];
+}
+
+export function groups(reports: readonly SliceReport[]): SliceGroup[] {
+  const found = new Map<string, SliceReport[]>();
+  for (const report of reports) {
+    const slice = report.slice ?? "";
+    found.set(slice, [...(found.get(slice) ?? []), report]);
+  }
+  const isNamed = [...found.keys()].every((slice) => slice !== "") && found.size < reports.length;
+  return [...found].map(([slice, members]) => ({
+    name: sliceName(slice),
+    isNamed,
+    reason: members.map((report) => report.reason).find(isKnown) ?? null,
+    reports: members,
+  }));
 }
 
 /** The parts that add up to the score. */
