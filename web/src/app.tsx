@@ -7,6 +7,7 @@ import { AskPage } from "./pages/ask/AskPage";
 import { Announcer } from "./parts/Announcer";
 import { SignIn } from "./parts/SignIn";
 import { ErrorBox, Loading } from "./parts/states";
+import { UndoBar } from "./parts/Undo";
 import { address, usePlace } from "./route";
 import type { Session } from "./session";
 
@@ -98,6 +99,7 @@ function Frame({ me, session }: { me: Me; session: Session }) {
           <NotHere name={place.page} />
         )}
       </main>
+      <UndoBar />
     </>
   );
 }

@@ -47,8 +47,19 @@ export class Client {
     return this.json<T>("DELETE", path);
   }
 
+  /** Send a request that goes on when the page is left; nobody reads its answer. */
+  leaveBehind(method: string, path: string): void {
+    this.send(method, path, undefined, undefined, true).catch(() => undefined);
+  }
+
   /** Send a request, and throw an ApiError for everything but success. */
-  async send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  async send(
+    method: string,
+    path: string,
+    body?: unknown,
+    signal?: AbortSignal,
+    keepalive = false,
+  ): Promise<Response> {
     const proof = await this.session.headers();
     if (proof === null) throw new ApiError("Sign in first", 401, "NotAuthenticated");
     const headers = body === undefined ? proof : { ...proof, "Content-Type": "application/json" };
@@ -60,6 +71,7 @@ export class Client {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         ...(signal ? { signal } : {}),
         cache: "no-store",
+        keepalive,
       });
     } catch (error) {
       if (signal?.aborted) throw error;

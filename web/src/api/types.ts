@@ -10,6 +10,7 @@ export type DocumentList = Schemas["DocumentList"];
 export type DocumentView = Schemas["DocumentView"];
 export type DocumentSummary = Schemas["DocumentSummary"];
 export type ExplainResponse = Schemas["ExplainResponse"];
+export type FailureList = Schemas["FailureList"];
 export type Facets = Schemas["Facets"];
 export type InferredFilter = Schemas["InferredFilter"];
 export type Me = Schemas["Me"];

@@ -1,0 +1,234 @@
+/** The attributes of a document, changed in place. */
+import { useEffect, useRef, useState } from "react";
+import { ApiError } from "../../api/client";
+import type { DocumentDetail } from "../../api/types";
+import { useApp } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
+import { Notice } from "../../parts/states";
+
+interface Row {
+  key: number;
+  name: string;
+  value: string;
+}
+
+interface Problem {
+  /** Row of the field; null for the whole form. */
+  key: number | null;
+  text: string;
+}
+
+interface Props {
+  document: DocumentDetail;
+  canWrite: boolean;
+  onSaved: () => void;
+}
+
+export function AttributesCard({ document, canWrite, onSaved }: Props) {
+  const [isEdited, setEdited] = useState(false);
+  const [saved, setSaved] = useState<Attributes | null>(null);
+  const opener = useRef<HTMLButtonElement>(null);
+  const wasEdited = useRef(false);
+  useEffect(() => {
+    if (wasEdited.current && !isEdited) opener.current?.focus();
+    wasEdited.current = isEdited;
+  }, [isEdited]);
+  const isPending =
+    saved !== null && JSON.stringify(sorted(saved)) !== JSON.stringify(sorted(document.attributes));
+  const attributes = isPending ? saved : document.attributes;
+  return (
+    <section className="card stack" aria-labelledby="attributes-title">
+      <div className="row spread">
+        <h2 id="attributes-title">Attributes</h2>
+        {canWrite && !isEdited && (
+          <button ref={opener} type="button" onClick={() => setEdited(true)}>
+            Edit
+          </button>
+        )}
+      </div>
+      {isEdited ? (
+        <Editor
+          document={document}
+          attributes={attributes}
+          onClose={() => setEdited(false)}
+          onSaved={(next) => {
+            setSaved(next);
+            setEdited(false);
+            onSaved();
+          }}
+        />
+      ) : (
+        <Shown attributes={attributes} />
+      )}
+      {isPending && !isEdited && (
+        <Notice>Saved. Searches use these attributes as soon as the document is indexed again.</Notice>
+      )}
+    </section>
+  );
+}
+
+function Shown({ attributes }: { attributes: Attributes }) {
+  const entries = Object.entries(attributes);
+  if (entries.length === 0)
+    return <p className="small">None. Searches cannot be narrowed to this document.</p>;
+  return (
+    <dl className="attributes">
+      {entries.map(([name, value]) => (
+        <div key={name}>
+          <dt dir="auto">{name}</dt>
+          <dd dir="auto">{Array.isArray(value) ? value.join(", ") : String(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface EditorProps {
+  document: DocumentDetail;
+  attributes: Attributes;
+  onClose: () => void;
+  onSaved: (attributes: Attributes) => void;
+}
+
+function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
+  const { client } = useApp();
+  const announce = useAnnounce();
+  const [rows, setRows] = useState<Row[]>(() => rowsOf(attributes));
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [isSaving, setSaving] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  const change = (key: number, part: Partial<Row>) =>
+    setRows(rows.map((row) => (row.key === key ? { ...row, ...part } : row)));
+  const fail = (next: Problem) => {
+    setProblem(next);
+    form.current?.querySelector<HTMLInputElement>(`[data-row="${next.key}"]`)?.focus();
+  };
+  const save = async () => {
+    const read = fromRows(rows);
+    if ("text" in read) return fail(read);
+    setSaving(true);
+    setProblem(null);
+    try {
+      await client.patch(`/api/documents/${encodeURIComponent(document.id)}`, {
+        attributes: read.attributes,
+      });
+      announce("The attributes are saved");
+      onSaved(read.attributes);
+    } catch (error) {
+      const text = error instanceof ApiError ? error.message : String(error);
+      fail({ key: rowOf(rows, text), text });
+    } finally {
+      setSaving(false);
+    }
+  };
+  return (
+    <form
+      ref={form}
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") onClose();
+      }}
+    >
+      {rows.map((row) => {
+        const isWrong = problem?.key === row.key;
+        return (
+          <div key={row.key} className="attribute-row">
+            <input
+              aria-label="Name"
+              dir="auto"
+              placeholder="name"
+              value={row.name}
+              aria-invalid={isWrong}
+              aria-describedby={isWrong ? "attribute-problem" : undefined}
+              onChange={(event) => change(row.key, { name: event.target.value })}
+            />
+            <input
+              aria-label={`Value of ${row.name || "the new attribute"}`}
+              data-row={row.key}
+              dir="auto"
+              placeholder="value"
+              value={row.value}
+              aria-invalid={isWrong}
+              aria-describedby={isWrong ? "attribute-problem" : undefined}
+              onChange={(event) => change(row.key, { value: event.target.value })}
+            />
+            <button
+              type="button"
+              className="quiet"
+              aria-label={`Remove ${row.name || "this attribute"}`}
+              onClick={() => setRows(rows.filter((each) => each.key !== row.key))}
+            >
+              ✕
+            </button>
+            {isWrong && <Wrong text={problem.text} />}
+          </div>
+        );
+      })}
+      {problem?.key === null && <Wrong text={problem.text} />}
+      <p className="small">
+        A number, <code>true</code>, <code>false</code> or a list such as <code>["a", "b"]</code> is kept as
+        such; anything else is a text. Quote a text that looks like a number: <code>"7"</code>.
+      </p>
+      <div className="row">
+        <button type="submit" className="primary" disabled={isSaving}>
+          {isSaving ? "Saving …" : "Save"}
+        </button>
+        <button type="button" onClick={() => setRows([...rows, { key: nextKey(rows), name: "", value: "" }])}>
+          Add an attribute
+        </button>
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Wrong({ text }: { text: string }) {
+  return (
+    <p id="attribute-problem" className="wrong" role="alert">
+      {text}
+    </p>
+  );
+}
+
+function rowsOf(attributes: Attributes): Row[] {
+  const rows = Object.entries(attributes).map(([name, value], key) => ({
+    key,
+    name,
+    value: writeValue(value),
+  }));
+  return rows.length > 0 ? rows : [{ key: 0, name: "", value: "" }];
+}
+
+function nextKey(rows: readonly Row[]): number {
+  return Math.max(-1, ...rows.map((row) => row.key)) + 1;
+}
+
+function fromRows(rows: readonly Row[]): { attributes: Attributes } | Problem {
+  const attributes: Attributes = {};
+  for (const { key, name, value } of rows) {
+    const trimmed = name.trim();
+    if (!trimmed && !value.trim()) continue;
+    if (!trimmed) return { key, text: "Give it a name." };
+    if (!value.trim()) return { key, text: "Give it a value, or remove it." };
+    if (trimmed in attributes) return { key, text: "This name is there twice." };
+    attributes[trimmed] = parseValue(value);
+  }
+  return { attributes };
+}
+
+/** The row that a message of the service is about. */
+function rowOf(rows: readonly Row[], text: string): number | null {
+  return rows.find((row) => row.name.trim() && text.includes(row.name.trim()))?.key ?? null;
+}
+
+function sorted(attributes: Attributes): unknown[] {
+  return Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
+}

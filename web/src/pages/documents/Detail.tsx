@@ -1,0 +1,179 @@
+/** One document: what happened to it, whether searches find it, its original next to its text, its attributes. */
+import { useEffect, useState } from "react";
+import type { ApiError } from "../../api/client";
+import type { DocumentDetail, DocumentView } from "../../api/types";
+import { type Loaded, useApp, useLoaded } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { CopyButton } from "../../parts/CopyButton";
+import { bytes, documentName, time } from "../../parts/names";
+import { ErrorBox, Loading, Notice } from "../../parts/states";
+import { useWaiting, waiting } from "../../parts/Undo";
+import { address, go } from "../../route";
+import { AttributesCard } from "./AttributesCard";
+import { lastListing, paramsOf } from "./listing";
+import { Pages } from "./Pages";
+import { Probe } from "./Probe";
+import { StatusBadge } from "./StatusBadge";
+import { isFinal, meaning } from "./status";
+import { duration, steps } from "./timeline";
+
+const FIRST_DELAY_SECONDS = 1;
+const LONGEST_DELAY_SECONDS = 15;
+
+export function Detail({ id, canWrite }: { id: string; canWrite: boolean }) {
+  const document = useFollowed(id);
+  const listing = lastListing();
+  const back = address("documents", listing ? paramsOf(listing.filters) : {});
+  return (
+    <div className="stack detail">
+      <p>
+        <a href={back}>← All documents</a>
+      </p>
+      {document.error && !document.data && <ErrorBox error={document.error} onRetry={document.reload} />}
+      {!document.data && !document.error && <Loading what="the document" />}
+      {document.data && (
+        <Known document={document.data} canWrite={canWrite} onChange={document.reload} back={back} />
+      )}
+    </div>
+  );
+}
+
+/** Load a document, and again until nothing more happens to it. */
+function useFollowed(id: string): Loaded<DocumentDetail> {
+  const loaded = useLoaded<DocumentDetail>(`document ${id}`, (client, signal) =>
+    client.get(`/api/documents/${encodeURIComponent(id)}`, {}, signal),
+  );
+  const [delay, setDelay] = useState(FIRST_DELAY_SECONDS);
+  const announce = useAnnounce();
+  const { data, isLoading, reload } = loaded;
+  const isInWork = data !== null && (!isFinal(data.status) || data.again || data.waiting_for !== null);
+  useEffect(() => {
+    if (data) lastListing()?.replace(data);
+  }, [data]);
+  useEffect(() => {
+    if (!isInWork || isLoading) return;
+    const timer = setTimeout(() => {
+      setDelay(Math.min(delay * 1.5, LONGEST_DELAY_SECONDS));
+      reload();
+    }, delay * 1000);
+    return () => clearTimeout(timer);
+  }, [isInWork, isLoading, reload, delay]);
+  const status = data?.status;
+  const [before, setBefore] = useState(status);
+  useEffect(() => {
+    if (status === undefined || status === before) return;
+    setBefore(status);
+    setDelay(FIRST_DELAY_SECONDS);
+    if (before !== undefined) announce(`Status: ${meaning(status).label}`);
+  }, [status, before, announce]);
+  return loaded;
+}
+
+interface KnownProps {
+  document: DocumentDetail;
+  canWrite: boolean;
+  onChange: () => void;
+  back: string;
+}
+
+function Known({ document, canWrite, onChange, back }: KnownProps) {
+  const { client } = useApp();
+  const [error, setError] = useState<ApiError | null>(null);
+  const isWaiting = useWaiting().some((action) => action.id === document.id);
+  const isPresent = document.status !== "DELETED" && document.size !== null;
+  const version = document.etag ?? "";
+  const view = useLoaded<DocumentView | null>(
+    `view ${document.uri} ${version} ${isPresent}`,
+    (client, signal) =>
+      isPresent ? client.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
+  );
+  const name = documentName(document.uri);
+  const remove = () => {
+    const path = `/api/documents/${encodeURIComponent(document.id)}`;
+    waiting.add({
+      id: document.id,
+      text: `“${name}” will be deleted.`,
+      run: (isLeaving) => {
+        if (isLeaving) return client.leaveBehind("DELETE", path);
+        void client.delete<DocumentDetail>(path).then((now) => {
+          lastListing()?.replace(now);
+          onChange();
+        }, setError);
+      },
+    });
+    go(back);
+  };
+  return (
+    <>
+      <header className="stack">
+        <div className="row spread">
+          <h1 dir="auto">{view.data?.title || name}</h1>
+          <div className="row">
+            <CopyButton label="Copy the URI" text={() => document.uri} />
+            {canWrite && isPresent && (
+              <button type="button" className="danger" disabled={isWaiting} onClick={remove}>
+                Delete
+              </button>
+            )}
+          </div>
+        </div>
+        <p className="row">
+          {isWaiting ? (
+            <span className="badge warn">Will be deleted</span>
+          ) : (
+            <StatusBadge status={document.status} />
+          )}
+          <bdi className="small path">{document.key}</bdi>
+          <span className="small">
+            {[bytes(document.size), `updated ${time(document.updated_at)}`].join(" · ")}
+          </span>
+        </p>
+      </header>
+      {error && <ErrorBox error={error} onRetry={remove} />}
+      {document.status === "FAILED" && (
+        <Notice kind="warning">
+          Searches do not find this document. {document.reason ?? "The knowledge base gave no reason."}
+        </Notice>
+      )}
+      {document.status === "PARTIALLY_INDEXED" && (
+        <Notice kind="warning">Searches find only a part of this document. {document.reason}</Notice>
+      )}
+      <div className="two">
+        <Timeline document={document} view={view} />
+        <AttributesCard
+          key={document.id}
+          document={document}
+          canWrite={canWrite && isPresent}
+          onSaved={onChange}
+        />
+      </div>
+      {isPresent && <Pages uri={document.uri} first={view} />}
+    </>
+  );
+}
+
+function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
+  return (
+    <section className="card stack" aria-labelledby="timeline-title">
+      <h2 id="timeline-title">What happened</h2>
+      <ol className="timeline">
+        {steps(document).map((step) => (
+          <li key={`${step.at} ${step.text}`} className={step.status ? meaning(step.status).badge : ""}>
+            <strong>{step.text}</strong>{" "}
+            <span className="small">
+              {time(step.at)}
+              {step.seconds !== null && ` · ${duration(step.seconds)}`}
+            </span>
+            {step.reason && <p dir="auto">{step.reason}</p>}
+          </li>
+        ))}
+        {document.waiting_for && (
+          <li className="accent" aria-live="polite">
+            <span className="spinner" aria-hidden="true" /> {document.waiting_for}
+          </li>
+        )}
+        {document.searchable && !document.waiting_for && <Probe document={document} view={view} />}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,156 @@
+/** Jobs: the last reconciliation, the ones before, and a button that starts the next. */
+import { useEffect, useState } from "react";
+import { ApiError } from "../../api/client";
+import type { components } from "../../api/schema";
+import { useApp, useLoaded } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { time } from "../../parts/names";
+import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
+import { duration } from "./timeline";
+
+type JobList = components["schemas"]["JobList"];
+type Job = JobList["jobs"][number];
+
+const POLL_SECONDS = 3;
+const BADGES: Record<string, string> = {
+  SUCCEEDED: "good",
+  COMPLETE: "good",
+  FAILED: "bad",
+  INCOMPLETE: "warn",
+};
+const KINDS: Record<string, string> = { reconcile: "Reconciliation", full: "Full synchronisation" };
+
+function isRunning(job: Job): boolean {
+  return job.finished_at === null;
+}
+
+export function Jobs() {
+  const { client } = useApp();
+  const announce = useAnnounce();
+  const jobs = useLoaded<JobList>("jobs", (api, signal) => api.get("/api/ingestion-jobs", {}, signal));
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isStarting, setStarting] = useState(false);
+  const { data, isLoading, reload } = jobs;
+  const running = data?.jobs.some(isRunning) ?? false;
+  useEffect(() => {
+    if (!running || isLoading) return;
+    const timer = setTimeout(reload, POLL_SECONDS * 1000);
+    return () => clearTimeout(timer);
+  }, [running, isLoading, reload]);
+  const start = async () => {
+    setStarting(true);
+    setError(null);
+    try {
+      await client.post("/api/ingestion-jobs", { kind: "reconcile" });
+      announce("The reconciliation is queued");
+      reload();
+    } catch (reason) {
+      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+    } finally {
+      setStarting(false);
+    }
+  };
+  if (jobs.error && !data) return <ErrorBox error={jobs.error} onRetry={reload} />;
+  if (!data) return <Loading what="the jobs" />;
+  const last = data.jobs.find((job) => job.kind === "reconcile" && !isRunning(job));
+  return (
+    <div className="stack">
+      <div className="row spread">
+        <h2>Jobs</h2>
+        <div className="row">
+          <button type="button" onClick={reload}>
+            Refresh
+          </button>
+          <button type="button" className="primary" disabled={isStarting} onClick={() => void start()}>
+            Start a reconciliation
+          </button>
+        </div>
+      </div>
+      <p className="small">
+        A reconciliation compares the bucket, the registry and the knowledge base, and repairs the
+        differences.
+      </p>
+      {error?.status === 409 && (
+        <Notice kind="warning">
+          A reconciliation is queued or running already. Only one runs at a time; wait for its report below.
+        </Notice>
+      )}
+      {error && error.status !== 409 && <ErrorBox error={error} onRetry={() => void start()} />}
+      {data.jobs.length === 0 && (
+        <Empty title="No job has run yet">
+          <p>On AWS, reconciliations run on a schedule. You can start one now.</p>
+        </Empty>
+      )}
+      {last && (
+        <section className="card stack" aria-labelledby="last-title">
+          <h3 id="last-title">The last reconciliation</h3>
+          <Facts job={last} />
+          <Report report={last.report} />
+        </section>
+      )}
+      <ul className="stack">
+        {data.jobs
+          .filter((job) => job !== last)
+          .map((job) => (
+            <li key={job.id} className="card">
+              <details>
+                <summary>
+                  <Facts job={job} />
+                </summary>
+                <Report report={job.report} />
+              </details>
+            </li>
+          ))}
+      </ul>
+    </div>
+  );
+}
+
+function Facts({ job }: { job: Job }) {
+  const seconds =
+    job.started_at && job.finished_at
+      ? (Date.parse(job.finished_at) - Date.parse(job.started_at)) / 1000
+      : null;
+  return (
+    <span className="row facts">
+      <strong>{KINDS[job.kind] ?? job.kind}</strong>
+      <span className={`badge ${BADGES[job.status] ?? "accent"}`}>
+        {isRunning(job) && <span className="spinner" aria-hidden="true" />} {job.status}
+      </span>
+      <span className="small">
+        {time(job.created_at)}
+        {seconds !== null && ` · ${duration(seconds)}`} · by {job.by}
+      </span>
+      {job.reason && <span dir="auto">{job.reason}</span>}
+    </span>
+  );
+}
+
+/** A report is an object of counts and lists; what it has depends on the kind of job. */
+function Report({ report }: { report: Job["report"] }) {
+  const entries = Object.entries(report);
+  if (entries.length === 0) return <p className="small">There is no report yet.</p>;
+  return (
+    <dl className="report">
+      {entries.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name.replaceAll("_", " ")}</dt>
+          <dd dir="auto">
+            {typeof value === "object" && value !== null ? <Value value={value} /> : String(value)}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Value({ value }: { value: object }) {
+  const count = Object.keys(value).length;
+  if (count === 0) return <>none</>;
+  return (
+    <details>
+      <summary>{count}</summary>
+      <pre>{JSON.stringify(value, null, 2)}</pre>
+    </details>
+  );
+}

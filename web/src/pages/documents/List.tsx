@@ -1,0 +1,341 @@
+/** All documents: filters, and a table that holds only the rows in sight. */
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { Fragment, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
+import type { Corpora, DocumentSummary, Facets } from "../../api/types";
+import { useLoaded } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { bytes, documentName, time } from "../../parts/names";
+import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { useWaiting } from "../../parts/Undo";
+import { address, go, usePlace } from "../../route";
+import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
+import { StatusBadge } from "./StatusBadge";
+import { LISTED, meaning } from "./status";
+
+const ROW_PIXELS = 52;
+const ROWS_PER_PAGE_KEY = 10;
+/** Rows below those in sight that are loaded before people reach them. */
+const AHEAD = 300;
+const TYPING_MILLISECONDS = 250;
+
+export function List({ canWrite }: { canWrite: boolean }) {
+  const { params } = usePlace();
+  const filters = filtersOf(params);
+  const [turn, setTurn] = useState(0);
+  const [listing, { rows, isLoading, isComplete, error }] = useListing(filters, turn);
+  const announce = useAnnounce();
+  const isFiltered = paramsOf(filters).size > 0;
+  const retry = () => void listing.load(rows.length + 1);
+  useEffect(() => {
+    if (isFiltered && !isLoading && !error)
+      announce(isComplete ? `${rows.length} documents found` : `More than ${rows.length} documents found`);
+  }, [isFiltered, isLoading, isComplete, error, rows.length, announce]);
+  return (
+    <div className="stack list">
+      <FilterForm filters={filters} onReload={() => setTurn(turn + 1)} />
+      {rows.length > 0 && <Table listing={listing} rows={rows} isComplete={isComplete} />}
+      {error && <ErrorBox error={error} onRetry={retry} />}
+      {!error && rows.length === 0 && isLoading && <Loading what="the documents" />}
+      {!error && rows.length === 0 && !isLoading && <Nothing filters={filters} canWrite={canWrite} />}
+      <Count count={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
+    </div>
+  );
+}
+
+function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => void }) {
+  const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
+  const [text, setText] = useState(filters.text);
+  const set = useCallback(
+    (change: Partial<Filters>) =>
+      go(address("documents", paramsOf({ ...filters, ...change })), { replace: true }),
+    [filters],
+  );
+  useEffect(() => setText(filters.text), [filters.text]);
+  useEffect(() => {
+    if (text === filters.text) return;
+    const timer = setTimeout(() => set({ text }), TYPING_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [text, filters.text, set]);
+  const names = corpora.data?.corpora.map((each) => each.name) ?? [];
+  return (
+    <search className="row filters">
+      <label className="grow">
+        <span className="visually-hidden">Search by name or folder</span>
+        <input
+          type="search"
+          dir="auto"
+          maxLength={200}
+          placeholder="Search by name or folder"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </label>
+      <label>
+        <span className="visually-hidden">Where the text is in the path</span>
+        <select
+          value={filters.isPrefix ? "start" : "part"}
+          onChange={(event) => set({ text, isPrefix: event.target.value === "start" })}
+        >
+          <option value="part">anywhere</option>
+          <option value="start">at the beginning of the path</option>
+        </select>
+      </label>
+      <label>
+        <span className="visually-hidden">Status</span>
+        <select value={filters.status} onChange={(event) => set({ text, status: event.target.value })}>
+          <option value="">Any status</option>
+          {LISTED.map((status) => (
+            <option key={status} value={status}>
+              {meaning(status).label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span className="visually-hidden">Collection</span>
+        <select value={filters.corpus} onChange={(event) => set({ text, corpus: event.target.value })}>
+          <option value="">Any collection</option>
+          {(filters.corpus && !names.includes(filters.corpus) ? [filters.corpus, ...names] : names).map(
+            (name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ),
+          )}
+        </select>
+      </label>
+      <button type="button" onClick={onReload}>
+        Refresh
+      </button>
+    </search>
+  );
+}
+
+function Nothing({ filters, canWrite }: { filters: Filters; canWrite: boolean }) {
+  if (paramsOf(filters).size > 0)
+    return (
+      <Empty title="No document matches">
+        <p>
+          {filters.text && (
+            <>
+              No path {filters.isPrefix ? "begins with" : "contains"} “<bdi>{filters.text}</bdi>”
+              {(filters.status || filters.corpus) && " with these filters"}.{" "}
+            </>
+          )}
+          A document that you may not see is not listed.
+        </p>
+        {filters.text && filters.isPrefix && (
+          <a href={address("documents", paramsOf({ ...filters, isPrefix: false }))}>Search the whole path</a>
+        )}
+        <a href={address("documents")}>Show all documents</a>
+      </Empty>
+    );
+  return (
+    <Empty title="No documents yet">
+      {canWrite ? (
+        <>
+          <p>Drop files or folders here, or choose them.</p>
+          <a href={address("documents", { tab: "uploads" })}>Upload documents</a>
+        </>
+      ) : (
+        <p>There is nothing that you may see. Ask an operator for access.</p>
+      )}
+    </Empty>
+  );
+}
+
+interface CountProps {
+  count: number;
+  isFiltered: boolean;
+  isLoading: boolean;
+  isComplete: boolean;
+}
+
+function Count({ count, isFiltered, isLoading, isComplete }: CountProps) {
+  const facets = useLoaded<Facets>("searchable", (client) => client.get("/api/facets", { limit: 1 }));
+  const total = facets.data?.documents;
+  const shown = `${count.toLocaleString()} ${count === 1 ? "document" : "documents"}`;
+  return (
+    <p className="small count">
+      {isComplete ? shown : `${shown} loaded; more follow as you scroll`}
+      {!isFiltered && total !== undefined && ` · ${total.toLocaleString()} can be found by searches`}
+      {isLoading && count > 0 && (
+        <>
+          {" · "}
+          <span className="spinner" aria-hidden="true" /> Loading
+        </>
+      )}
+    </p>
+  );
+}
+
+interface TableProps {
+  listing: Listing;
+  rows: readonly DocumentSummary[];
+  isComplete: boolean;
+}
+
+function Table({ listing, rows, isComplete }: TableProps) {
+  const scroller = useRef<HTMLElement>(null);
+  const [active, setActive] = useState(0);
+  const wanted = useRef<number | null>(null);
+  const deleted = new Set(useWaiting().map((action) => action.id));
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PIXELS,
+    overscan: 12,
+    initialOffset: listing.offset,
+    // The row with the focus stays, so that the focus is not lost.
+    rangeExtractor: (range) =>
+      [...new Set([...defaultRangeExtractor(range), Math.min(active, rows.length - 1)])].sort(
+        (a, b) => a - b,
+      ),
+  });
+  const items = virtual.getVirtualItems();
+  const lastShown = virtual.range?.endIndex ?? 0;
+  useEffect(() => {
+    if (lastShown + AHEAD > rows.length) void listing.load(lastShown + AHEAD);
+  }, [listing, lastShown, rows.length]);
+  useEffect(() => {
+    if (scroller.current) scroller.current.scrollTop = listing.offset;
+    setActive(0);
+  }, [listing]);
+  useEffect(() => {
+    if (wanted.current === null) return;
+    const link = scroller.current?.querySelector<HTMLElement>(`a[data-row="${wanted.current}"]`);
+    if (link) {
+      link.focus({ preventScroll: true });
+      wanted.current = null;
+    }
+  });
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + ROWS_PER_PAGE_KEY,
+      PageUp: active - ROWS_PER_PAGE_KEY,
+      Home: 0,
+      End: rows.length - 1,
+    }[event.key];
+    if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const row = Math.max(0, Math.min(next, rows.length - 1));
+    wanted.current = row;
+    setActive(row);
+    virtual.scrollToIndex(row);
+  };
+  let at = 0;
+  const spaced = items.map((item) => {
+    const gap = item.start - at;
+    at = item.end;
+    return { item, gap };
+  });
+  return (
+    <section
+      ref={scroller}
+      className="documents"
+      aria-label="Documents"
+      onKeyDown={onKeyDown}
+      onScroll={(event) => {
+        listing.offset = event.currentTarget.scrollTop;
+      }}
+    >
+      <table aria-rowcount={isComplete ? rows.length + 1 : -1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            <th scope="col">Name</th>
+            <th scope="col" className="folder">
+              Folder
+            </th>
+            <th scope="col" className="status">
+              Status
+            </th>
+            <th scope="col" className="corpus">
+              Collection
+            </th>
+            <th scope="col" className="size number">
+              Size
+            </th>
+            <th scope="col" className="updated">
+              Updated
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {spaced.map(({ item, gap }) => {
+            const row = rows[item.index];
+            if (!row) return null;
+            return (
+              <Fragment key={row.id}>
+                {gap > 0 && <Gap height={gap} />}
+                <Row
+                  row={row}
+                  number={item.index}
+                  isActive={item.index === active}
+                  isDeleted={deleted.has(row.id)}
+                  onFocus={setActive}
+                />
+              </Fragment>
+            );
+          })}
+          {virtual.getTotalSize() - at > 0 && <Gap height={virtual.getTotalSize() - at} />}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Gap({ height }: { height: number }) {
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
+    <tr aria-hidden="true" className="gap">
+      <td colSpan={6} style={{ height }} />
+    </tr>
+  );
+}
+
+interface RowProps {
+  row: DocumentSummary;
+  number: number;
+  isActive: boolean;
+  isDeleted: boolean;
+  onFocus: (number: number) => void;
+}
+
+const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: RowProps) {
+  const folder = row.key.split("/").slice(0, -1).join("/");
+  return (
+    <tr aria-rowindex={number + 2} className={isDeleted ? "deleted" : undefined}>
+      <td>
+        <a
+          href={address("documents", {}, row.id)}
+          data-row={number}
+          tabIndex={isActive ? 0 : -1}
+          onFocus={() => onFocus(number)}
+          title={row.key}
+        >
+          <bdi>{documentName(row.uri)}</bdi>
+        </a>
+        <span className="small below">
+          <bdi>{folder || "No folder"}</bdi>
+        </span>
+      </td>
+      <td className="folder" title={folder}>
+        <bdi>{folder}</bdi>
+      </td>
+      <td className="status">
+        {isDeleted ? (
+          <span className="badge warn">Will be deleted</span>
+        ) : (
+          <StatusBadge status={row.status} />
+        )}
+      </td>
+      <td className="corpus">
+        <bdi>{row.corpus ?? ""}</bdi>
+      </td>
+      <td className="size number">{bytes(row.size)}</td>
+      <td className="updated">{time(row.updated_at)}</td>
+    </tr>
+  );
+});

@@ -1,0 +1,69 @@
+/** Files that people choose or drop, folders included, and whether the service can read them. */
+
+/** Source: GET /openapi.json, UploadRequest; user guide of Knowledge Bases, formats of the default parser. */
+const MEDIA_TYPES: Record<string, string> = {
+  ".txt": "text/plain",
+  ".md": "text/markdown",
+  ".html": "text/html",
+  ".htm": "text/html",
+  ".doc": "application/msword",
+  ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  ".csv": "text/csv",
+  ".xls": "application/vnd.ms-excel",
+  ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  ".pdf": "application/pdf",
+};
+
+export const SUFFIXES = Object.keys(MEDIA_TYPES);
+const SIDECAR = ".metadata.json";
+
+export interface Chosen {
+  /** With the folders that were chosen: "contracts/2024/lease.pdf". */
+  path: string;
+  file: File;
+}
+
+export function mediaType(path: string): string | undefined {
+  return MEDIA_TYPES[/\.[^./]+$/.exec(path)?.[0].toLowerCase() ?? ""];
+}
+
+/** Why a file cannot be uploaded; null if it can. */
+export function refusal(path: string, size: number): string | null {
+  if (path.endsWith(SIDECAR))
+    return "This file has the attributes of a document. Give them in the form instead.";
+  if (mediaType(path) === undefined)
+    return `This type is not supported. Supported types: ${SUFFIXES.map((each) => each.slice(1)).join(", ")}.`;
+  return size === 0 ? "The file is empty." : null;
+}
+
+/** The key in the bucket. */
+export function keyOf(folder: string, path: string): string {
+  return [...folder.split("/"), ...path.split("/")].filter(Boolean).join("/");
+}
+
+export function fromInput(files: FileList): Chosen[] {
+  return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, file }));
+}
+
+/** Read what was dropped. Call it within the event: the browser empties the list afterwards. */
+export async function fromDrop(items: DataTransferItemList): Promise<Chosen[]> {
+  const entries = Array.from(items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  return (await Promise.all(entries.map(read))).flat();
+}
+
+async function read(entry: FileSystemEntry): Promise<Chosen[]> {
+  const path = entry.fullPath.replace(/^\//, "");
+  if (entry.isFile) {
+    const file = await new Promise<File>((done, failed) => (entry as FileSystemFileEntry).file(done, failed));
+    return [{ path, file }];
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const found: FileSystemEntry[] = [];
+  for (;;) {
+    // Browsers return at most 100 entries at once.
+    const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
+    if (some.length === 0) break;
+    found.push(...some);
+  }
+  return (await Promise.all(found.map(read))).flat();
+}

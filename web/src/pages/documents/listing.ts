@@ -1,0 +1,121 @@
+/** The listing of documents, read page by page as people scroll. The last one is kept, with its place, for the way back. */
+import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { ApiError, type Client } from "../../api/client";
+import type { DocumentList, DocumentSummary } from "../../api/types";
+import { useApp } from "../../context";
+
+export interface Filters {
+  /** Part of the key, or its beginning. */
+  text: string;
+  isPrefix: boolean;
+  status: string;
+  corpus: string;
+}
+
+export function filtersOf(params: URLSearchParams): Filters {
+  return {
+    text: params.get("q") ?? "",
+    isPrefix: params.get("match") === "start",
+    status: params.get("status") ?? "",
+    corpus: params.get("corpus") ?? "",
+  };
+}
+
+export function paramsOf(filters: Filters): URLSearchParams {
+  const params = new URLSearchParams();
+  if (filters.text) params.set("q", filters.text);
+  if (filters.isPrefix) params.set("match", "start");
+  if (filters.status) params.set("status", filters.status);
+  if (filters.corpus) params.set("corpus", filters.corpus);
+  return params;
+}
+
+export interface Listed {
+  rows: readonly DocumentSummary[];
+  isLoading: boolean;
+  isComplete: boolean;
+  error: ApiError | null;
+}
+
+const PAGE = 100;
+const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, error: null };
+
+export class Listing {
+  /** Where the list is scrolled to. */
+  offset = 0;
+  private token: string | null = null;
+  private state: Listed = NOTHING;
+  private wanted = 0;
+  private isRunning = false;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly client: Pick<Client, "get">,
+    readonly filters: Filters,
+  ) {}
+
+  readonly snapshot = () => this.state;
+  readonly subscribe = (listener: () => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Load pages until there are so many rows, or all. */
+  async load(rows: number): Promise<void> {
+    this.wanted = Math.max(this.wanted, rows);
+    if (this.isRunning) return;
+    this.isRunning = true;
+    try {
+      while (!this.state.isComplete && this.state.rows.length < this.wanted) {
+        if (!this.state.isLoading || this.state.error) this.set({ isLoading: true, error: null });
+        const page = await this.client.get<DocumentList>("/api/documents", {
+          [this.filters.isPrefix ? "prefix" : "name"]: this.filters.text,
+          status: this.filters.status,
+          corpus: this.filters.corpus,
+          limit: PAGE,
+          next_token: this.token,
+        });
+        this.token = page.next_token ?? null;
+        this.set({ rows: [...this.state.rows, ...page.documents], isComplete: this.token === null });
+      }
+      this.set({ isLoading: false });
+    } catch (error) {
+      const known = error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown");
+      this.wanted = 0;
+      this.set({ isLoading: false, error: known });
+    } finally {
+      this.isRunning = false;
+    }
+  }
+
+  /** Show what a request about one document said. */
+  replace(document: DocumentSummary): void {
+    const at = this.state.rows.findIndex((row) => row.id === document.id);
+    if (at >= 0) this.set({ rows: this.state.rows.map((row, number) => (number === at ? document : row)) });
+  }
+
+  private set(change: Partial<Listed>): void {
+    this.state = { ...this.state, ...change };
+    for (const listener of this.listeners) listener();
+  }
+}
+
+let last: Listing | null = null;
+
+/** The listing that was shown last, for news about one of its documents. */
+export function lastListing(): Listing | null {
+  return last;
+}
+
+export function useListing(filters: Filters, turn: number): [Listing, Listed] {
+  const { client } = useApp();
+  const key = JSON.stringify(filters);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for the filters; a turn reads them again
+  const listing = useMemo(() => {
+    if (turn > 0 || last === null || JSON.stringify(last.filters) !== key)
+      last = new Listing(client, filters);
+    return last;
+  }, [client, key, turn]);
+  useEffect(() => void listing.load(PAGE), [listing]);
+  return [listing, useSyncExternalStore(listing.subscribe, listing.snapshot)];
+}

@@ -1,0 +1,33 @@
+/** What the statuses of documents mean to people. */
+import type { DocumentSummary } from "../../api/types";
+
+export type Status = DocumentSummary["status"];
+
+interface Meaning {
+  label: string;
+  badge: "" | "good" | "warn" | "bad" | "accent";
+  isFinal: boolean;
+}
+
+const MEANINGS: Record<Status, Meaning> = {
+  UPLOADED: { label: "Uploaded", badge: "accent", isFinal: false },
+  WAITING: { label: "Waiting", badge: "accent", isFinal: false },
+  SUBMITTING: { label: "Submitting", badge: "accent", isFinal: false },
+  INDEXING: { label: "Indexing", badge: "accent", isFinal: false },
+  DELETING: { label: "Deleting", badge: "warn", isFinal: false },
+  INDEXED: { label: "Indexed", badge: "good", isFinal: true },
+  PARTIALLY_INDEXED: { label: "Partly indexed", badge: "warn", isFinal: true },
+  FAILED: { label: "Failed", badge: "bad", isFinal: true },
+  DELETED: { label: "Deleted", badge: "", isFinal: true },
+};
+
+/** The statuses by which documents can be listed. */
+export const LISTED = (Object.keys(MEANINGS) as Status[]).filter((status) => status !== "UPLOADED");
+
+export function meaning(status: Status): Meaning {
+  return MEANINGS[status];
+}
+
+export function isFinal(status: Status): boolean {
+  return MEANINGS[status].isFinal;
+}

@@ -1,0 +1,55 @@
+/** What happened to a document, with how long each step took. */
+import type { DocumentDetail } from "../../api/types";
+import { meaning, type Status } from "./status";
+
+export interface Step {
+  at: string;
+  status: Status | null;
+  text: string;
+  reason: string | null;
+  /** Seconds until the next step; null for the last one. */
+  seconds: number | null;
+}
+
+export function steps(document: DocumentDetail): Step[] {
+  const written = document.last_modified;
+  const lines: Omit<Step, "seconds">[] = document.history.map((line) => ({
+    at: line.at,
+    status: line.status,
+    text: meaning(line.status).label,
+    reason: line.reason ?? null,
+  }));
+  if (written) lines.push({ at: written, status: null, text: "Written to the bucket", reason: null });
+  lines.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  return lines.map((line, number) => {
+    const next = lines[number + 1];
+    return { ...line, seconds: next ? (Date.parse(next.at) - Date.parse(line.at)) / 1000 : null };
+  });
+}
+
+const UNITS: [string, number][] = [
+  ["day", 86_400],
+  ["hour", 3600],
+  ["min", 60],
+];
+
+export function duration(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  for (const [unit, size] of UNITS) {
+    if (seconds < size) continue;
+    const count = Math.floor(seconds / size);
+    return `${count} ${unit}${count > 1 && unit !== "min" ? "s" : ""}`;
+  }
+  return "";
+}
+
+const WORDS = 14;
+const CHARACTERS = 160;
+
+/** A question that the document should be found with: its title and its first words. */
+export function probe(title: string | null | undefined, text: string): string {
+  const words = `${title ?? ""} ${text}`.trim().split(/\s+/);
+  const first = [...new Set(words)].slice(0, WORDS).join(" ");
+  return Array.from(first).slice(0, CHARACTERS).join("").trim();
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import type { DocumentDetail } from "../../api/types";
+import { keyOf, refusal } from "./files";
+import type { UploadApi } from "./sending";
+import { overall, type Upload, UploadQueue } from "./uploads";
+
+const file = (name: string, content = "text") => ({ path: name, file: new File([content], name) });
+const turn = () => new Promise((done) => setTimeout(done, 5));
+const until = async (isTrue: () => boolean) => {
+  for (let round = 0; round < 400 && !isTrue(); round++) await turn();
+  expect(isTrue()).toBe(true);
+};
+
+class Service implements UploadApi {
+  running = 0;
+  most = 0;
+  permitted: string[] = [];
+  statuses = ["UPLOADED", "INDEXING", "INDEXED"];
+  failing = 0;
+  release: (() => void)[] = [];
+  held = false;
+
+  async permit({ key }: { key?: string | null }) {
+    this.permitted.push(key ?? "");
+    return { id: key ?? "", upload: { url: "", fields: {}, size: 1, expires_at: "" } } as never;
+  }
+
+  async send(_: unknown, sent: File, signal: AbortSignal, onProgress: (bytes: number) => void) {
+    this.most = Math.max(this.most, ++this.running);
+    try {
+      if (this.held)
+        await new Promise<void>((done, failed) => {
+          this.release.push(done);
+          signal.addEventListener("abort", () => failed(new Error("Cancelled")));
+        });
+      await turn();
+      if (this.failing-- > 0) throw new Error("The bucket refused the file");
+      onProgress(sent.size);
+    } finally {
+      this.running--;
+    }
+  }
+
+  async status() {
+    const status = this.statuses.length > 1 ? this.statuses.shift() : this.statuses[0];
+    if (status === "UPLOADED") return null;
+    const searchable = status === "INDEXED";
+    return {
+      status,
+      searchable,
+      reason: searchable ? null : "It has no text",
+      again: false,
+    } as DocumentDetail;
+  }
+}
+
+const states = (queue: UploadQueue) => queue.snapshot().map((each) => each.state);
+
+describe("uploads", () => {
+  it("are followed until searches find the document", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    queue.add(new Service(), [file("a.md")], "people/", {});
+    await until(() => states(queue)[0] === "done");
+    expect(queue.snapshot()[0]).toMatchObject({ key: "people/a.md", status: "INDEXED", sent: 4 });
+  });
+
+  it("say why indexing failed", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.statuses = ["FAILED"];
+    queue.add(service, [file("a.md")], "", {});
+    await until(() => states(queue)[0] === "failed");
+    expect(queue.snapshot()[0]?.reason).toBe("It has no text");
+  });
+
+  it("run three at a time", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.statuses = ["INDEXED"];
+    queue.add(
+      service,
+      Array.from({ length: 10 }, (_, number) => file(`${number}.md`)),
+      "",
+      {},
+    );
+    await until(() => states(queue).filter((each) => each === "done").length === 10);
+    expect(service.most).toBe(3);
+  });
+
+  it("can be cancelled and tried again", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.held = true;
+    service.statuses = ["INDEXED"];
+    queue.add(service, [file("a.md")], "", {});
+    await until(() => service.running === 1);
+    queue.cancel(1);
+    await until(() => service.running === 0 && states(queue)[0] === "cancelled");
+    service.held = false;
+    queue.retry(service, 1);
+    await until(() => states(queue)[0] === "done");
+  });
+
+  it("can be tried again after the bucket refused them", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.failing = 1;
+    service.statuses = ["INDEXED"];
+    queue.add(service, [file("a.md")], "", {});
+    await until(() => states(queue)[0] === "failed");
+    queue.retry(service, 1);
+    await until(() => states(queue)[0] === "done");
+  });
+
+  it("leave out what the service cannot read", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    queue.add(service, [file("a.exe"), file("b.md", ""), file("c.md.metadata.json")], "", {});
+    await until(() => states(queue).length === 3);
+    expect(states(queue)).toEqual(["refused", "refused", "refused"]);
+    expect(service.permitted).toEqual([]);
+  });
+
+  it("are summed by bytes, without what is not sent", () => {
+    const upload = (state: Upload["state"], size: number, sent: number) => ({ state, size, sent }) as Upload;
+    expect(
+      overall([
+        upload("done", 10, 10),
+        upload("sending", 30, 10),
+        upload("refused", 99, 0),
+        upload("failed", 9, 0),
+      ]),
+    ).toEqual({ active: 1, done: 1, failed: 1, refused: 1, sent: 0.5 });
+  });
+});
+
+describe("files", () => {
+  it("get a key below the folder", () => {
+    expect(keyOf("/a/b/", "c/d.md")).toBe("a/b/c/d.md");
+    expect(keyOf("", "d.md")).toBe("d.md");
+  });
+
+  it("are read by their suffix in any case", () => {
+    expect(refusal("A.PDF", 1)).toBeNull();
+    expect(refusal("archive.tar.gz", 1)).toContain("not supported");
+  });
+});

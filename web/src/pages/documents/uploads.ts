@@ -1,0 +1,244 @@
+/** The uploads of this tab. They live outside the page, so they go on while people look at other pages. */
+import { useSyncExternalStore } from "react";
+import type { DocumentDetail } from "../../api/types";
+import type { Attributes } from "../../parts/attributes";
+import { type Chosen, keyOf, mediaType, refusal } from "./files";
+import type { PresignedPost, UploadApi } from "./sending";
+import { isFinal } from "./status";
+
+const AT_ONCE = 3;
+const FIRST_DELAY_SECONDS = 0.5;
+const LONGEST_DELAY_SECONDS = 15;
+/** With more documents than this in work, each is asked for less often. */
+const FEW = 20;
+const NOTIFY_MILLISECONDS = 60;
+
+export type UploadState = "refused" | "waiting" | "sending" | "processing" | "done" | "failed" | "cancelled";
+
+export interface Upload {
+  readonly number: number;
+  readonly key: string;
+  readonly size: number;
+  readonly state: UploadState;
+  readonly sent: number;
+  /** Why it was refused or failed. */
+  readonly reason: string | null;
+  /** The document's id, as soon as it is known. */
+  readonly document: string | null;
+  readonly status: DocumentDetail["status"] | null;
+}
+
+interface Work {
+  file: File;
+  attributes: Attributes;
+  abort: AbortController;
+}
+
+export class UploadQueue {
+  private readonly uploads = new Map<number, Upload>();
+  private readonly work = new Map<number, Work>();
+  private readonly listeners = new Set<() => void>();
+  private shown: readonly Upload[] = [];
+  private next = 1;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(
+    private readonly sleep: (seconds: number) => Promise<void> = (seconds) =>
+      new Promise((done) => setTimeout(done, seconds * 1000)),
+  ) {}
+
+  readonly snapshot = () => this.shown;
+  readonly subscribe = (listener: () => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Queue files; those that cannot be uploaded are listed with the reason. */
+  add(api: UploadApi, chosen: readonly Chosen[], folder: string, attributes: Attributes): void {
+    const active = new Set(
+      [...this.uploads.values()].filter((each) => isActive(each)).map((each) => each.key),
+    );
+    for (const { path, file } of chosen) {
+      const key = keyOf(folder, path);
+      const reason = active.has(key)
+        ? "A file for the same place is being uploaded."
+        : refusal(path, file.size);
+      active.add(key);
+      const number = this.next++;
+      this.work.set(number, { file, attributes, abort: new AbortController() });
+      this.uploads.set(number, {
+        number,
+        key,
+        size: file.size,
+        state: reason === null ? "waiting" : "refused",
+        sent: 0,
+        reason,
+        document: null,
+        status: null,
+      });
+    }
+    this.changed();
+    this.start(api);
+  }
+
+  cancel(number: number): void {
+    const upload = this.uploads.get(number);
+    if (upload?.state !== "waiting" && upload?.state !== "sending") return;
+    this.work.get(number)?.abort.abort();
+    this.change(number, { state: "cancelled", sent: 0 });
+  }
+
+  retry(api: UploadApi, number: number): void {
+    const work = this.work.get(number);
+    const state = this.uploads.get(number)?.state;
+    if (!work || (state !== "failed" && state !== "cancelled")) return;
+    work.abort = new AbortController();
+    this.change(number, { state: "waiting", sent: 0, reason: null, status: null });
+    this.start(api);
+  }
+
+  cancelAll(): void {
+    for (const number of this.uploads.keys()) this.cancel(number);
+  }
+
+  retryFailed(api: UploadApi): void {
+    for (const { number, state } of this.uploads.values()) if (state === "failed") this.retry(api, number);
+  }
+
+  /** Leave out of the list what is finished. */
+  clear(): void {
+    for (const { number, state } of this.uploads.values()) {
+      if (state === "waiting" || state === "sending" || state === "processing") continue;
+      this.uploads.delete(number);
+      this.work.delete(number);
+    }
+    this.changed();
+  }
+
+  private start(api: UploadApi): void {
+    for (const { number, state } of this.uploads.values()) {
+      if (this.count("sending") >= AT_ONCE) return;
+      if (state !== "waiting") continue;
+      this.change(number, { state: "sending" });
+      void this.send(api, number).finally(() => this.start(api));
+    }
+  }
+
+  private async send(api: UploadApi, number: number): Promise<void> {
+    const upload = this.uploads.get(number);
+    const work = this.work.get(number);
+    if (!upload || !work) return;
+    const { signal } = work.abort;
+    try {
+      const permit = await api.permit(
+        {
+          key: upload.key,
+          content_type: mediaType(upload.key) ?? "application/octet-stream",
+          size: work.file.size,
+          ...(Object.keys(work.attributes).length > 0 ? { attributes: work.attributes } : {}),
+        },
+        signal,
+      );
+      await api.send(permit.upload as PresignedPost, work.file, signal, (sent) =>
+        this.change(number, { sent: Math.min(sent, upload.size) }),
+      );
+      this.change(number, { state: "processing", sent: upload.size, document: permit.id });
+      void this.follow(api, number, permit.id);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.change(number, { state: "failed", sent: 0, reason: (error as Error).message });
+    }
+  }
+
+  /** Ask for the document's status until it is final. */
+  private async follow(api: UploadApi, number: number, id: string): Promise<void> {
+    let delay = FIRST_DELAY_SECONDS;
+    for (;;) {
+      await this.sleep(delay * Math.max(1, this.count("processing") / FEW));
+      delay = Math.min(delay * 1.5, LONGEST_DELAY_SECONDS);
+      if (!this.uploads.has(number)) return;
+      const document = await api.status(id).catch((error: Error) => error);
+      if (document instanceof Error) {
+        this.change(number, { reason: `Its status cannot be read: ${document.message}` });
+        continue;
+      }
+      if (document === null) continue; // the event of the upload is still on its way
+      if (!isFinal(document.status) || document.again) {
+        this.change(number, { status: document.status, reason: null });
+        continue;
+      }
+      this.change(number, {
+        state: document.searchable ? "done" : "failed",
+        status: document.status,
+        reason: document.reason,
+      });
+      return;
+    }
+  }
+
+  private count(state: UploadState): number {
+    let count = 0;
+    for (const upload of this.uploads.values()) if (upload.state === state) count++;
+    return count;
+  }
+
+  private change(number: number, change: Partial<Upload>): void {
+    const upload = this.uploads.get(number);
+    if (!upload) return;
+    this.uploads.set(number, { ...upload, ...change });
+    this.changed();
+  }
+
+  /** Progress comes often: tell it a few times a second. */
+  private changed(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.shown = [...this.uploads.values()];
+      this.guard();
+      for (const listener of this.listeners) listener();
+    }, NOTIFY_MILLISECONDS);
+  }
+
+  /** The browser warns people who leave while files are on their way. */
+  private guard(): void {
+    const isSending = this.shown.some((each) => each.state === "waiting" || each.state === "sending");
+    if (isSending) globalThis.addEventListener?.("beforeunload", warn);
+    else globalThis.removeEventListener?.("beforeunload", warn);
+  }
+}
+
+function warn(event: BeforeUnloadEvent): void {
+  event.preventDefault();
+}
+
+export function isActive(upload: Upload): boolean {
+  return upload.state === "waiting" || upload.state === "sending" || upload.state === "processing";
+}
+
+export interface Overall {
+  active: number;
+  done: number;
+  failed: number;
+  refused: number;
+  /** Share of the bytes that were sent. */
+  sent: number;
+}
+
+export function overall(uploads: readonly Upload[]): Overall {
+  const of = (...states: UploadState[]) => uploads.filter((each) => states.includes(each.state));
+  const counted = of("waiting", "sending", "processing", "done");
+  const size = counted.reduce((sum, each) => sum + each.size, 0);
+  return {
+    active: of("waiting", "sending", "processing").length,
+    done: of("done").length,
+    failed: of("failed").length,
+    refused: of("refused").length,
+    sent: size === 0 ? 0 : counted.reduce((sum, each) => sum + each.sent, 0) / size,
+  };
+}
+
+export const uploads = new UploadQueue();
+
+export function useUploads(): readonly Upload[] {
+  return useSyncExternalStore(uploads.subscribe, uploads.snapshot);
+}
