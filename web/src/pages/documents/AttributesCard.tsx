@@ -6,6 +6,15 @@ import { useApp } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
 import { Notice } from "../../parts/states";
+import { isFinal } from "./status";
+
+const POLL_SECONDS = 2;
+
+/** What was saved, and which record it will replace. */
+interface Saved {
+  attributes: Attributes;
+  updatedAt: string | null;
+}
 
 interface Row {
   key: number;
@@ -27,16 +36,20 @@ interface Props {
 
 export function AttributesCard({ document, canWrite, onSaved }: Props) {
   const [isEdited, setEdited] = useState(false);
-  const [saved, setSaved] = useState<Attributes | null>(null);
+  const [saved, setSaved] = useState<Saved | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const wasEdited = useRef(false);
   useEffect(() => {
     if (wasEdited.current && !isEdited) opener.current?.focus();
     wasEdited.current = isEdited;
   }, [isEdited]);
-  const isPending =
-    saved !== null && JSON.stringify(sorted(saved)) !== JSON.stringify(sorted(document.attributes));
-  const attributes = isPending ? saved : document.attributes;
+  const isPending = saved !== null && (saved.updatedAt === document.updated_at || !isFinal(document.status));
+  useEffect(() => {
+    if (!isPending) return;
+    const timer = setInterval(onSaved, POLL_SECONDS * 1000);
+    return () => clearInterval(timer);
+  }, [isPending, onSaved]);
+  const attributes = isPending ? saved.attributes : document.attributes;
   return (
     <section className="card stack" aria-labelledby="attributes-title">
       <div className="row spread">
@@ -53,7 +66,7 @@ export function AttributesCard({ document, canWrite, onSaved }: Props) {
           attributes={attributes}
           onClose={() => setEdited(false)}
           onSaved={(next) => {
-            setSaved(next);
+            setSaved({ attributes: next, updatedAt: document.updated_at });
             setEdited(false);
             onSaved();
           }}
@@ -108,6 +121,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
   const save = async () => {
     const read = fromRows(rows);
     if ("text" in read) return fail(read);
+    if (JSON.stringify(sorted(read.attributes)) === JSON.stringify(sorted(attributes))) return onClose();
     setSaving(true);
     setProblem(null);
     try {
@@ -117,7 +131,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
       announce("The attributes are saved");
       onSaved(read.attributes);
     } catch (error) {
-      const text = error instanceof ApiError ? error.message : String(error);
+      const text = (error instanceof ApiError ? error.message : String(error)).replace(/^attributes: /, "");
       fail({ key: rowOf(rows, text), text });
     } finally {
       setSaving(false);

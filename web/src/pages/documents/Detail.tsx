@@ -107,7 +107,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
     <>
       <header className="stack">
         <div className="row spread">
-          <h1 dir="auto">{view.data?.title || name}</h1>
+          <h1 dir="auto">{name}</h1>
           <div className="row">
             <CopyButton label="Copy the URI" text={() => document.uri} />
             {canWrite && isPresent && (
@@ -162,7 +162,7 @@ function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<D
             <strong>{step.text}</strong>{" "}
             <span className="small">
               {time(step.at)}
-              {step.seconds !== null && ` · ${duration(step.seconds)}`}
+              {step.seconds !== null && ` · for ${duration(step.seconds)}`}
             </span>
             {step.reason && <p dir="auto">{step.reason}</p>}
           </li>

@@ -1,5 +1,5 @@
 /** Documents: all of them, uploads, and for operators what failed and the jobs. */
-import { type DragEvent, useState } from "react";
+import { type DragEvent, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { address, go, usePlace } from "../../route";
 import "../../style/documents.css";
@@ -8,7 +8,7 @@ import { Failures } from "./Failures";
 import { type Chosen, fromDrop } from "./files";
 import { Jobs } from "./Jobs";
 import { List } from "./List";
-import { lastListing, paramsOf } from "./listing";
+import { forgetListing, lastListing, paramsOf } from "./listing";
 import { Uploads, useAdd } from "./Uploads";
 import { isActive, useUploads } from "./uploads";
 
@@ -31,6 +31,11 @@ export default function DocumentsPage() {
   const tab = id === null ? (params.get("tab") ?? "") : "";
   const isAllowed = tabs.some((each) => each.name === tab);
   const listing = lastListing();
+
+  useEffect(() => {
+    if (tab) return forgetListing;
+  }, [tab]);
+  useEffect(() => forgetListing, []);
 
   const onAdd = (chosen: readonly Chosen[]) => {
     setProblem(chosen.length > 0 ? add(chosen) : null);

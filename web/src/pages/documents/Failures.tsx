@@ -18,6 +18,8 @@ type Message = Schemas["Message"];
 
 /** Pages of failures that are read at most; the rest is said to follow. */
 const PAGES = 5;
+/** What was replayed has been processed by then, most likely. */
+const AGAIN_SECONDS = 4;
 
 interface Choice {
   title: string;
@@ -50,6 +52,7 @@ export function Failures() {
       setResult(text);
       announce(text);
       failures.reload();
+      setTimeout(failures.reload, AGAIN_SECONDS * 1000);
     } catch (reason) {
       setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
     } finally {

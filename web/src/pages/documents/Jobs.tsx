@@ -70,7 +70,7 @@ export function Jobs() {
         A reconciliation compares the bucket, the registry and the knowledge base, and repairs the
         differences.
       </p>
-      {error?.status === 409 && (
+      {error?.status === 409 && running && (
         <Notice kind="warning">
           A reconciliation is queued or running already. Only one runs at a time; wait for its report below.
         </Notice>
@@ -145,8 +145,11 @@ function Report({ report }: { report: Job["report"] }) {
 }
 
 function Value({ value }: { value: object }) {
-  const count = Object.keys(value).length;
+  const entries = Object.entries(value);
+  const count = entries.length;
   if (count === 0) return <>none</>;
+  if (!Array.isArray(value) && entries.every(([, each]) => typeof each !== "object" || each === null))
+    return <>{entries.map(([name, each]) => `${name.replaceAll("_", " ")}: ${String(each)}`).join(" · ")}</>;
   return (
     <details>
       <summary>{count}</summary>

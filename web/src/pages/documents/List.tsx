@@ -11,6 +11,7 @@ import { address, go, usePlace } from "../../route";
 import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
 import { StatusBadge } from "./StatusBadge";
 import { LISTED, meaning } from "./status";
+import { isActive, useUploads } from "./uploads";
 
 const ROW_PIXELS = 52;
 const ROWS_PER_PAGE_KEY = 10;
@@ -24,6 +25,12 @@ export function List({ canWrite }: { canWrite: boolean }) {
   const [turn, setTurn] = useState(0);
   const [listing, { rows, isLoading, isComplete, error }] = useListing(filters, turn);
   const announce = useAnnounce();
+  const isUploading = useUploads().some(isActive);
+  const [wasUploading, setWasUploading] = useState(isUploading);
+  if (wasUploading !== isUploading) {
+    setWasUploading(isUploading);
+    if (!isUploading) setTurn(turn + 1);
+  }
   const isFiltered = paramsOf(filters).size > 0;
   const retry = () => void listing.load(rows.length + 1);
   useEffect(() => {
@@ -76,8 +83,8 @@ function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => v
           value={filters.isPrefix ? "start" : "part"}
           onChange={(event) => set({ text, isPrefix: event.target.value === "start" })}
         >
-          <option value="part">anywhere</option>
-          <option value="start">at the beginning of the path</option>
+          <option value="part">Anywhere in the path</option>
+          <option value="start">Path begins with</option>
         </select>
       </label>
       <label>

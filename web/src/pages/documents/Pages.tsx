@@ -25,6 +25,11 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
       </div>
       {view.error && <ErrorBox error={view.error} onRetry={view.reload} />}
       {!shown && !view.error && <Loading what="the document" />}
+      {shown?.title && (
+        <p>
+          <strong dir="auto">{shown.title}</strong>
+        </p>
+      )}
       {shown && <WithoutText view={shown} onPage={setPage} />}
       {shown && <Page view={shown} />}
     </section>

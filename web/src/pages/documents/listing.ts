@@ -107,6 +107,11 @@ export function lastListing(): Listing | null {
   return last;
 }
 
+/** Read the listing again when it is shown next: something may have changed. */
+export function forgetListing(): void {
+  last = null;
+}
+
 export function useListing(filters: Filters, turn: number): [Listing, Listed] {
   const { client } = useApp();
   const key = JSON.stringify(filters);

@@ -1,7 +1,7 @@
 /** How uploads reach the service: a permit, then a form to the bucket, then the document's status. */
-import { ApiError, type Client } from "../../api/client";
+import type { Client } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { DocumentDetail } from "../../api/types";
+import type { DocumentList, DocumentSummary } from "../../api/types";
 
 type Schemas = components["schemas"];
 export type UploadRequest = Pick<Schemas["UploadRequest"], "key" | "content_type" | "size" | "attributes">;
@@ -17,18 +17,15 @@ export interface UploadApi {
     onProgress: (bytes: number) => void,
   ): Promise<void>;
   /** null: the service does not know the document yet. */
-  status(id: string): Promise<DocumentDetail | null>;
+  status(key: string): Promise<DocumentSummary | null>;
 }
 
 export function uploadApi(client: Client): UploadApi {
   return {
     permit: (request, signal) => client.post("/api/documents", request, signal),
     send: postForm,
-    status: (id) =>
-      client.get<DocumentDetail>(`/api/documents/${id}`).catch((error: unknown) => {
-        if (error instanceof ApiError && error.status === 404) return null;
-        throw error;
-      }),
+    // By key: the service looks into the bucket too, and does not answer with 404 before it knows the document.
+    status: async (key) => (await client.get<DocumentList>("/api/documents", { key })).documents[0] ?? null,
   };
 }
 

@@ -12,7 +12,13 @@ describe("the timeline", () => {
       ],
     } as unknown as DocumentDetail;
     expect(steps(document)).toEqual([
-      { at: "2026-01-01T00:00:00Z", status: null, text: "Written to the bucket", reason: null, seconds: 2 },
+      {
+        at: "2026-01-01T00:00:00Z",
+        status: null,
+        text: "Written to the bucket",
+        reason: null,
+        seconds: null,
+      },
       { at: "2026-01-01T00:00:02Z", status: "WAITING", text: "Waiting", reason: null, seconds: 0.5 },
       {
         at: "2026-01-01T00:00:02.5Z",

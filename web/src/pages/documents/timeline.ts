@@ -1,13 +1,13 @@
 /** What happened to a document, with how long each step took. */
 import type { DocumentDetail } from "../../api/types";
-import { meaning, type Status } from "./status";
+import { isFinal, meaning, type Status } from "./status";
 
 export interface Step {
   at: string;
   status: Status | null;
   text: string;
   reason: string | null;
-  /** Seconds until the next step; null for the last one. */
+  /** How long it took, for a step that is work and has ended. */
   seconds: number | null;
 }
 
@@ -23,7 +23,9 @@ export function steps(document: DocumentDetail): Step[] {
   lines.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
   return lines.map((line, number) => {
     const next = lines[number + 1];
-    return { ...line, seconds: next ? (Date.parse(next.at) - Date.parse(line.at)) / 1000 : null };
+    const isWork = next !== undefined && line.status !== null && !isFinal(line.status);
+    const reason = line.reason === next?.reason ? null : line.reason; // the last of several has it
+    return { ...line, reason, seconds: isWork ? (Date.parse(next.at) - Date.parse(line.at)) / 1000 : null };
   });
 }
 

@@ -1,6 +1,6 @@
 /** The uploads of this tab. They live outside the page, so they go on while people look at other pages. */
 import { useSyncExternalStore } from "react";
-import type { DocumentDetail } from "../../api/types";
+import type { DocumentSummary } from "../../api/types";
 import type { Attributes } from "../../parts/attributes";
 import { type Chosen, keyOf, mediaType, refusal } from "./files";
 import type { PresignedPost, UploadApi } from "./sending";
@@ -25,7 +25,7 @@ export interface Upload {
   readonly reason: string | null;
   /** The document's id, as soon as it is known. */
   readonly document: string | null;
-  readonly status: DocumentDetail["status"] | null;
+  readonly status: DocumentSummary["status"] | null;
 }
 
 interface Work {
@@ -143,7 +143,7 @@ export class UploadQueue {
         this.change(number, { sent: Math.min(sent, upload.size) }),
       );
       this.change(number, { state: "processing", sent: upload.size, document: permit.id });
-      void this.follow(api, number, permit.id);
+      void this.follow(api, number, upload.key);
     } catch (error) {
       if (signal.aborted) return;
       this.change(number, { state: "failed", sent: 0, reason: (error as Error).message });
@@ -151,19 +151,19 @@ export class UploadQueue {
   }
 
   /** Ask for the document's status until it is final. */
-  private async follow(api: UploadApi, number: number, id: string): Promise<void> {
+  private async follow(api: UploadApi, number: number, key: string): Promise<void> {
     let delay = FIRST_DELAY_SECONDS;
     for (;;) {
       await this.sleep(delay * Math.max(1, this.count("processing") / FEW));
       delay = Math.min(delay * 1.5, LONGEST_DELAY_SECONDS);
       if (!this.uploads.has(number)) return;
-      const document = await api.status(id).catch((error: Error) => error);
+      const document = await api.status(key).catch((error: Error) => error);
       if (document instanceof Error) {
         this.change(number, { reason: `Its status cannot be read: ${document.message}` });
         continue;
       }
       if (document === null) continue; // the event of the upload is still on its way
-      if (!isFinal(document.status) || document.again) {
+      if (!isFinal(document.status)) {
         this.change(number, { status: document.status, reason: null });
         continue;
       }
