@@ -8,6 +8,7 @@ import { useAnnounce } from "../../parts/Announcer";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
+import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
 import { milliseconds, percent } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { ErrorBox, Notice } from "../../parts/states";
@@ -260,6 +261,12 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
             <CopyAs kind="ask" settings={settings} />
             <a href={address("search", toParams(settings))}>Why these sources?</a>
           </div>
+        )}
+        {response && (
+          <JudgeThisAnswer
+            key={`${response.question} ${response.answer}`}
+            question={response.searched_question ?? response.question}
+          />
         )}
       </div>
       {sources.length > 0 && (

@@ -1,0 +1,259 @@
+/** The state of the service at a glance, read again every 30 seconds. */
+import { useEffect, useState } from "react";
+import { useLoaded } from "../../context";
+import { time } from "../../parts/names";
+import { ErrorBox, Loading, Notice } from "../../parts/states";
+import { address } from "../../route";
+import { savedTurns } from "../ask/conversation";
+import { count, duration, problems, type ServiceStatus, STATUSES } from "./status";
+import { Throughput } from "./Throughput";
+
+const REFRESH_SECONDS = 30;
+
+export function StatusTab() {
+  const [isPaused, setPaused] = useState(false);
+  const status = useLoaded<ServiceStatus>("status", (client, signal) =>
+    client.get("/api/status", {}, signal),
+  );
+  const [readAt, setReadAt] = useState<Date | null>(null);
+  useEffect(() => {
+    if (status.data) setReadAt(new Date());
+  }, [status.data]);
+  const { reload } = status;
+  useEffect(() => {
+    if (isPaused) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, REFRESH_SECONDS * 1000);
+    return () => clearInterval(timer);
+  }, [isPaused, reload]);
+  if (status.data === null) {
+    return status.error ? <ErrorBox error={status.error} onRetry={reload} /> : <Loading what="the status" />;
+  }
+  return (
+    <>
+      <div className="row">
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? "Continue to refresh" : "Pause"}
+        </button>
+        <button type="button" onClick={reload} disabled={status.isLoading}>
+          Refresh now
+        </button>
+        <span className="small">
+          {readAt && `Read at ${readAt.toLocaleTimeString()}`}
+          {isPaused ? ", paused" : `, every ${REFRESH_SECONDS} seconds`}
+        </span>
+      </div>
+      {status.error && (
+        <Notice kind="warning">
+          These figures are old, because the last refresh failed: {status.error.message}
+        </Notice>
+      )}
+      <Glance status={status.data} />
+      <div className="tiles">
+        <Documents documents={status.data.documents} />
+        <Queues status={status.data} />
+        <Alarms alarms={status.data.alarms} />
+        <Reconciliation job={status.data.last_reconciliation} />
+      </div>
+      <Throughput hours={status.data.throughput} />
+      <Cost />
+      {status.data.notes.map((note) => {
+        const text = typeof note === "string" ? note : note.text;
+        return <Notice key={text}>{text}</Notice>;
+      })}
+    </>
+  );
+}
+
+function Glance({ status }: { status: ServiceStatus }) {
+  const found = problems(status);
+  return found.length === 0 ? (
+    <p className="box glance good">All is well: nothing failed, and nothing waits for a decision.</p>
+  ) : (
+    <div className="box warning glance">
+      <h2>{found.length === 1 ? "One thing needs" : `${found.length} things need`} attention</h2>
+      <ul>
+        {found.map((problem) => (
+          <li key={problem}>{problem}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Documents({ documents }: { documents: Record<string, number> }) {
+  const known = STATUSES.filter(([name]) => (documents[name] ?? 0) > 0);
+  const others = Object.entries(documents).filter(
+    ([name, number]) => number > 0 && !STATUSES.some(([each]) => each === name),
+  );
+  return (
+    <section className="card stack" aria-labelledby="documents-title">
+      <h2 id="documents-title">Documents</h2>
+      {known.length + others.length === 0 ? (
+        <p className="small">There are no documents yet.</p>
+      ) : (
+        <table>
+          <thead className="visually-hidden">
+            <tr>
+              <th scope="col">Status</th>
+              <th scope="col">Documents</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...known, ...others.map(([name]) => [name, name, ""] as const)].map(([name, title, kind]) => (
+              <tr key={name}>
+                <th scope="row">
+                  <a href={address("documents", { status: name })} className={`badge ${kind}`}>
+                    {title}
+                  </a>
+                </th>
+                <td className="number">{(documents[name] ?? 0).toLocaleString()}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
+function Queues({ status }: { status: ServiceStatus }) {
+  return (
+    <section className="card stack" aria-labelledby="queues-title">
+      <h2 id="queues-title">Queues</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Queue</th>
+            <th scope="col" className="number">
+              Waiting
+            </th>
+            <th scope="col" className="number">
+              In flight
+            </th>
+            <th scope="col" className="number">
+              Oldest
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {status.queues.map((queue) => (
+            <tr key={queue.name}>
+              <th scope="row">{queue.name}</th>
+              <td className="number">{queue.waiting.toLocaleString()}</td>
+              <td className="number">{queue.in_flight.toLocaleString()}</td>
+              <td className="number">{duration(queue.oldest_seconds)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p>
+        <span className={`badge ${status.dead_letters > 0 ? "bad" : "good"}`}>
+          {count(status.dead_letters, "dead letter")}
+        </span>{" "}
+        {status.dead_letters > 0 && <a href={address("documents", {}, "failures")}>Replay or discard</a>}
+      </p>
+    </section>
+  );
+}
+
+function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
+  return (
+    <section className="card stack" aria-labelledby="alarms-title">
+      <h2 id="alarms-title">Alarms</h2>
+      {alarms === null ? (
+        <p className="small">Unknown: nothing measures alarms here.</p>
+      ) : alarms.length === 0 ? (
+        <p className="small">There are no alarms.</p>
+      ) : (
+        <ul className="alarms">
+          {[...alarms]
+            .sort((a, b) => Number(b.state === "ALARM") - Number(a.state === "ALARM"))
+            .map((alarm) => (
+              <li key={alarm.name}>
+                <span className={`badge ${{ ALARM: "bad", OK: "good" }[alarm.state] ?? "warn"}`}>
+                  {{ ALARM: "alarm", OK: "OK" }[alarm.state] ?? "no data"}
+                </span>{" "}
+                {alarm.name}
+                {alarm.state === "ALARM" && (
+                  <p className="small">
+                    {alarm.reason} {alarm.since && `Since ${time(alarm.since)}.`}
+                  </p>
+                )}
+              </li>
+            ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+const JOB_KINDS: Record<string, string> = {
+  COMPLETE: "good",
+  INCOMPLETE: "warn",
+  FAILED: "bad",
+};
+
+function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) {
+  return (
+    <section className="card stack" aria-labelledby="job-title">
+      <h2 id="job-title">Last reconciliation</h2>
+      {job === null ? (
+        <p className="small">None was made yet.</p>
+      ) : (
+        <>
+          <p>
+            <span className={`badge ${JOB_KINDS[job.status] ?? "accent"}`}>{job.status.toLowerCase()}</span>{" "}
+            {time(job.finished_at ?? job.started_at ?? job.created_at)}
+          </p>
+          {job.reason && <p className="small">{job.reason}</p>}
+          <dl className="facts">
+            {Object.entries(job.report)
+              .filter(([, value]) => ["number", "string", "boolean"].includes(typeof value))
+              .map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name.replaceAll("_", " ")}</dt>
+                  <dd>{String(value)}</dd>
+                </div>
+              ))}
+          </dl>
+          <p>
+            <a href={address("documents", {}, "jobs")}>All jobs</a>
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Tokens are what the answers of this tab report; the interface keeps no sum and knows no prices. */
+function Cost() {
+  const turns = savedTurns();
+  const used = turns.map((turn) => turn.usage).filter((usage) => usage !== undefined);
+  const sum = (member: "input_tokens" | "output_tokens") =>
+    used.reduce((total, usage) => total + usage[member], 0);
+  const isEstimated = used.some((usage) => usage.estimated);
+  return (
+    <section className="card stack" aria-labelledby="cost-title">
+      <h2 id="cost-title">Cost of questions</h2>
+      {used.length === 0 ? (
+        <p className="small">
+          Known only for questions of this tab: <a href={address("ask")}>ask one</a>, and its tokens are
+          counted here.
+        </p>
+      ) : (
+        <p>
+          <strong>{count(used.length, "question")}</strong> of this tab&rsquo;s conversation:{" "}
+          {sum("input_tokens").toLocaleString()} tokens read and {sum("output_tokens").toLocaleString()}{" "}
+          written
+          {isEstimated && ", partly estimated"}.
+        </p>
+      )}
+      <p className="small">
+        From the usage that each answer reports. The service keeps no sum over all users and knows no prices;
+        AWS Cost Explorer has those. Quoted answers need no model and cost no tokens.
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,198 @@
+/** The documents as another user sees them, each with the rule that shows or hides it. */
+import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import { ApiError, type Client } from "../../api/client";
+import type { components } from "../../api/schema";
+import type { DocumentList, DocumentSummary } from "../../api/types";
+import { useApp } from "../../context";
+import { useAnnounce } from "../../parts/Announcer";
+import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { address, go, usePlace } from "../../route";
+import { useRules } from "./Access";
+import { PrincipalField } from "./PrincipalField";
+import { principals } from "./principals";
+import { count } from "./status";
+
+type Explanation = components["schemas"]["Explanation"];
+
+interface Row {
+  document: DocumentSummary;
+  explanation: Explanation;
+}
+
+const PAGE = 100;
+const SHOWN = [
+  ["all", "All"],
+  ["visible", "Visible"],
+  ["hidden", "Hidden"],
+] as const;
+
+export function ViewAsTab() {
+  const { params } = usePlace();
+  const viewer = params.get("as") ?? "";
+  const [draft, setDraft] = useState(viewer);
+  useEffect(() => setDraft(viewer), [viewer]);
+  const rules = useRules();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    go(address("operate", { as: draft.trim() }, "view-as"));
+  };
+  return (
+    <>
+      <form className="fields" onSubmit={submit}>
+        <PrincipalField label="Who" value={draft} onChange={setDraft} known={principals(rules.data)} />
+        <button type="submit" className="primary">
+          View
+        </button>
+      </form>
+      {viewer ? (
+        <Seen key={viewer} viewer={viewer} show={params.get("show") ?? "all"} />
+      ) : (
+        <Empty title="Whose view?">
+          <p>Choose a user or a group. Several belong to one person: user:alice,group:people</p>
+        </Empty>
+      )}
+    </>
+  );
+}
+
+function Seen({ viewer, show }: { viewer: string; show: string }) {
+  const { client } = useApp();
+  const announce = useAnnounce();
+  const [rows, setRows] = useState<Row[]>([]);
+  const [token, setToken] = useState<string | null>(null);
+  const [isLoading, setLoading] = useState(true);
+  const [error, setError] = useState<ApiError | null>(null);
+  const abort = useRef<AbortController | null>(null);
+
+  const more = useCallback(
+    async (from: string | null) => {
+      abort.current?.abort();
+      const own = new AbortController();
+      abort.current = own;
+      setLoading(true);
+      setError(null);
+      try {
+        const page = await nextPage(client, viewer, from, own.signal);
+        setRows((before) => (from === null ? page.rows : [...before, ...page.rows]));
+        setToken(page.token);
+        const hidden = page.rows.filter(({ explanation }) => !explanation.visible).length;
+        announce(`${count(page.rows.length, "document")}, ${hidden} of them hidden`);
+      } catch (reason) {
+        if (own.signal.aborted) return;
+        setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+      }
+      setLoading(false);
+    },
+    [client, viewer, announce],
+  );
+  useEffect(() => {
+    void more(null);
+    return () => abort.current?.abort();
+  }, [more]);
+
+  const isFirst = rows.length === 0;
+  if (isFirst && error) return <ErrorBox error={error} onRetry={() => void more(null)} />;
+  if (isFirst && isLoading) return <Loading what="the documents" />;
+  if (isFirst) return <Empty title="There are no documents yet" />;
+  const visible = rows.filter(({ explanation }) => explanation.visible).length;
+  const counts: Record<string, number> = { all: rows.length, visible, hidden: rows.length - visible };
+  const shown = rows.filter(
+    ({ explanation }) => show === "all" || explanation.visible === (show === "visible"),
+  );
+  return (
+    <section className="card stack" aria-labelledby="seen-title">
+      <h2 id="seen-title" dir="auto">
+        {viewer} sees {visible.toLocaleString()} of {count(rows.length, "document")}
+        {token && ", and there are more"}
+      </h2>
+      <fieldset className="plain row">
+        <legend className="visually-hidden">Show</legend>
+        {SHOWN.map(([name, title]) => (
+          <label key={name} className="row">
+            <input
+              type="radio"
+              name="show"
+              checked={show === name}
+              onChange={() =>
+                go(address("operate", { as: viewer, ...(name === "all" ? {} : { show: name }) }, "view-as"), {
+                  replace: true,
+                })
+              }
+            />
+            {title} ({(counts[name] ?? 0).toLocaleString()})
+          </label>
+        ))}
+      </fieldset>
+      {shown.length === 0 ? (
+        <p className="small">None of these documents is {show}.</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
+        <section className="scroll" tabIndex={0} aria-label="Documents">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Document</th>
+                <th scope="col">Seen</th>
+                <th scope="col">Rule</th>
+                <th scope="col">Label</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map(({ document, explanation }) => (
+                <tr key={document.id}>
+                  <th scope="row" dir="auto">
+                    {document.key}
+                  </th>
+                  <td>
+                    <span className={`badge ${explanation.visible ? "good" : "bad"}`}>
+                      {explanation.visible ? "visible" : "hidden"}
+                    </span>
+                  </td>
+                  <td dir="auto">{explanation.rule}</td>
+                  <td>
+                    <bdi>{explanation.label ?? "none"}</bdi>
+                    <div className="small">{explanation.label_rule}</div>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {error && <ErrorBox error={error} onRetry={() => void more(token)} />}
+      {token && !error && (
+        <p>
+          <button type="button" disabled={isLoading} onClick={() => void more(token)}>
+            {isLoading ? "Loading …" : `Load ${PAGE} more`}
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+async function nextPage(
+  client: Client,
+  viewer: string,
+  from: string | null,
+  signal: AbortSignal,
+): Promise<{ rows: Row[]; token: string | null }> {
+  const { documents, next_token } = await client.get<DocumentList>(
+    "/api/documents",
+    { limit: PAGE, next_token: from },
+    signal,
+  );
+  if (documents.length === 0) return { rows: [], token: next_token };
+  const request = { principal: viewer, uris: documents.map(({ uri }) => uri) };
+  const answer = await client.post<{ explanations: Explanation[] } | Explanation[]>(
+    "/api/access/explain",
+    request,
+    signal,
+  );
+  const explanations = Array.isArray(answer) ? answer : answer.explanations;
+  const rows = documents.flatMap((document, place) => {
+    const explanation = explanations[place];
+    return explanation ? [{ document, explanation }] : [];
+  });
+  return { rows, token: next_token };
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { axisEnd, duration, problems, type ServiceStatus } from "./status";
+
+const WELL: ServiceStatus = {
+  documents: { INDEXED: 12, FAILED: 0 },
+  queues: [],
+  dead_letters: 0,
+  alarms: [{ name: "Errors", state: "OK", reason: null, since: null }],
+  last_reconciliation: null,
+  throughput: [],
+  notes: [],
+};
+
+describe("problems", () => {
+  it("are none if all is well", () => {
+    expect(problems(WELL)).toEqual([]);
+    expect(problems({ ...WELL, alarms: null })).toEqual([]);
+  });
+
+  it("name alarms, dead letters and failed documents", () => {
+    const status = {
+      ...WELL,
+      alarms: [{ name: "Errors", state: "ALARM", reason: "5 errors", since: null }],
+      dead_letters: 1,
+      documents: { FAILED: 1200 },
+    };
+
+    expect(problems(status)).toEqual([
+      "Alarm: Errors",
+      "1 dead letter waits for a decision",
+      `${(1200).toLocaleString()} documents failed`,
+    ]);
+  });
+});
+
+it("durations have one unit", () => {
+  expect([null, 5, 300, 7200, 260_000].map(duration)).toEqual(["–", "5 s", "5 min", "2 h", "3 days"]);
+});
+
+it("an axis ends at a round number", () => {
+  expect([0, 1, 3, 7, 12, 480, 1000].map(axisEnd)).toEqual([1, 1, 5, 10, 20, 500, 1000]);
+});

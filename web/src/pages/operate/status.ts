@@ -1,0 +1,80 @@
+/** The state of the service, as GET /api/status reports it. */
+import type { components } from "../../api/schema";
+
+export interface Queue {
+  name: string;
+  waiting: number;
+  in_flight: number;
+  /** Age of the oldest message; null if there is none, or if it is unknown. */
+  oldest_seconds: number | null;
+}
+
+export interface Alarm {
+  name: string;
+  state: string;
+  reason: string | null;
+  since: string | null;
+}
+
+export interface Hour {
+  hour: string;
+  indexed: number;
+  failed: number;
+}
+
+export interface ServiceStatus {
+  documents: Record<string, number>;
+  queues: Queue[];
+  dead_letters: number;
+  /** null where nothing measures alarms; a note says why. */
+  alarms: Alarm[] | null;
+  last_reconciliation: components["schemas"]["JobAnswer"] | null;
+  throughput: Hour[];
+  notes: (string | { text: string })[];
+}
+
+/** Statuses in the order of a document's life, with the colour of what they mean. */
+export const STATUSES: readonly (readonly [name: string, title: string, kind: string])[] = [
+  ["INDEXED", "Indexed", "good"],
+  ["PARTIALLY_INDEXED", "Partially indexed", "warn"],
+  ["UPLOADED", "Uploaded", "accent"],
+  ["WAITING", "Waiting", "accent"],
+  ["SUBMITTING", "Submitting", "accent"],
+  ["INDEXING", "Indexing", "accent"],
+  ["DELETING", "Being deleted", ""],
+  ["FAILED", "Failed", "bad"],
+  ["DELETED", "Deleted", ""],
+];
+
+/** What needs attention, most urgent first; empty if all is well. */
+export function problems(status: ServiceStatus): string[] {
+  const failed = status.documents.FAILED ?? 0;
+  const ringing = (status.alarms ?? []).filter((alarm) => alarm.state === "ALARM");
+  const job = status.last_reconciliation;
+  return [
+    ...ringing.map((alarm) => `Alarm: ${alarm.name}`),
+    status.dead_letters > 0 &&
+      `${count(status.dead_letters, "dead letter")} ${status.dead_letters === 1 ? "waits" : "wait"} for a decision`,
+    failed > 0 && `${count(failed, "document")} failed`,
+    (job?.status === "FAILED" || job?.status === "INCOMPLETE") &&
+      `The last reconciliation is ${job.status.toLowerCase()}`,
+  ].filter((each) => each !== false);
+}
+
+export function count(number: number, noun: string): string {
+  return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+export function duration(seconds: number | null): string {
+  if (seconds === null) return "–";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
+
+/** The largest value of an axis: 1, 2 or 5 times a power of ten. */
+export function axisEnd(largest: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(largest, 1)));
+  return ([1, 2, 5].find((step) => step * power >= largest) ?? 10) * power;
+}
