@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams } from "../../settings";
-import { conclusion, DEPTH, difference, figure, type Interval, interval } from "./measures";
+import { conclusion, difference, figure, type Interval, interval } from "./measures";
 import { type Measured, paired, type Run } from "./measuring";
 
 const MEASURES = [
@@ -20,7 +20,8 @@ export function Figures({ runs }: { runs: Run[] }) {
   const count = a.length;
   const failed = runs.flatMap((run) => run.failed);
   const incomplete = rows.flat().filter(({ complete }) => !complete).length;
-  const unjudged = rows.map((row) => row.reduce((sum, each) => sum + each.unjudged, 0));
+  const results = rows.map((row) => row.reduce((sum, each) => sum + each.of, 0));
+  const open = rows.map((row) => row.reduce((sum, each) => sum + each.of - each.judged, 0));
   const figures = useMemo(
     () =>
       MEASURES.map(([measure, title]) => ({
@@ -95,14 +96,14 @@ export function Figures({ runs }: { runs: Run[] }) {
       <p className="small">
         {count === 1 ? "1 question" : `${count} questions`}. The intervals come from 2,000 bootstrap samples
         of the questions, always the same ones.{" "}
-        {unjudged.map((open, place) => (
+        {open.map((number, place) => (
           <span key={NAMES[place]}>
             {b && `${NAMES[place]}: `}
-            {open} of the first {DEPTH} results of all questions {open === 1 ? "was" : "were"} never judged
-            {place < unjudged.length - 1 ? "; " : ". "}
+            {number} of the {results[place]} results {number === 1 ? "was" : "were"} never judged
+            {place < open.length - 1 ? "; " : ". "}
           </span>
         ))}
-        {unjudged.some((open) => open > 0) && "They count as irrelevant, so the quality may be higher."}
+        {open.some((number) => number > 0) && "They count as irrelevant, so the quality may be higher."}
       </p>
     </section>
   );
@@ -244,9 +245,9 @@ export function PerQuestion({ runs, settings }: { runs: Run[]; settings: Setting
                 </>
               )}
               <td className="number">
-                {other ? `${measured.unjudged} / ${other.unjudged}` : measured.unjudged}
+                {[measured, other].flatMap((each) => (each ? [each.of - each.judged] : [])).join(" / ")}
               </td>
-              <td>
+              <td className="pair">
                 <a href={search(0, measured)}>{other ? "A" : "Why?"}</a>
                 {other && (
                   <>
@@ -264,5 +265,6 @@ export function PerQuestion({ runs, settings }: { runs: Run[]; settings: Setting
 }
 
 function signed(value: number): string {
+  if (Math.abs(value) < 0.0005) return "0";
   return value < 0 ? `−${figure(-value)}` : `+${figure(value)}`;
 }

@@ -1,21 +1,23 @@
 /** The judged questions, and their files in BEIR's form. */
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
+import { ApiError } from "../../api/client";
 import { useApp, useLoaded } from "../../context";
 import type { Judgment, Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
 import { documentName } from "../../parts/names";
-import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
-import { corpusFile, qrelsFile, queriesFile } from "./beir";
+import { type Corpus, corpusFile, qrelsFile, queriesFile, questionsFile, readCorpus } from "./beir";
 import { useJudgments } from "./useJudgments";
 
 const COMMANDS = [
-  "ragstack judgments export FOLDER",
-  "ragstack eval search FOLDER",
-  "ragstack tune FOLDER",
+  "ragstack judgments export judged",
+  "ragstack eval search judged",
+  "ragstack eval search judged/questions.csv --setup engine=stack",
+  "ragstack tune judged",
 ] as const;
 
 /** Own judgments, or those of everybody for people who may see them. */
@@ -144,24 +146,33 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
   );
 }
 
+type Preparing = { done: number; total: number } | Corpus | ApiError | null;
+
+/** The files are made here, of what the interface gives: first the passages of the judged documents are read. */
 function Export({ questions }: { questions: Question[] }) {
-  const file = (name: string, path: string, text: () => string) => (
-    <button type="button" onClick={() => download(name, text())}>
-      {path}
-    </button>
-  );
+  const { client } = useApp();
+  const [state, setState] = useState<Preparing>(null);
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => running.current?.abort(), []);
+  const prepare = async () => {
+    const abort = new AbortController();
+    running.current = abort;
+    setState({ done: 0, total: 0 });
+    try {
+      const progress = (done: number, total: number) => setState({ done, total });
+      setState(await readCorpus(client, questions, progress, abort.signal));
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      setState(error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown"));
+    }
+  };
   return (
     <section className="card stack" aria-labelledby="export-title">
       <h2 id="export-title">Export</h2>
       <p>
-        A data set in BEIR's form. The corpus names the judged documents, and their texts stay in the stack;
-        the command line writes them too.
+        A data set in BEIR's form, with the passages of the judged documents. The command line writes the same
+        files, and measures them:
       </p>
-      <div className="row">
-        {file("queries.jsonl", "queries.jsonl", () => queriesFile(questions))}
-        {file("test.tsv", "qrels/test.tsv", () => qrelsFile(questions))}
-        {file("corpus.jsonl", "corpus.jsonl", () => corpusFile(questions, documentName))}
-      </div>
       <div className="commands">
         {COMMANDS.map((command) => (
           <div className="row spread" key={command}>
@@ -170,7 +181,51 @@ function Export({ questions }: { questions: Question[] }) {
           </div>
         ))}
       </div>
+      {state instanceof Map ? (
+        <Files questions={questions} corpus={state} />
+      ) : state instanceof ApiError ? (
+        <ErrorBox error={state} onRetry={() => void prepare()} />
+      ) : state !== null && "done" in state ? (
+        <p role="status">
+          <span className="spinner" aria-hidden="true" /> Reading the judged documents: {state.done} of{" "}
+          {state.total || "…"}
+        </p>
+      ) : (
+        <p>
+          <button type="button" onClick={() => void prepare()}>
+            Prepare the files
+          </button>
+        </p>
+      )}
     </section>
+  );
+}
+
+function Files({ questions, corpus }: { questions: Question[]; corpus: Corpus }) {
+  const missing = [...corpus]
+    .filter(([, document]) => document === null)
+    .map(([source]) => documentName(source));
+  const files: [path: string, text: () => string][] = [
+    ["queries.jsonl", () => queriesFile(questions)],
+    ["corpus.jsonl", () => corpusFile(corpus)],
+    ["qrels/test.tsv", () => qrelsFile(questions, corpus)],
+    ["questions.csv", () => questionsFile(questions)],
+  ];
+  return (
+    <>
+      <div className="row">
+        {files.map(([path, text]) => (
+          <button key={path} type="button" onClick={() => download(path.split("/").pop() ?? path, text())}>
+            Save {path}
+          </button>
+        ))}
+      </div>
+      {missing.length > 0 && (
+        <Notice kind="warning">
+          Left out, because searches find no passage of them: {missing.join(", ")}
+        </Notice>
+      )}
+    </>
   );
 }
 

@@ -9,7 +9,7 @@ import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { usePlace } from "../../route";
 import { fromParams, type Settings, toParams, toRetrieve } from "../../settings";
 import { KeysHelp, useKeys } from "./keys";
-import { DEPTH, figure, hasRelevant, ndcg, unjudged } from "./measures";
+import { DEPTH, figure, hasRelevant, judged, ndcg } from "./measures";
 import { QuestionForm, useNext } from "./QuestionForm";
 import { useJudgments } from "./useJudgments";
 
@@ -182,7 +182,7 @@ function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: Re
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard */}
       <blockquote dir="auto" tabIndex={0}>
-        {result.content}
+        {result.content.replace(/\n{2,}/g, "\n")}
       </blockquote>
       {result.source ? (
         <Grades grade={grade} onGrade={onGrade} />
@@ -215,8 +215,8 @@ function Grades({ grade, onGrade }: Pick<ResultProps, "grade" | "onGrade">) {
 function Score({ ranking, grades }: { ranking: readonly string[]; grades: ReadonlyMap<string, number> }) {
   const isKnown = hasRelevant(grades);
   const value = ndcg(ranking, grades);
-  const among = Math.min(new Set(ranking).size, DEPTH);
-  const open = unjudged(ranking, grades);
+  const known = judged(ranking, grades);
+  const open = known.of - known.judged;
   const missed = [...grades].filter(([uri, grade]) => grade > 0 && !ranking.slice(0, DEPTH).includes(uri));
   return (
     <section className="card score" aria-label="Quality of this question">
@@ -228,11 +228,11 @@ function Score({ ranking, grades }: { ranking: readonly string[]; grades: Readon
         <rect className="value" width={isKnown ? value * 100 : 0} height="4" rx="1" />
       </svg>
       <p className="small">
-        {among - open} of {among} judged
+        {known.judged} of {known.of} judged
         {open > 0 &&
-          among > open &&
+          known.judged > 0 &&
           `; the other ${open === 1 ? "one counts" : `${open} count`} as irrelevant`}
-        {!isKnown && among > open && ". No relevant document yet"}
+        {!isKnown && known.judged > 0 && ". No relevant document yet"}
       </p>
       {missed.length > 0 && (
         <details className="small">

@@ -6,10 +6,10 @@ import {
   figure,
   hasRelevant,
   interval,
+  judged,
   ndcg,
   recall,
   reciprocalRank,
-  unjudged,
 } from "./measures";
 
 const grades = (given: object): Map<string, number> => new Map(Object.entries(given));
@@ -28,10 +28,10 @@ describe("measures", () => {
     expect(reciprocalRank(["x", "x", "a"], grades({ a: 1 }))).toBe(0.5);
   });
 
-  it("count what nobody judged among the first ten", () => {
+  it("count what was judged among the first ten", () => {
     const eleven = Array.from({ length: 11 }, (_, place) => `d${place}`);
 
-    expect(unjudged(eleven, grades({ d0: 0, d10: 3 }))).toBe(9);
+    expect(judged(eleven, grades({ d0: 0, d10: 3 }))).toEqual({ judged: 1, of: 10 });
   });
 
   it("leave out questions without a relevant document", () => {

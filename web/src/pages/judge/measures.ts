@@ -27,9 +27,10 @@ export function reciprocalRank(ranking: readonly string[], grades: Grades): numb
   return place < 0 ? 0 : 1 / (place + 1);
 }
 
-/** How many of the first ten nobody judged; measures count them as irrelevant. */
-export function unjudged(ranking: readonly string[], grades: Grades): number {
-  return unique(ranking).filter((document) => !grades.has(document)).length;
+/** How many of the first ten were judged; measures count the others as irrelevant. */
+export function judged(ranking: readonly string[], grades: Grades): { judged: number; of: number } {
+  const first = unique(ranking);
+  return { judged: first.filter((document) => grades.has(document)).length, of: first.length };
 }
 
 export function hasRelevant(grades: Grades | undefined): boolean {

@@ -42,8 +42,8 @@ describe("measuring", () => {
     expect(searches.most).toBe(4);
     expect(new Set(searches.asked.map((each) => each.top_k))).toEqual(new Set([10]));
     expect(progress).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(run?.measured.map((each) => [each.question.id, each.ndcg, each.unjudged])).toEqual(
-      questions.map(({ id }) => [id, 1, 1]),
+    expect(run?.measured.map((each) => [each.question.id, each.ndcg, each.judged, each.of])).toEqual(
+      questions.map(({ id }) => [id, 1, 1, 2]),
     );
   });
 

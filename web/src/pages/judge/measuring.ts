@@ -3,7 +3,7 @@ import type { Client } from "../../api/client";
 import type { RetrieveResponse } from "../../api/types";
 import type { Question } from "../../judgments";
 import { type Settings, toRetrieve } from "../../settings";
-import { DEPTH, ndcg, recall, reciprocalRank, unjudged } from "./measures";
+import { DEPTH, judged, ndcg, recall, reciprocalRank } from "./measures";
 
 const AT_ONCE = 4;
 
@@ -12,8 +12,9 @@ export interface Measured {
   ndcg: number;
   recall: number;
   reciprocalRank: number;
-  /** Results that nobody judged, among the first ten. */
-  unjudged: number;
+  /** How many of the first ten results were judged. */
+  judged: number;
+  of: number;
   complete: boolean;
 }
 
@@ -74,7 +75,7 @@ async function one(
       ndcg: ndcg(ranking, grades),
       recall: recall(ranking, grades),
       reciprocalRank: reciprocalRank(ranking, grades),
-      unjudged: unjudged(ranking, grades),
+      ...judged(ranking, grades),
       complete,
     };
   } catch (error) {
