@@ -1,5 +1,6 @@
 /** Judgments of results and answers: what people judged, by question. */
 import type { Client } from "./api/client";
+import type { components } from "./api/schema";
 
 /** A judgment as the interface keeps it: of a document for a question, or of the answer to it. */
 export interface Judgment {
@@ -114,11 +115,7 @@ export async function store(client: Client, change: Change): Promise<void> {
   await client.put("/api/judgments", body);
 }
 
-interface Page {
-  judgments: (Partial<Judgment> &
-    Pick<Judgment, "query_id" | "query" | "at" | "by"> & { answer_grade?: number | null })[];
-  next_token: string | null;
-}
+type Page = components["schemas"]["JudgmentList"];
 
 /** Read every judgment of the caller, or with `all` those of everybody. */
 export async function load(client: Client, all: boolean, signal: AbortSignal): Promise<Judgment[]> {
@@ -127,10 +124,8 @@ export async function load(client: Client, all: boolean, signal: AbortSignal): P
   do {
     const page: Page = await client.get<Page>("/api/judgments", { all, next_token }, signal);
     for (const { query_id, query, at, by, document, grade, answer_grade, reference } of page.judgments) {
-      const given = document ? grade : answer_grade;
-      if (given === null || given === undefined) continue;
-      const own = { document: document ?? null, grade: given, reference: reference ?? null };
-      found.push({ query_id, query, at, by, ...own });
+      const given = document === null ? answer_grade : grade;
+      if (given !== null) found.push({ query_id, query, document, grade: given, reference, at, by });
     }
     next_token = page.next_token;
   } while (next_token);

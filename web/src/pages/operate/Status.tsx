@@ -119,6 +119,7 @@ function Documents({ documents }: { documents: Record<string, number> }) {
 }
 
 function Queues({ status }: { status: ServiceStatus }) {
+  const hasAges = status.queues.some((queue) => queue.oldest_seconds !== null);
   return (
     <section className="card stack" aria-labelledby="queues-title">
       <h2 id="queues-title">Queues</h2>
@@ -132,9 +133,11 @@ function Queues({ status }: { status: ServiceStatus }) {
             <th scope="col" className="number">
               In flight
             </th>
-            <th scope="col" className="number">
-              Oldest
-            </th>
+            {hasAges && (
+              <th scope="col" className="number">
+                Oldest
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -143,7 +146,7 @@ function Queues({ status }: { status: ServiceStatus }) {
               <th scope="row">{queue.name}</th>
               <td className="number">{queue.waiting.toLocaleString()}</td>
               <td className="number">{queue.in_flight.toLocaleString()}</td>
-              <td className="number">{duration(queue.oldest_seconds)}</td>
+              {hasAges && <td className="number">{duration(queue.oldest_seconds)}</td>}
             </tr>
           ))}
         </tbody>

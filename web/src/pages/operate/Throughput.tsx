@@ -21,7 +21,9 @@ export function Throughput({ hours }: { hours: Hour[] }) {
           <span className="swatch indexed" /> indexed <span className="swatch failed" /> failed
         </p>
       </div>
-      <p>{summary}</p>
+      <p>
+        {summary} <span className="small">A document counts in the hour of its last change.</span>
+      </p>
       {hours.length > 0 && (
         <>
           <div className="plot" aria-hidden="true">

@@ -184,12 +184,7 @@ async function nextPage(
   );
   if (documents.length === 0) return { rows: [], token: next_token };
   const request = { principal: viewer, uris: documents.map(({ uri }) => uri) };
-  const answer = await client.post<{ explanations: Explanation[] } | Explanation[]>(
-    "/api/access/explain",
-    request,
-    signal,
-  );
-  const explanations = Array.isArray(answer) ? answer : answer.explanations;
+  const explanations = await client.post<Explanation[]>("/api/access/explain", request, signal);
   const rows = documents.flatMap((document, place) => {
     const explanation = explanations[place];
     return explanation ? [{ document, explanation }] : [];
