@@ -155,7 +155,7 @@ function Queues({ status }: { status: ServiceStatus }) {
         <span className={`badge ${status.dead_letters > 0 ? "bad" : "good"}`}>
           {count(status.dead_letters, "dead letter")}
         </span>{" "}
-        {status.dead_letters > 0 && <a href={address("documents", {}, "failures")}>Replay or discard</a>}
+        {status.dead_letters > 0 && <a href={address("documents", { tab: "failures" })}>Replay or discard</a>}
       </p>
     </section>
   );
@@ -222,7 +222,7 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
               ))}
           </dl>
           <p>
-            <a href={address("documents", {}, "jobs")}>All jobs</a>
+            <a href={address("documents", { tab: "jobs" })}>All jobs</a>
           </p>
         </>
       )}

@@ -93,5 +93,5 @@ export function Throughput({ hours }: { hours: Hour[] }) {
 }
 
 function clock(iso: string): string {
-  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return new Date(iso).toLocaleTimeString([], { hour: "numeric" });
 }

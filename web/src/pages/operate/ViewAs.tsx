@@ -133,8 +133,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
               <tr>
                 <th scope="col">Document</th>
                 <th scope="col">Seen</th>
-                <th scope="col">Rule</th>
-                <th scope="col">Label</th>
+                <th scope="col">Why</th>
               </tr>
             </thead>
             <tbody>
@@ -148,10 +147,16 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
                       {explanation.visible ? "visible" : "hidden"}
                     </span>
                   </td>
-                  <td dir="auto">{explanation.rule}</td>
-                  <td>
-                    <bdi>{explanation.label ?? "none"}</bdi>
-                    <div className="small">{explanation.label_rule}</div>
+                  <td dir="auto">
+                    {explanation.rule}
+                    <div className="small">
+                      {explanation.label && (
+                        <>
+                          Label <bdi>{explanation.label}</bdi>.{" "}
+                        </>
+                      )}
+                      {explanation.label_rule}
+                    </div>
                   </td>
                 </tr>
               ))}
