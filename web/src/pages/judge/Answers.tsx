@@ -7,12 +7,12 @@ import { useApp } from "../../context";
 import { questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { JudgeAnswer, Reference, type Verdict } from "../../parts/JudgeAnswer";
+import { OriginalDialog } from "../../parts/Original";
 import { Empty, ErrorBox, Notice } from "../../parts/states";
 import { usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import { Answer } from "../ask/Answer";
 import { reduce, START } from "../ask/conversation";
-import { OriginalDialog } from "../ask/Original";
 import { Sources } from "../ask/Sources";
 import { KeysHelp, useKeys } from "./keys";
 import { QuestionForm, useNext } from "./QuestionForm";
@@ -142,7 +142,7 @@ function Judging({ settings }: { settings: Settings }) {
           </div>
         )}
       </section>
-      {open && <OriginalDialog source={open} onClose={() => setOpen(null)} />}
+      {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
     </>
   );
 }
