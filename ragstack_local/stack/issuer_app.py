@@ -365,7 +365,8 @@ def _page(title: str, *, asks_code: bool = False) -> HTMLResponse:
         else f'<form method="post">{users}</form>'
     )
     return HTMLResponse(
-        f"<!doctype html><title>{title}</title><h1>{title}</h1><p>RAGStack's local issuer: example users, without"
+        f'<!doctype html><title>{title}</title><link rel="icon" href="data:,">'
+        f"<h1>{title}</h1><p>RAGStack's local issuer: example users, without"
         f" passwords, for this machine only.</p>{form}"
     )
 

@@ -1,0 +1,65 @@
+"""The console in Debian's Chromium, on a whole local stack, with people who really sign in."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from ragstack_local.console import STATIC
+from tests.browser.support import AXE, Visit, sign_in
+from tests.e2e import conftest as e2e
+from tests.e2e.support import LocalStack
+
+CHROMIUM = shutil.which("chromium")
+
+# A stack of its own, which starts next to that of tests/e2e.
+handbook, installed, stack = e2e.handbook, e2e.installed, e2e.stack
+
+Open = Callable[..., Page]
+
+# A busy machine takes its time.
+expect.set_options(timeout=15_000)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def browser_installed() -> None:
+    if CHROMIUM is None:
+        pytest.skip("chromium is missing: apt install chromium")
+    if not ((STATIC / "index.html").exists() and AXE.exists()):
+        pytest.skip("the console is not built: run `make setup`, which needs the npm registry")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return {"executable_path": CHROMIUM, "args": sandbox}
+
+
+@pytest.fixture(scope="session")
+def console_url(stack: LocalStack, handbook: object) -> str:
+    """The console of a stack with the sample documents."""
+    return str(stack.connection.console_url)
+
+
+@pytest.fixture
+def visit(console_url: str, new_context: Callable[..., BrowserContext], stack: LocalStack) -> Iterator[Open]:
+    """Open an address of the console, as a user who signs in or as nobody, in a browser of its own.
+
+    The test fails if a page writes to the browser's console, raises an error or asks another server.
+    """
+    allowed = (console_url, f"{stack.connection.oidc_issuer}/", f"{stack.connection.aws_endpoint}/")
+    visits: list[Visit] = []
+
+    def open_(address: str = "#/ask", *, user: str | None = None, **context: Any) -> Page:
+        page = new_context(**context).new_page()
+        visits.append(Visit.watched(page, allowed))
+        page.goto(console_url + address)
+        if user is not None:
+            sign_in(page, user)
+        return page
+
+    yield open_
+    assert [line for each in visits for line in each.complaints] == []

@@ -1,0 +1,68 @@
+"""What the tests of the console share: signing in, what a page must not do, and axe."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from playwright.sync_api import ConsoleMessage, Page, Request, expect
+
+from tests.e2e.support import ROOT
+
+AXE: Final = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+START_MILLISECONDS: Final = 60_000
+
+
+@dataclass
+class Visit:
+    """A page, and what it did that no page may do.
+
+    Attributes:
+        allowed: The beginnings of the addresses that it may ask.
+        complaints: Messages in the browser's console, errors, and requests to other servers.
+    """
+
+    allowed: Sequence[str]
+    complaints: list[str] = field(default_factory=list)
+
+    @classmethod
+    def watched(cls, page: Page, allowed: Sequence[str]) -> Self:
+        """Watch a page from now on."""
+        visit = cls(allowed)
+        page.on("console", visit._note_message)
+        page.on("pageerror", lambda error: visit.complaints.append(f"error: {error}"))
+        page.on("request", visit._note_request)
+        return visit
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        self.complaints.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    def _note_request(self, request: Request) -> None:
+        if not request.url.startswith((*self.allowed, "data:", "blob:")):
+            self.complaints.append(f"request: {request.url}")
+
+
+def sign_in(page: Page, user: str) -> None:
+    """Sign in on the issuer's own page, and wait until the console knows the user, which may start functions."""
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name=user, exact=True).click()
+    expect(page.locator(".account summary")).to_have_text(re.compile(rf"\b{user}$"), timeout=START_MILLISECONDS)
+
+
+def check_accessibility(page: Page) -> None:
+    """Check a page as it is now with axe, contrast included.
+
+    The script is evaluated by the browser's debugger, which the page's policy does not concern.
+    """
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE.read_text())
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    findings = [
+        f"{violation['id']}: {node['html']} {node['failureSummary']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+    assert findings == [], "\n".join(findings)
