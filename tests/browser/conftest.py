@@ -53,9 +53,11 @@ def visit(console_url: str, new_context: Callable[..., BrowserContext], stack: L
     allowed = (console_url, f"{stack.connection.oidc_issuer}/", f"{stack.connection.aws_endpoint}/")
     visits: list[Visit] = []
 
-    def open_(address: str = "#/ask", *, user: str | None = None, **context: Any) -> Page:
+    def open_(
+        address: str = "#/ask", *, user: str | None = None, expects_failures: bool = False, **context: Any
+    ) -> Page:
         page = new_context(**context).new_page()
-        visits.append(Visit.watched(page, allowed))
+        visits.append(Visit.watched(page, allowed, expects_failures=expects_failures))
         page.goto(console_url + address)
         if user is not None:
             sign_in(page, user)

@@ -22,22 +22,26 @@ class Visit:
 
     Attributes:
         allowed: The beginnings of the addresses that it may ask.
+        expects_failures: Whether requests may fail, which browsers write to their console.
         complaints: Messages in the browser's console, errors, and requests to other servers.
     """
 
     allowed: Sequence[str]
+    expects_failures: bool = False
     complaints: list[str] = field(default_factory=list)
 
     @classmethod
-    def watched(cls, page: Page, allowed: Sequence[str]) -> Self:
+    def watched(cls, page: Page, allowed: Sequence[str], *, expects_failures: bool = False) -> Self:
         """Watch a page from now on."""
-        visit = cls(allowed)
+        visit = cls(allowed, expects_failures)
         page.on("console", visit._note_message)
         page.on("pageerror", lambda error: visit.complaints.append(f"error: {error}"))
         page.on("request", visit._note_request)
         return visit
 
     def _note_message(self, message: ConsoleMessage) -> None:
+        if self.expects_failures and message.text.startswith("Failed to load resource"):
+            return
         self.complaints.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     def _note_request(self, request: Request) -> None:

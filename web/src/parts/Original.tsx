@@ -32,7 +32,9 @@ export function quotedTexts(passage: Shown): string[] {
 
 export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
   const where = place(passage);
   return (
     <dialog ref={dialog} className="original" onClose={onClose} aria-labelledby="original-title">
@@ -135,7 +137,9 @@ function Pager({ view, onPage }: { view: DocumentView; onPage: (page: number) =>
 function Sheet({ view }: { view: DocumentView }) {
   const first = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another view has its first mark elsewhere
-  useEffect(() => first.current?.scrollIntoView({ block: "center" }), [view]);
+  useEffect(() => {
+    first.current?.scrollIntoView({ block: "center" }); // returns a promise in newer browsers
+  }, [view]);
   const marks = view.marks.filter((mark) => view.page === null || mark.page === view.page);
   if (view.image) {
     const boxes = marks.flatMap((mark) => mark.boxes);

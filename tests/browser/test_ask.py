@@ -1,0 +1,162 @@
+"""Asking in the console: the answer, its evidence, and the address that asks it again."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import Open
+from tests.browser.support import check_accessibility
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+
+QUESTION = "Who do I call when my laptop is stolen?"
+ASKED = f"#/ask?q={quote(QUESTION)}"
+LEAVE = f"#/ask?q={quote('How many days of annual leave do I have?')}"
+
+
+def answer(page: Page) -> str:
+    """Wait for the whole answer."""
+    expect(page.get_by_role("region", name="Answer")).to_have_attribute("aria-busy", "false")
+    return page.locator(".answer").first.inner_text()
+
+
+def test_an_answer_shows_its_evidence(visit: Open) -> None:
+    page = visit(ASKED, user="olga")
+
+    assert "call the security hotline" in answer(page)
+    expect(page.locator(".verdict").first).to_have_text("quoted")
+    page.get_by_role("button", name="Open source 1").focus()
+    expect(page.locator("#source-1")).to_have_class(re.compile("lit"))
+    expect(page.locator("#source-1 mark")).to_contain_text("call the security hotline")
+    check_accessibility(page)
+
+
+def test_focusing_a_source_lights_up_its_sentence(visit: Open) -> None:
+    page = visit(ASKED, user="olga")
+    answer(page)
+
+    page.get_by_role("button", name="Open the original of source 1").focus()
+
+    expect(page.locator(".sentence.lit")).to_contain_text("call the security hotline")
+
+
+def test_a_citation_opens_the_page_with_the_words_marked(visit: Open) -> None:
+    page = visit(ASKED, user="olga")
+    answer(page)
+
+    page.get_by_role("button", name="Open source 1").click()
+
+    dialog = page.get_by_role("dialog", name="security-incident-response.pdf")
+    expect(dialog.get_by_text("The quoted words are marked.")).to_be_visible(timeout=60_000)
+    expect(dialog.locator("svg rect")).to_have_count(2)  # the quotation is on two lines
+    check_accessibility(page)
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+
+
+def test_a_question_can_be_asked_by_keyboard_alone(visit: Open) -> None:
+    page = visit("#/ask", user="olga")
+
+    page.get_by_role("textbox", name="Question").focus()
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+
+    assert "security hotline" in answer(page)
+    assert page.url.endswith("#/ask?q=Who+do+I+call+when+my+laptop+is+stolen%3F")
+
+
+def test_an_address_replays_a_question_with_its_settings(visit: Open) -> None:
+    page = visit("#/ask", user="olga")
+
+    with page.expect_request("**/api/ask/stream") as asked:
+        page.evaluate(f"location.hash = '{LEAVE}&corpus=people&rerank=none&k=3&infer=off'")
+
+    sent = asked.value.post_data_json
+    assert {**sent, "question": ""} == {
+        "question": "",
+        "corpus_filter": "people",
+        "rerank": False,
+        "top_k": 3,
+        "infer_filter": False,
+    }
+    expect(page.get_by_role("combobox", name="Collection")).to_have_value("people")
+    expect(page.get_by_role("spinbutton", name="Documents (top_k)")).to_have_value("3")
+
+
+def test_each_person_gets_their_own_answer(visit: Open) -> None:
+    alice, bob = visit(LEAVE, user="alice"), visit(LEAVE, user="bob")
+
+    assert "days of annual leave" in answer(alice)
+    assert "people/" not in bob.locator("main").inner_text()
+    assert "days of annual leave" not in answer(bob)
+
+
+def test_a_reload_in_the_middle_of_an_answer_asks_again(visit: Open) -> None:
+    page = visit("#/ask", user="olga")
+    with page.expect_request("**/api/ask/stream"):
+        page.evaluate(f"location.hash = '{ASKED}'")
+
+    page.reload()
+
+    assert "call the security hotline" in answer(page)
+
+
+def test_a_question_can_be_stopped(visit: Open) -> None:
+    held: list[Route] = []
+    page = visit("#/ask", user="olga")
+    page.route("**/api/ask/stream", lambda route: held.append(route))  # the network is slow
+    page.evaluate(f"location.hash = '{ASKED}'")
+    expect(page.get_by_text("Searching the documents")).to_be_visible()
+
+    page.get_by_role("button", name="Stop").click()
+
+    expect(page.get_by_text("You stopped this answer.")).to_be_visible()
+    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_visible()
+
+
+def test_a_lost_connection_is_explained(visit: Open) -> None:
+    page = visit(ASKED, user="olga", expects_failures=True)
+    answer(page)
+    page.context.set_offline(True)
+    page.get_by_role("textbox", name="Question").fill("How long is parental leave?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="No connection")).to_be_visible()
+    check_accessibility(page)
+
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+
+    expect(page.locator(".answer").first).to_contain_text("leave")
+
+
+def test_a_conversation_goes_on_with_its_history(visit: Open) -> None:
+    page = visit(ASKED, user="olga")
+    answer(page)
+    page.get_by_role("textbox", name="Question").fill("And a telephone?")
+
+    with page.expect_request("**/api/ask/stream") as asked:
+        page.keyboard.press("Enter")
+
+    assert [turn["role"] for turn in asked.value.post_data_json["chat_history"]] == ["user", "assistant"]
+    expect(page.get_by_text("1 earlier question in this conversation")).to_be_visible()
+
+
+def test_an_inferred_filter_can_be_removed(visit: Open) -> None:
+    page = visit(f"#/ask?q={quote('How many days of leave did I have in 2025?')}", user="olga")
+    answer(page)
+    expect(page.get_by_text("Inferred:")).to_be_visible()
+
+    page.get_by_role("button", name="Search without the inferred filter").click()
+
+    expect(page.get_by_text("Inferred:")).not_to_be_visible()
+    assert page.url.endswith("infer=off")
+
+
+def test_nothing_found_is_not_an_answer(visit: Open) -> None:
+    page = visit(f"#/ask?q={quote('Does the company pay for a gym membership?')}", user="olga")
+
+    assert "nothing that is relevant enough" in answer(page)
+    expect(page.locator(".verdict")).to_have_count(0)
+    check_accessibility(page)
