@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.registry.table import INDEXES, LISTED, PARTITION_KEY, SORT_KEY, URI
-from tests.support.moto_tables import copy_once
+from tests.support.quick_moto import hurry
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -13,7 +13,7 @@ TABLE: Final = "registry"
 
 def create_table(client: "DynamoDBClient", name: str = TABLE) -> None:
     """Make the table with its indexes."""
-    copy_once()
+    hurry()
     names = [PARTITION_KEY, SORT_KEY, URI, *INDEXES.values()]
     indexes: Any = [
         {
