@@ -214,13 +214,17 @@ def received(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return all answers, and what operators see of them in spans and log."""
     with deployed(folder, policy, there) as world:
-        world.call(caller, "POST", "/api/retrieve", {"query": question, "corpus_filter": "all"})
+        every = {"query": question, "corpus_filter": "all"}
+        world.call(caller, "POST", "/api/retrieve", every)
         for label, principal, effect in made:
             body = {"label": label, "principal": principal, "effect": effect}
             assert world.call(OPERATOR, "POST", "/api/access", body)[0] == 200
+        # It searches by the old rules while it reads the new ones, and then again.
+        first = world.call(caller, "POST", "/api/retrieve", every)
         spans.clear()
         world.logs.clear()
-        answers = {name: stable(answer) for name, answer in everything(world, caller, known, question)}
+        answers = {"retrieve first": stable(first)}
+        answers |= {name: stable(answer) for name, answer in everything(world, caller, known, question)}
         ended = [span for found in spans.by_name().values() for span in found]
         return answers, [*sorted(world.logs), *sorted(f"{span.name} {stable_attributes(span)}" for span in ended)]
 
