@@ -6,16 +6,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.children import END_SECONDS, start_child
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[1]
-INTERRUPTS = "tests/ragstack_local/test_processes.py::test_a_signal_interrupts"
+ENDS = f"{__file__}::test_a_signal_ends_a_program"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_program(number: signal.Signals) -> None:
+    program = start_child(["sleep", "600"])
+
+    program.send_signal(number)
+
+    assert program.wait(END_SECONDS) == -number
 
 
 def test_signals_work_where_a_shell_ignores_them() -> None:
     """A background job ignores SIGINT, and nohup SIGHUP; programs inherit that."""
-    command = f"trap '' INT HUP; exec {sys.executable} -m pytest -q -n 1 -p no:cacheprovider {INTERRUPTS}"
+    command = f"trap '' INT HUP; exec {sys.executable} -m pytest -q -n 1 -p no:cacheprovider {ENDS}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
 
     done = subprocess.run(

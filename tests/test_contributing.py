@@ -74,6 +74,7 @@ def test_a_filter_operator_is_handled_where_the_recipe_says() -> None:
     assert {name for name in files if name not in recipe("A filter operator")} == set()
 
 
+@pytest.mark.xdist_group("synthesized stacks")  # they have a node
 def test_an_alarm_needs_one_call() -> None:
     stack = Stack(App(), "Toy")
     metric = aws_cloudwatch.Metric(metric_name="Toys", namespace="RAGStack")

@@ -16,7 +16,7 @@ from tests.support.soak import SOAK
 
 VISIBLE: Final = 60
 HIDDEN: Final = 240
-QUESTIONS: Final = 400 if SOAK else 60
+QUESTIONS: Final = 400 if SOAK else 20
 TOP_K: Final = 10
 
 PROBE: Final = "word1 zebra"

@@ -18,7 +18,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at pro
 
 @pytest.fixture(scope="module")
 def folder_of_its_own(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    stack = LocalStack(tmp_path_factory.mktemp("lifecycle"))
+    stack = LocalStack(tmp_path_factory.mktemp("lifecycle"), auth="none,oidc")
     yield stack
     stack.kill_all()
 

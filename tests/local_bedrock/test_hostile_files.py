@@ -26,7 +26,7 @@ from tests.support.pdf_files import pdf
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024
-TIME_LIMIT_SECONDS: Final = 4.0 if SOAK else 3.0
+TIME_LIMIT_SECONDS: Final = 4.0 if SOAK else 2.0
 MEMORY_LIMIT: Final = 700 * MEGABYTE
 DOCUMENT: Final = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>%s</w:body></w:document>'
 RELATIONS: Final = (

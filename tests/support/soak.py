@@ -7,5 +7,5 @@ SOAK: Final = os.environ.get("RAGSTACK_SOAK") == "1"
 
 
 def examples(count: int) -> int:
-    """How many examples a property test draws: all of them in the long run, an eighth in the short one."""
-    return count if SOAK else count // 8
+    """How many examples a property test draws: all of them in the long run, a sixteenth in the short one."""
+    return count if SOAK else count // 16
