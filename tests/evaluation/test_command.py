@@ -14,7 +14,7 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
-from evaluation.tuning import GRID
+from evaluation.tuning import COSINE_SHARE, GRID
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import RagStackError
@@ -271,8 +271,10 @@ def test_an_impossible_evaluation_is_rejected_with_its_option(
 
 
 def test_a_sweep_names_the_best_value_and_draws_its_curve(
-    home: Path, data: Path, tmp_path: Path, in_process: InProcess
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(GRID, COSINE_SHARE, (0.0, 1.0))  # each value needs a server
+
     in_process("tune", data, "--output", tmp_path / "tuned", data=home)
 
     assert list(rows(tmp_path / "tuned")) == [*GRID]

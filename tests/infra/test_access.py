@@ -68,7 +68,7 @@ def test_cdk_nag_finds_nothing_in_a_variant(variant: Any, name: str) -> None:
 
 
 def test_cfn_lint_finds_no_error_in_a_variant(variant: Any, tools: Path) -> None:
-    templates = [str(variant(name).folder / "RagStackApi.template.json") for name in sorted(VARIANTS)]
+    templates = [str(variant(name).folder / "RagStackApi.template.json") for name in ("both", "keys")]
 
     finished = subprocess.run(
         [tools / "cfn-lint", "--non-zero-exit-code", "error", *templates], capture_output=True, text=True, check=False

@@ -27,7 +27,8 @@ def hurry() -> None:
 
 
 def _know_addresses_and_methods() -> None:
-    from moto.core import responses  # noqa: PLC0415 - slow to import, and few tests need it
+    from moto import backend_index  # noqa: PLC0415 - slow to import, and few tests need it
+    from moto.core import responses  # noqa: PLC0415 - the same
     from moto.core.base_backend import BaseBackend  # noqa: PLC0415 - the same
     from moto.moto_api._internal.moto_random import MotoRandom  # noqa: PLC0415 - the same
     from moto.s3.models import S3Backend  # noqa: PLC0415 - the same
@@ -45,6 +46,8 @@ def _know_addresses_and_methods() -> None:
     BaseBackend.urls = property(of_class)  # type: ignore[assignment]
     S3Backend._url_module = BaseBackend._url_module  # type: ignore[method-assign]
     MotoRandom.get_random_string = get_random_string  # type: ignore[method-assign]
+    # Most requests are DynamoDB's, and each is compared with the addresses of 200 services.
+    backend_index.backend_url_patterns.sort(key=lambda each: each[0] != "dynamodb")
     responses.method_names_from_class = cache(responses.method_names_from_class)  # type: ignore[attr-defined]
 
 
