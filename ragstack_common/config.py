@@ -19,6 +19,9 @@ from ragstack_common.tenant_config import TenantSettings
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
 
+STACKS: Final = ("Storage", "Ingestion", "Api")
+"""The stacks that every deployment has, after the prefix."""
+
 STACK_DIMENSION: Final = "stack"
 """The metric dimension that tells copies of the stacks in one account apart."""
 

@@ -179,6 +179,7 @@ class DocumentApiSettings(DocumentSettings):
 
     jobs_queue_url: str = Field(description="the queue of jobs")
     ingestion_queue_url: str = Field(description="the queue for replayed documents")
+    status_queue_url: str | None = Field(None, description="the queue of status checks, whose messages are counted")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
     upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -298,6 +298,8 @@ def documents_function(
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
+    path.status.queue.grant(function, "sqs:GetQueueAttributes")
+    _let_see_alarms(function)
     watch_service(own, service="documents", options=options)
     return function
 
@@ -328,6 +330,14 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
     _let_report(function, options)
     watch_service(own, service="viewer", options=options)
     return function
+
+
+def _let_see_alarms(function: lambda_.Function) -> None:
+    """Allow a function to list alarms. Source: service authorization reference, DescribeAlarms."""
+    alarms = Stack.of(function).format_arn(
+        service="cloudwatch", resource="alarm", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+    iam.Grant.add_to_principal(actions=["cloudwatch:DescribeAlarms"], grantee=function, resource_arns=[alarms])
 
 
 def ingestion_functions(scope: Construct, path: IngestionPath, options: Options) -> dict[str, lambda_.Function]:

@@ -176,7 +176,7 @@ class Access:
         return self._explained(viewer, [uri])[0]
 
     def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
-        """Say for each document whether somebody sees it, with one event in the audit, and errors as for one."""
+        """Say for each document whether somebody sees it, with one audit event. Raises what :meth:`explain` does."""
         viewer = _viewer(request.principal, "principal")
         uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
         self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)

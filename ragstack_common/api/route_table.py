@@ -108,6 +108,9 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         errors=_UNKNOWN,
         tag=_OPERATORS,
     ),
+    "status": ApiRoute(
+        DOCUMENTS, "GET", "/api/status", Right.OPERATE, "Show the state of the deployment", tag=_OPERATORS
+    ),
     "list_judgments": ApiRoute(DOCUMENTS, "GET", "/api/judgments", Right.READ, "List judgments of results and answers"),
     "write_judgment": ApiRoute(DOCUMENTS, "PUT", "/api/judgments", Right.READ, "Judge a result or an answer"),
     "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),

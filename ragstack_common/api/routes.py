@@ -31,8 +31,10 @@ from ragstack_common.api.failures import Failures
 from ragstack_common.api.http import serve
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.api.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
+from ragstack_common.api.status import DEAD_LETTERS, DeploymentStatus, StatusReport
 from ragstack_common.api.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
-from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.config import STACK
+from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.ingestion.messages import Queue
@@ -65,6 +67,7 @@ class DocumentService:
     failures: Failures
     access: Access
     judgments: Judgments
+    status: DeploymentStatus
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "DocumentService":
@@ -78,6 +81,12 @@ class DocumentService:
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(table, client, metrics=metrics)
         guard = Guard.from_env(env)
+        queue_urls = {
+            "events": settings.ingestion_queue_url,
+            "status checks": settings.status_queue_url,
+            "jobs": settings.jobs_queue_url,
+            DEAD_LETTERS: settings.dead_letter_queue_url,
+        }
         return cls(
             uploads=Uploads(settings, bucket, registry, guard),
             documents=Documents(registry, bucket, guard),
@@ -85,6 +94,14 @@ class DocumentService:
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
             access=Access(guard, registry, bucket),
             judgments=Judgments(client, table, guard),
+            status=DeploymentStatus(
+                dynamodb=client,
+                table=table,
+                sqs=sqs,
+                queue_urls={name: url for name, url in queue_urls.items() if url is not None},
+                cloudwatch=cloudwatch_client(),
+                prefix=env.get(STACK),
+            ),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
@@ -213,6 +230,11 @@ def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService
 
 def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
     """Add the operator routes."""
+
+    @serve(app, "status")
+    def status() -> StatusReport:
+        """Count documents and messages, and list alarms, the last reconciliation and the throughput of a day."""
+        return service().status.report()
 
     @serve(app, "list_failures")
     def list_failures(limit: _Limit = 100, next_token: _Token = None) -> FailureList:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
@@ -85,6 +86,13 @@ def sqs_client() -> "SQSClient":
 def dynamodb_client() -> "DynamoDBClient":
     """Create the client for the document registry."""
     client: DynamoDBClient = _client("dynamodb", read_timeout=REGISTRY_READ_SECONDS)
+    return client
+
+
+@cache
+def cloudwatch_client() -> "CloudWatchClient":
+    """Create the client for alarms, which makes one attempt: a report does without them."""
+    client: CloudWatchClient = _client("cloudwatch", attempts=1, read_timeout=CONNECT_SECONDS)
     return client
 
 

@@ -17,7 +17,6 @@ from ragstack_common.core.errors import RagStackError
 from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
-from ragstack_local.target.connection import OUTPUT_STACKS
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
@@ -219,10 +218,9 @@ def _knowledge_base(connection: "Connection") -> str:
 
 
 def _alarms(connection: "Connection", prefix: str) -> str:
-    pages = connection.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
-    # CloudFormation names an alarm STACK-ID-SUFFIX; another deployment's prefix may begin with this one.
-    stacks = tuple(f"{prefix}{stack}-" for stack in OUTPUT_STACKS)
-    alarms = [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(stacks)]
+    from ragstack_common.api.status import alarms_of  # noqa: PLC0415 - help does without
+
+    alarms = alarms_of(connection.client("cloudwatch"), prefix)
     if not alarms:
         raise CheckError(f"The stacks {prefix}* have no alarm")
     ringing = [alarm["AlarmName"] for alarm in alarms if alarm["StateValue"] == "ALARM"]

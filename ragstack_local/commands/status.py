@@ -36,12 +36,6 @@ MAX_READ: Final = 100
 
 IN_MOTION: Final = tuple(status for status in Status if status not in FINAL and status is not Status.UPLOADED)
 
-_DEPTH: Final = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-)
-
 
 @with_target
 def status(
@@ -163,6 +157,8 @@ def _print_document(document: "DocumentDetail") -> None:
 
 def queues(connection: Connection) -> dict[str, int]:
     """Count the messages of each queue, including delayed ones and those in flight; SQS counts approximately."""
+    from ragstack_common.api.status import depth_of  # noqa: PLC0415 - help does without
+
     sqs = connection.client("sqs")
     urls = {
         "events": connection.queue_url,
@@ -170,11 +166,8 @@ def queues(connection: Connection) -> dict[str, int]:
         "jobs": connection.jobs_queue_url,
         "dead letters": connection.dead_letter_queue_url,
     }
-    found = {}
-    for name, url in urls.items():
-        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=_DEPTH)["Attributes"]
-        found[name] = sum(int(value) for value in attributes.values())
-    return found
+    depths = [depth_of(sqs, name, url) for name, url in urls.items()]
+    return {each.name: each.waiting + each.in_flight for each in depths}
 
 
 def _advice(document: "DocumentSummary") -> str:

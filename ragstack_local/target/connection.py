@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from local_bedrock.options import LOCAL
+from ragstack_common.config import STACKS
 from ragstack_common.ingestion_config import FUNCTION_SETTINGS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
-OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
 
 BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
@@ -137,7 +137,7 @@ class Connection:
         Raises:
             StackError: An output is missing.
         """
-        merged = {name: value for part in OUTPUT_STACKS for name, value in outputs.get(prefix + part, {}).items()}
+        merged = {name: value for part in STACKS for name, value in outputs.get(prefix + part, {}).items()}
         try:
             return cls(
                 # ApiUrl is that of the first kind of caller.
@@ -190,7 +190,7 @@ class Connection:
 
         cloudformation = boto3.client("cloudformation")
         outputs = {}
-        for part in OUTPUT_STACKS:
+        for part in STACKS:
             try:
                 (stack,) = cloudformation.describe_stacks(StackName=prefix + part)["Stacks"]
             except cloudformation.exceptions.ClientError as error:

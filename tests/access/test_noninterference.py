@@ -166,7 +166,7 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
     for method, path in (
         *(("GET", "/api/ingestion-jobs"), ("POST", "/api/ingestion-jobs"), ("GET", "/api/ingestion-jobs/x")),
         *(("GET", "/api/failures"), ("POST", "/api/failures/replay"), ("GET", "/api/access")),
-        ("POST", "/api/access/explain"),
+        *(("POST", "/api/access/explain"), ("GET", "/api/status")),
     ):
         yield path, world.call(caller, method, path)
 

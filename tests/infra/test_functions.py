@@ -44,7 +44,7 @@ RIGHTS = {
     "documents": SENDING
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    | {"dynamodb:DeleteItem", "dynamodb:PutItem"}
+    | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
     "ingestion": SENDING
     | READING_A_QUEUE

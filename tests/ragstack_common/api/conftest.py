@@ -17,7 +17,7 @@ from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from lambdas.viewer import handler as viewer
 from ragstack_common.api import routes, view
-from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
@@ -40,9 +40,11 @@ class Aws:
     s3: Any
     sqs: Any
     dynamodb: Any
+    cloudwatch: Any
     jobs_url: str
     ingestion_url: str
     dead_letter_url: str
+    status_url: str
 
     def put(self, key: str, body: str = "Text.") -> Observation:
         """Upload an object, as its event's reader will see it."""
@@ -112,7 +114,7 @@ def clients() -> Iterator[dict[str, Any]]:
         env.setenv("AWS_REGION", REGION)
         for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
             env.delenv(name, raising=False)
-        made = (s3_client, sqs_client, dynamodb_client)
+        made = (s3_client, sqs_client, dynamodb_client, cloudwatch_client)
         yield {each.__name__: each.__wrapped__() for each in made}
 
 
@@ -122,17 +124,18 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
     moto_api_backend.reset()
     for name, client in clients.items():
         monkeypatch.setattr(routes, name, partial(_same, client))
-    s3, sqs, dynamodb = clients.values()
+    s3, sqs, dynamodb, cloudwatch = clients.values()
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     create_table(dynamodb, TABLE)
-    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead")]
+    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead", "status")]
     for name, value in {
         "REGISTRY_TABLE": TABLE,
         "DOCUMENTS_BUCKET": BUCKET,
         "JOBS_QUEUE_URL": urls[0],
         "INGESTION_QUEUE_URL": urls[1],
         "DEAD_LETTER_QUEUE_URL": urls[2],
+        "STATUS_QUEUE_URL": urls[3],
         "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
         "POWERTOOLS_SERVICE_NAME": "documents",
     }.items():
@@ -140,7 +143,7 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
     documents.metrics.namespace, documents.metrics.service = "RAGStack", "documents"
     documents.service.cache_clear()
     documents.callers.cache_clear()
-    yield Aws(s3, sqs, dynamodb, *urls)
+    yield Aws(s3, sqs, dynamodb, cloudwatch, *urls)
     documents.service.cache_clear()
     documents.callers.cache_clear()
 

@@ -286,6 +286,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("patch", "/api/documents/{id}"): {"202", "400", "404", "default"},
         ("delete", "/api/documents/{id}"): {"202", "400", "404", "default"},
         ("get", "/api/facets"): {"200", "400", "default"},
+        ("get", "/api/status"): {"200", "default"},
         ("get", "/api/judgments"): {"200", "400", "default"},
         ("put", "/api/judgments"): {"200", "400", "default"},
         ("get", "/api/me"): {"200", "default"},

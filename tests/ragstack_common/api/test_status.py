@@ -1,0 +1,149 @@
+"""The state of a deployment, on moto's DynamoDB, SQS and CloudWatch."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from ragstack_common.api import status
+from ragstack_common.api.status import WITHOUT_ALARMS, WITHOUT_CLOUDWATCH
+from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.records import DocumentRecord, Observation, Status, record_to_item
+from tests.ragstack_common.api.conftest import Aws, Call
+from tests.support.registry_table import TABLE
+
+HOUR = 3600
+PREFIX = "RagStack"
+
+Report = Callable[[], Any]
+
+
+@pytest.fixture
+def report(call: Call, monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.setenv("RAGSTACK_STACK", PREFIX)
+
+    def ask() -> Any:
+        code, answer = call("GET", "/api/status")
+        assert code == 200, answer
+        return answer
+
+    return ask
+
+
+def alarm(aws: Aws, name: str, state: str) -> None:
+    metric = {"Namespace": "RAGStack", "MetricName": "Faults", "Statistic": "Sum", "Period": 300}
+    condition = {"EvaluationPeriods": 1, "Threshold": 1.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold"}
+    aws.cloudwatch.put_metric_alarm(AlarmName=name, AlarmDescription=f"What {name} says", **metric, **condition)
+    aws.cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="test")
+
+
+def test_an_empty_deployment_has_nothing_to_report(report: Report) -> None:
+    found = report()
+
+    assert (found["documents"], found["dead_letters"], found["last_reconciliation"]) == ({}, 0, None)
+    assert [each["name"] for each in found["queues"]] == ["events", "status checks", "jobs", "dead letters"]
+    assert {(each["waiting"], each["in_flight"], each["oldest_seconds"]) for each in found["queues"]} == {(0, 0, None)}
+    assert len(found["throughput"]) == 24
+    assert (found["alarms"], found["notes"]) == (None, [WITHOUT_ALARMS])
+
+
+def test_documents_are_counted_by_status_and_hour(aws: Aws, report: Report) -> None:
+    now = datetime.now(UTC).timestamp()
+    for key, state, age in (
+        ("a.md", Status.INDEXED, 0),
+        ("b.md", Status.INDEXED, 5 * HOUR),
+        ("c.md", Status.PARTIALLY_INDEXED, 5 * HOUR),
+        ("d.md", Status.INDEXED, 25 * HOUR),
+        ("e.md", Status.FAILED, 5 * HOUR),
+        ("f.md", Status.DELETED, 0),
+    ):
+        aws.record(key, state, Observation(etag=f'"{key}"'), finished_at=now - age)
+    aws.record("g.md", Status.WAITING, Observation(etag='"g"'))
+
+    found = report()
+
+    assert found["documents"] == {
+        "INDEXED": 3,
+        "PARTIALLY_INDEXED": 1,
+        "FAILED": 1,
+        "DELETED": 1,
+        "WAITING": 1,
+    }
+    hours = [(each["indexed"], each["failed"]) for each in found["throughput"]]
+    assert hours[23] == (1, 0)
+    assert hours[18] == (2, 1)
+    assert sum(indexed + failed for indexed, failed in hours) == 4
+    assert found["throughput"][23]["hour"] == f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H}:00:00.000Z"
+
+
+def test_of_very_many_documents_a_part_is_looked_at(aws: Aws, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items are put without the catalogue, which counts one document alone."""
+    monkeypatch.setattr(status, "MAX_CALLS", 1)
+    aws.record("counted.md", Status.INDEXED, Observation(etag='"e"'))
+    for number in range(60):
+        for state in (Status.INDEXED, Status.FAILED):
+            observed = Observation(etag=f'"{number}"', attributes={"text": "x" * 20_000})
+            record = DocumentRecord(f"s3://b/{state}-{number}", 1, state, observed=observed)
+            aws.dynamodb.put_item(TableName=TABLE, Item=record_to_item(record, "w"))
+
+    found = report()
+
+    assert found["documents"]["INDEXED"] == 1
+    assert 0 < found["documents"]["FAILED"] < 60
+    assert f"Only {found['documents']['FAILED']} of the documents that are FAILED were looked at" in found["notes"]
+
+
+def test_messages_are_counted_by_queue(aws: Aws, report: Report) -> None:
+    for number in range(3):
+        aws.sqs.send_message(QueueUrl=aws.dead_letter_url, MessageBody=f"{number}")
+    aws.sqs.send_message(QueueUrl=aws.status_url, MessageBody="later", DelaySeconds=600)
+    aws.sqs.send_message(QueueUrl=aws.ingestion_url, MessageBody="now")
+    aws.sqs.receive_message(QueueUrl=aws.ingestion_url)
+
+    found = report()
+
+    depths = {each["name"]: (each["waiting"], each["in_flight"]) for each in found["queues"]}
+    assert depths == {"events": (0, 1), "status checks": (1, 0), "jobs": (0, 0), "dead letters": (3, 0)}
+    assert found["dead_letters"] == 3
+
+
+def test_firing_alarms_of_this_deployment_come_first(aws: Aws, report: Report) -> None:
+    alarm(aws, "RagStackApi-A", "OK")
+    alarm(aws, "RagStackStorage-B", "ALARM")
+    alarm(aws, "RagStackTwoApi-C", "ALARM")
+    alarm(aws, "OtherApi-D", "ALARM")
+
+    found = report()
+
+    assert [(each["name"], each["state"], each["reason"]) for each in found["alarms"]] == [
+        ("RagStackStorage-B", "ALARM", "What RagStackStorage-B says"),
+        ("RagStackApi-A", "OK", "What RagStackApi-A says"),
+    ]
+    assert all(each["since"].endswith("Z") for each in found["alarms"])
+    assert found["notes"] == []
+
+
+def test_alarms_are_unknown_without_cloudwatch(aws: Aws, report: Report) -> None:
+    def refuse(**_: Any) -> None:
+        raise EndpointConnectionError(endpoint_url="https://monitoring")
+
+    aws.cloudwatch.meta.events.register("before-call.cloudwatch.DescribeAlarms", refuse)
+    try:
+        found = report()
+    finally:
+        aws.cloudwatch.meta.events.unregister("before-call.cloudwatch.DescribeAlarms", refuse)
+
+    assert (found["alarms"], found["notes"]) == (None, [WITHOUT_CLOUDWATCH])
+
+
+def test_the_last_reconciliation_is_shown_and_no_other_job(aws: Aws, report: Report) -> None:
+    jobs = JobStore(TABLE, aws.dynamodb)
+    reconciliation = jobs.create("reconcile", "schedule")
+    jobs.create("full", "api")
+
+    found = report()
+
+    assert found["last_reconciliation"]["id"] == reconciliation.id
+    assert found["last_reconciliation"]["status"] == "QUEUED"
