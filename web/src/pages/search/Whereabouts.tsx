@@ -1,6 +1,5 @@
 /** "Why is my document not here?": the first reason that applies, and what to do next. */
 import { useEffect, useId, useState } from "react";
-import type { Client } from "../../api/client";
 import type { DocumentList, ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
@@ -13,6 +12,7 @@ import { ExplanationDetails } from "./ExplanationDetails";
 import { named, steps } from "./explanation";
 import type { SearchPlace } from "./place";
 import { isKnown } from "./ranking";
+import { useSuggestions } from "./suggestions";
 
 interface Props {
   place: SearchPlace;
@@ -54,12 +54,8 @@ export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Pr
 function MissingForm({ missing, onMissing }: { missing: string; onMissing: (document: string) => void }) {
   const id = useId();
   const [text, setText] = useState(missing);
-  const [isUsed, setUsed] = useState(false);
   useEffect(() => setText(missing), [missing]);
-  const known = useLoaded<Known>(String(isUsed), async (client, signal) =>
-    isUsed ? knownKeys(client, signal) : { keys: [], isComplete: true },
-  );
-  const keys = known.data?.keys ?? [];
+  const keys = useSuggestions(text);
   return (
     <form
       className="row"
@@ -76,7 +72,6 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
         autoComplete="off"
         list={`${id}-known`}
         value={text}
-        onFocus={() => setUsed(true)}
         onChange={(event) => setText(event.target.value)}
       />
       <datalist id={`${id}-known`}>
@@ -87,34 +82,8 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
       <button type="submit" disabled={!text.trim()}>
         Explain
       </button>
-      {known.data?.isComplete === false && (
-        <p className="small">
-          The first {keys.length} documents are suggested. Write the whole key of any other.
-        </p>
-      )}
     </form>
   );
-}
-
-interface Known {
-  keys: string[];
-  isComplete: boolean;
-}
-
-const PAGE = 100;
-const PAGES = 10;
-
-/** The keys of the first documents. */
-async function knownKeys(client: Client, signal: AbortSignal): Promise<Known> {
-  const keys: string[] = [];
-  let next: string | null = null;
-  for (let page = 0; page < PAGES; page += 1) {
-    const list: DocumentList = await client.get("/api/documents", { limit: PAGE, next_token: next }, signal);
-    keys.push(...list.documents.map((each) => each.key));
-    next = list.next_token;
-    if (next === null) return { keys, isComplete: true };
-  }
-  return { keys, isComplete: false };
 }
 
 interface ExplainedProps {
