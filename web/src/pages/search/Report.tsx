@@ -67,19 +67,27 @@ function SliceRow({ report, group, total }: { report: SliceReport; group: SliceG
   const { status, milliseconds: time, error, reason, trust } = report;
   const own = [error, group.isNamed ? null : reason].filter(Boolean).map((text) => `${text}.`);
   return (
-    <tr>
-      <th scope="row" className={group.isNamed ? "member" : ""}>
-        {group.isNamed ? whereName(report) : reportName(report)}{" "}
-        {status !== "ok" && <span className={`badge ${STATUS[status].badge}`}>{STATUS[status].label}</span>}
-        {own.length > 0 && <p className="small">{own.join(" ")}</p>}
-      </th>
-      <td className="timed">
-        <Bar share={(time ?? 0) / total} kind={status === "ok" ? "time" : "late"} />
-        {isKnown(time) ? milliseconds(time) : "–"}
-      </td>
-      <td className="number">{report.hits ?? 0}</td>
-      <td className="number">{percent(trust)}</td>
-    </tr>
+    <>
+      <tr className={own.length > 0 ? "remarked" : ""}>
+        <th scope="row" className={group.isNamed ? "member" : ""}>
+          {group.isNamed ? whereName(report) : reportName(report)}{" "}
+          {status !== "ok" && <span className={`badge ${STATUS[status].badge}`}>{STATUS[status].label}</span>}
+        </th>
+        <td className="timed">
+          <Bar share={(time ?? 0) / total} kind={status === "ok" ? "time" : "late"} />
+          {isKnown(time) ? milliseconds(time) : "–"}
+        </td>
+        <td className="number">{report.hits ?? 0}</td>
+        <td className="number">{percent(trust)}</td>
+      </tr>
+      {own.length > 0 && (
+        <tr className="remark">
+          <td colSpan={4} className="small">
+            {own.join(" ")}
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
 

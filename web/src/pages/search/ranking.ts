@@ -129,7 +129,7 @@ export function missingParts(response: RetrieveResponse): string[] {
 
 /** A figure as people compare it. */
 export function figure(value: number): string {
-  return value.toFixed(value >= 0.0995 ? 2 : 3);
+  return value === 0 ? "0" : value.toFixed(value >= 0.0995 ? 2 : 3);
 }
 
 export function isKnown<T>(value: T | null | undefined): value is T {
