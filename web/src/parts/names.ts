@@ -39,6 +39,8 @@ export function bytes(value: number | null | undefined): string {
   return `${size < 10 && unit !== "B" ? size.toFixed(1) : Math.round(size)} ${unit}`;
 }
 
+const TIMES = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+
 export function time(iso: string | null | undefined): string {
-  return iso ? new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "–";
+  return iso ? TIMES.format(new Date(iso)) : "–";
 }

@@ -44,7 +44,9 @@ export function List({ canWrite }: { canWrite: boolean }) {
       {error && <ErrorBox error={error} onRetry={retry} />}
       {!error && rows.length === 0 && isLoading && <Loading what="the documents" />}
       {!error && rows.length === 0 && !isLoading && <Nothing filters={filters} canWrite={canWrite} />}
-      <Count count={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
+      {rows.length > 0 && (
+        <Count count={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
+      )}
     </div>
   );
 }
@@ -191,8 +193,9 @@ function Table({ listing, rows, isComplete }: TableProps) {
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PIXELS,
-    overscan: 12,
+    overscan: 8,
     initialOffset: listing.offset,
+    initialRect: { width: innerWidth, height: innerHeight }, // rows at once, before the list is measured
     // The row with the focus stays, so that the focus is not lost.
     rangeExtractor: (range) =>
       [...new Set([...defaultRangeExtractor(range), Math.min(active, rows.length - 1)])].sort(

@@ -43,7 +43,7 @@ describe("the timeline", () => {
 
 describe("the probe search", () => {
   it("asks with the title and the first words, each once", () => {
-    expect(probe("Leave", "Leave\n\nEmployees get  30 days.")).toBe("Leave Employees get 30 days.");
+    expect(probe("Leave", "# Leave\n\n- Employees get  30 days.")).toBe("Leave Employees get 30 days.");
     expect(probe(null, "")).toBe("");
     expect(probe(null, "x".repeat(500)).length).toBe(160);
   });

@@ -51,7 +51,7 @@ const CHARACTERS = 160;
 
 /** A question that the document should be found with: its title and its first words. */
 export function probe(title: string | null | undefined, text: string): string {
-  const words = `${title ?? ""} ${text}`.trim().split(/\s+/);
+  const words = `${title ?? ""} ${text}`.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
   const first = [...new Set(words)].slice(0, WORDS).join(" ");
   return Array.from(first).slice(0, CHARACTERS).join("").trim();
 }
