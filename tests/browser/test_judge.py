@@ -1,0 +1,153 @@
+"""Judging in the console: with single keys, with measures that move, and with files that the evaluation reads."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from evaluation.dataset import read
+from tests.browser.conftest import Open
+from tests.browser.support import check_accessibility
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+
+LIMITS = "How many requests a minute may one API key make?"
+LEAVE = "How long is parental leave?"
+HOTEL = "What may a hotel night cost?"
+
+
+def ask(page: Page, *questions: str) -> None:
+    """Write questions into the form, each on a line, and open the first."""
+    page.get_by_role("textbox", name="Question").fill("\n".join(questions))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("article").first).to_be_visible()
+
+
+def press(page: Page, *keys: str) -> None:
+    """Press keys while no field has the focus."""
+    page.evaluate("document.activeElement.blur()")
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def quality(page: Page) -> Locator:
+    return page.get_by_role("region", name="Quality of this question")
+
+
+def test_keys_grade_results_while_the_measure_moves(visit: Open) -> None:
+    page = visit("#/judge", user="alice")
+    ask(page, LEAVE)
+    expect(quality(page)).to_contain_text("–")
+
+    press(page, "0", "j", "3")
+    expect(quality(page)).to_contain_text(".63")  # 1 / log2(3)
+    expect(page.get_by_role("article").nth(1)).to_be_focused()
+    press(page, "u")
+    expect(quality(page)).to_contain_text("No relevant document yet")
+    press(page, "k", "2")
+    expect(quality(page)).to_contain_text("1.00")
+
+    page.reload()
+    expect(quality(page)).to_contain_text("1.00")
+    expect(page.get_by_role("button", name="2 Relevant", pressed=True)).to_have_count(1)
+
+
+def test_keys_rest_in_fields_and_when_they_are_off(visit: Open) -> None:
+    page = visit("#/judge", user="alice")
+    ask(page, "Who approves a purchase?")
+
+    page.get_by_role("textbox", name="Question").press("3")
+    press(page, "?")
+    page.get_by_role("checkbox", name="Single keys act").uncheck()
+    page.get_by_role("button", name="Close").click()
+    press(page, "3")
+
+    expect(quality(page)).to_contain_text("0 of")
+
+
+def test_people_see_only_their_own_judgments(visit: Open) -> None:
+    alice, bob = visit("#/judge", user="alice"), visit("#/judge", user="bob")
+    for page, key in ((alice, "3"), (bob, "1")):
+        ask(page, "How do I request a day off?")
+        press(page, key)
+        expect(quality(page)).to_contain_text("1 of")
+
+    bob.reload()
+
+    expect(bob.get_by_role("button", name="1 Related", pressed=True)).to_have_count(1)
+    expect(bob.get_by_role("button", name="3 Answers it", pressed=True)).to_have_count(0)
+
+
+def test_a_bad_answer_becomes_a_regression_question(visit: Open) -> None:
+    page = visit(f"#/ask?q={HOTEL}", user="alice")
+
+    page.get_by_role("button", name="Bad answer").click()
+    page.get_by_role("textbox", name="What would be right?").fill("210 euros in London")
+    page.get_by_role("button", name="Save the right answer").click()
+    page.get_by_role("link", name="regression question").click()
+
+    row = page.get_by_role("row").filter(has_text=HOTEL)
+    expect(row).to_contain_text("Right: 210 euros in London")
+    row.get_by_role("link", name="Ask again").click()
+    expect(page.get_by_role("button", name="Bad answer", pressed=True)).to_be_visible()
+    press(page, "g")
+    expect(page.get_by_role("button", name="Good answer", pressed=True)).to_be_visible()
+
+
+def test_the_evaluation_reads_exported_judgments(visit: Open, tmp_path: Path) -> None:
+    page = visit("#/judge", user="bob")
+    ask(page, LIMITS)
+    press(page, "3", "j", "0")
+    expect(quality(page)).to_contain_text("2 of")
+
+    page.get_by_role("link", name="Questions", exact=True).click()
+    page.get_by_role("button", name="Prepare the files").click()
+    for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save {name}").click()
+        download.value.save_as(tmp_path / name)
+
+    data = read(tmp_path)
+    query = next(query for query in data.queries if query.text == LIMITS)
+    assert sorted(data.judgments[query.id].values()) == [0, 3]
+    assert all(data.documents[name].text for name in data.judgments[query.id])
+
+
+def test_two_settings_are_compared_on_judged_questions(visit: Open) -> None:
+    page = visit("#/judge", user="olga")
+    ask(page, LIMITS, HOTEL)
+    press(page, "3", "n")
+    expect(page.get_by_role("textbox", name="Question")).to_have_value(HOTEL)
+    expect(page.get_by_role("article").first).to_be_visible()
+    press(page, "j", "2")
+    expect(quality(page)).to_contain_text("1 of")
+
+    page.get_by_role("link", name="Measure").click()
+    page.get_by_label("What would other settings change?").check()
+    page.get_by_role("group", name="Settings B").get_by_label("Reranker").select_option("lexical")
+    page.get_by_role("button", name="Measure", exact=True).click()
+
+    expect(page.locator(".conclusion")).to_contain_text("2 questions")
+    expect(page.get_by_role("region", name="Each question").get_by_role("row")).to_have_count(3)
+    assert "lexical" in page.url
+    check_accessibility(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_that_judge_are_accessible(visit: Open, scheme: str) -> None:
+    page = visit("#/judge", user="alice", color_scheme=scheme)
+    expect(page.get_by_role("textbox", name="Question")).to_be_visible()
+    check_accessibility(page)
+
+    ask(page, LEAVE)
+    press(page, "2")
+    check_accessibility(page)
+    press(page, "?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    check_accessibility(page)
+    press(page, "Escape")
+
+    for tab, heading in (("Questions", "Export"), ("Measure", "Judge")):
+        page.get_by_role("link", name=tab, exact=True).click()
+        expect(page.get_by_role("heading", name=heading)).to_be_visible()
+        check_accessibility(page)

@@ -1,0 +1,74 @@
+"""Operating with the console: the state of the service, the rules of access, and what somebody else sees."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.support import check_accessibility
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+
+EXPENSES = "samples/documents/people/expenses-and-travel.docx"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_operators_see_the_status_at_a_glance(visit: Open, scheme: str) -> None:
+    page = visit("#/operate", user="olga", color_scheme=scheme)
+
+    expect(page.get_by_role("region", name="Documents").get_by_role("row", name="Indexed")).to_be_visible()
+    expect(page.get_by_role("region", name="Throughput")).to_contain_text("In the last 24 hours")
+    check_accessibility(page)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused")).to_be_visible()
+
+
+def test_others_do_not_operate(visit: Open) -> None:
+    page = visit("#/operate", user="alice")
+
+    expect(page.get_by_role("heading", name="You cannot open this page")).to_be_visible()
+    expect(page.get_by_role("link", name="Operate")).to_have_count(0)
+
+
+def test_a_change_of_access_is_confirmed_and_removed(visit: Open) -> None:
+    page = visit("#/operate/access", user="olga")
+
+    page.get_by_label("Effect").select_option("deny")
+    page.get_by_label("Who").first.fill("user:zoe")
+    page.get_by_label("Label", exact=True).select_option("people")
+    page.get_by_role("button", name="Continue").click()
+    check_accessibility(page)
+    page.get_by_role("dialog").get_by_role("button", name="Deny").click()
+
+    change = page.get_by_role("row", name="deny user:zoe at people")
+    expect(change).to_contain_text("user:olga")
+    check_accessibility(page)
+    change.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove the change").click()
+    expect(change).to_have_count(0)
+
+
+def test_one_document_is_explained(visit: Open) -> None:
+    page = visit("#/operate/access", user="olga")
+    form = page.get_by_role("form", name="Who sees a document, and why?")
+
+    form.get_by_label("Who").fill("user:bob,group:engineering")
+    form.get_by_label("Document").fill(EXPENSES)
+    form.get_by_role("button", name="Explain").click()
+
+    expect(form).to_contain_text("hidden")
+    expect(form).to_contain_text("Label people")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_another_user_s_view_names_the_rule_of_each_document(visit: Open, scheme: str) -> None:
+    page = visit("#/operate/view-as", user="olga", color_scheme=scheme)
+
+    page.get_by_label("Who").fill("group:engineering")
+    page.get_by_role("button", name="View").click()
+
+    hidden = page.get_by_role("row").filter(has_text=EXPENSES)
+    expect(hidden).to_contain_text("people allows none of everyone, group:engineering")
+    check_accessibility(page)
+    page.get_by_label("Visible").check()
+    expect(hidden).to_have_count(0)
+    expect(page.get_by_role("cell", name="engineering allows group:engineering").first).to_be_visible()
