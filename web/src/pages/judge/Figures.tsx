@@ -2,7 +2,8 @@
 import { useMemo } from "react";
 import { Notice } from "../../parts/states";
 import { address } from "../../route";
-import { type Settings, toParams } from "../../settings";
+import { DEFAULTS, type Settings } from "../../settings";
+import { toAddress } from "../search/place";
 import { conclusion, difference, figure, type Interval, interval } from "./measures";
 import { type Measured, paired, type Run } from "./measuring";
 
@@ -175,16 +176,16 @@ function IntervalCells({ interval: { mean, low, high }, from, to, kind }: CellsP
   );
 }
 
-export function PerQuestion({ runs, settings }: { runs: Run[]; settings: Settings[] }) {
+export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings: Settings[] }) {
   const [a = [], b] = paired(runs);
   const rows = a.map((measured, place) => ({ measured, other: b?.[place] ?? null }));
   const worth = ({ measured, other }: (typeof rows)[number]) =>
     other ? other.ndcg - measured.ndcg : measured.ndcg;
   const sorted = [...rows].sort((one, two) => worth(one) - worth(two));
   if (rows.length === 0) return null;
-  const search = (place: number, { question }: Measured) => {
-    const own = settings[place];
-    return own ? address("search", toParams({ ...own, question: question.text })) : address("search");
+  const why = ({ question: { text } }: Measured) => {
+    const [settings = DEFAULTS, other = null] = setups.map((each) => ({ ...each, question: text }));
+    return address("search", toAddress({ settings, other, missing: "" }));
   };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
@@ -247,14 +248,8 @@ export function PerQuestion({ runs, settings }: { runs: Run[]; settings: Setting
               <td className="number">
                 {[measured, other].flatMap((each) => (each ? [each.of - each.judged] : [])).join(" / ")}
               </td>
-              <td className="pair">
-                <a href={search(0, measured)}>{other ? "A" : "Why?"}</a>
-                {other && (
-                  <>
-                    {" "}
-                    <a href={search(1, measured)}>B</a>
-                  </>
-                )}
+              <td>
+                <a href={why(measured)}>{other ? "Compare" : "Why?"}</a>
               </td>
             </tr>
           ))}

@@ -6,7 +6,8 @@ import { useAnnounce } from "../../parts/Announcer";
 import { Empty, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go, usePlace } from "../../route";
-import { fromParams, type Settings, toParams } from "../../settings";
+import { type Settings, toParams } from "../../settings";
+import { fromAddress, toAddress } from "../search/place";
 import { Figures, PerQuestion } from "./Figures";
 import { hasRelevant } from "./measures";
 import { measure, type Run } from "./measuring";
@@ -23,14 +24,9 @@ export function MeasureTab() {
   const [all, setAll] = useState(false);
   const { questions, state } = useJudgedQuestions(all);
   const counted = questions.filter(({ grades }) => hasRelevant(grades));
-  const a = fromParams(params);
-  const other = params.get("b");
-  const b = other === null ? null : fromParams(new URLSearchParams(other));
-  const show = (nextA: Settings, nextB: Settings | null) => {
-    const next = toParams(nextA);
-    if (nextB !== null) next.set("b", toParams({ ...nextB, question: "" }).toString());
-    go(address("judge", next, "measure"), { replace: true });
-  };
+  const { settings: a, other: b, missing } = fromAddress(params);
+  const show = (settings: Settings, other: Settings | null) =>
+    go(address("judge", toAddress({ settings, other, missing }), "measure"), { replace: true });
   return (
     <>
       <Everybody all={all} onChange={setAll} />
