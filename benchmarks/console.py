@@ -103,7 +103,9 @@ class Table:
         items = self._items[request["IndexName"], values[":partition"]]
         start = request.get("ExclusiveStartKey")
         prefix = values.get(":prefix", "")
-        first = bisect_left(items, prefix, key=_uri) if start is None else bisect_right(items, start[URI]["S"], key=_uri)
+        first = (
+            bisect_left(items, prefix, key=_uri) if start is None else bisect_right(items, start[URI]["S"], key=_uri)
+        )
         read = [each for each in items[first : first + request["Limit"]] if each[0].startswith(prefix)]
         found = [item for _, item in read if _passes(item, request, values)]
         answer: dict[str, Any] = {"Items": found, "ScannedCount": len(read)}

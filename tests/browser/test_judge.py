@@ -37,7 +37,7 @@ def quality(page: Page) -> Locator:
 def test_keys_grade_results_while_the_measure_moves(visit: Open) -> None:
     page = visit("#/judge", user="alice")
     ask(page, LEAVE)
-    expect(quality(page)).to_contain_text("–")
+    expect(quality(page)).to_contain_text("\N{EN DASH}")
 
     press(page, "0", "j", "3")
     expect(quality(page)).to_contain_text(".63")  # 1 / log2(3)
