@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,8 +21,7 @@ from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudwatch import CloudWatchClient
-    from mypy_boto3_cloudwatch.type_defs import MetricAlarmTypeDef
+    from botocore.client import BaseClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
 
@@ -113,7 +112,7 @@ class DeploymentStatus:
     table: str
     sqs: "SQSClient"
     queue_urls: dict[str, str]
-    cloudwatch: "CloudWatchClient"
+    cloudwatch: "BaseClient"
     prefix: str | None
     clock: Callable[[], float] = time.time
 
@@ -190,7 +189,7 @@ class DeploymentStatus:
         return next((answer_of(job) for job in jobs if job.kind == RECONCILE), None)
 
     def _alarms(self, notes: list[str]) -> list[AlarmState] | None:
-        found: Sequence[MetricAlarmTypeDef] = ()
+        found: Sequence[Mapping[str, Any]] = ()
         if self.prefix is not None:
             try:
                 found = alarms_of(self.cloudwatch, self.prefix)
@@ -221,7 +220,7 @@ def depth_of(sqs: "SQSClient", name: str, url: str) -> QueueDepth:
     return QueueDepth(name=name, waiting=sum(counts[each] for each in _WAITING), in_flight=counts[_IN_FLIGHT])
 
 
-def alarms_of(cloudwatch: "CloudWatchClient", prefix: str) -> "list[MetricAlarmTypeDef]":
+def alarms_of(cloudwatch: "BaseClient", prefix: str) -> list[Mapping[str, Any]]:
     """Return the alarms of a deployment, given the prefix of its stacks."""
     pages = cloudwatch.get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
     # CloudFormation names an alarm STACK-ID-SUFFIX; another deployment's prefix may begin with this one.

@@ -10,10 +10,10 @@ from botocore.config import Config
 from botocore.session import Session
 
 if TYPE_CHECKING:
+    from botocore.client import BaseClient
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
-    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
@@ -90,9 +90,9 @@ def dynamodb_client() -> "DynamoDBClient":
 
 
 @cache
-def cloudwatch_client() -> "CloudWatchClient":
+def cloudwatch_client() -> "BaseClient":
     """Create the client for alarms, which makes one attempt: a report does without them."""
-    client: CloudWatchClient = _client("cloudwatch", attempts=1, read_timeout=CONNECT_SECONDS)
+    client: BaseClient = _client("cloudwatch", attempts=1, read_timeout=CONNECT_SECONDS)
     return client
 
 
