@@ -29,7 +29,7 @@ from infra.engine import Engine, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
-from ragstack_common.access_config import AccessSettings, AuthKind
+from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.config import (
     EVERY_COLLECTION,
     MILVUS_ENGINE,
@@ -71,6 +71,12 @@ MAX_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
 
 SETTINGS: Final = "settings"
+
+CONSOLE_FILES: Final = Path(__file__).parents[1] / "ragstack_local" / "console" / "static"
+"""What `make setup` builds from ``web/``."""
+
+CONSOLE_KINDS: Final = frozenset({*TOKEN_KINDS, AuthKind.API_KEY})
+"""How callers with a browser prove who they are."""
 
 
 class OptionError(ValueError):
@@ -168,6 +174,19 @@ class ContextValues(AccessValues):
     vpc_security_group_ids: SecurityGroupIds | None = Field(None, description="their security groups")
     alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
     alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
+    console: Switch | None = Field(
+        None,
+        description="deploy [the console](CONSOLE.md) behind CloudFront. By default `on` if people or API keys are"
+        " among `auth` and `make setup` has built it; browsers cannot sign requests, so it needs more than"
+        " `auth=iam`. A `documents_bucket` of your own needs a CORS rule that allows POST from the console",
+    )
+    console_client_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="with `auth=oidc`: the console's client id at the issuer, which must let it go back to `ConsoleUrl`"
+        " and its token endpoint be called from there; by default the first of `oidc_audience`",
+    )
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     reconcile_schedule: Schedule = Field(
         "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"
@@ -313,12 +332,20 @@ class Options(ContextValues):
         if problem := tenant_problem(options, options.policy, tenants, existing=options.uses_existing_knowledge_base):
             raise OptionError(problem)
         _check_engines(options)
+        _check_console(options)
         return options
 
     def environment(self, *models: type[Settings]) -> dict[str, str]:
         """Return the variables that the deployer chose for a function with these settings."""
         names = {name for model in models for name in model.variables()}
         return {name: text for name, text in self.variables_of_functions.items() if name in names}
+
+    @property
+    def console_files(self) -> Path | None:
+        """The built console to deploy; None to deploy none."""
+        is_useful = self.target is Target.AWS and bool(CONSOLE_KINDS.intersection(self.auth))
+        is_wanted = is_useful and _is_built() if self.console is None else self.console
+        return CONSOLE_FILES if is_wanted else None
 
     @cached_property
     def query(self) -> QuerySettings:
@@ -415,6 +442,25 @@ def context_names() -> set[str]:
     """Return the names of all context values."""
     variables = {name for model in FUNCTION_SETTINGS for name in model.variables()} - SET_BY_STACKS
     return {*ContextValues.model_fields, *(name.lower() for name in variables)}
+
+
+def _is_built() -> bool:
+    return (CONSOLE_FILES / "index.html").is_file()
+
+
+def _check_console(options: Options) -> None:
+    rules = (
+        (options.target is Target.LOCAL, "console=on is for target=aws: `ragstack up` serves the console itself"),
+        (
+            not CONSOLE_KINDS.intersection(options.auth),
+            "console=on needs auth=cognito, oidc or api_key: a browser cannot sign requests with AWS credentials",
+        ),
+        (not _is_built(), "console=on needs the built console: run `make setup`"),
+    )
+    if options.console and (problem := next((message for is_broken, message in rules if is_broken), None)):
+        raise OptionError(problem)
+    if options.console_client_id and AuthKind.OIDC not in options.auth:
+        raise OptionError("console_client_id needs auth=oidc: leave it out")
 
 
 def _check_policy(options: Options) -> None:

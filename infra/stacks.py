@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra.access_options import groups_of_people
 from infra.alarms import choose_topic
+from infra.constructs.console import Console
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
     IngestionPath,
@@ -25,7 +26,7 @@ from infra.constructs.storage import DocumentRegistry, DocumentsBucket, Snapshot
 from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
-from infra.options import Options
+from infra.options import CONSOLE_KINDS, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from ragstack_common.access_config import TOKEN_KINDS, AuthKind
 from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
@@ -159,7 +160,8 @@ class ApiStack(Stack):
 
     def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: HTTP interface")
-        issuer = _issuer(self, options)
+        pool = _user_pool(self, options)
+        issuer = _issuer(options) if pool is None else pool.issuer
         functions = {
             ANSWERS: answers_function(self, path, options, issuer),
             QUERY: query_function(self, path, options, issuer),
@@ -179,6 +181,19 @@ class ApiStack(Stack):
             )
             for kind in options.auth
         ]
+        if options.console_files is not None:
+            console = Console(
+                self,
+                "Console",
+                api=next(api for api in (first, *others) if api.kind in CONSOLE_KINDS),
+                documents=path.documents.bucket,
+                files=options.console_files,
+                issuer=issuer,
+                options=options,
+            )
+            if pool is not None:
+                pool.add_callback(console.url)
+            CfnOutput(self, "ConsoleUrl", value=console.url)
         watched = functions if authorizer is None else {**functions, "authorizer": authorizer}
         graphs = api_graphs(first.stage, watched, options)
         add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api-{self.region}", graphs=graphs)
@@ -207,13 +222,17 @@ class ApiStack(Stack):
                 function.add_environment("API_KEYS", f"{{{names}}}")
 
 
-def _issuer(scope: Construct, options: Options) -> Issuer | None:
-    """Return who issues the tokens of people; None if there are only programs."""
+def _user_pool(scope: Construct, options: Options) -> UserPool | None:
+    if AuthKind.COGNITO not in options.auth:
+        return None
+    assert options.policy is not None, "people need an access file"
+    groups = groups_of_people(options.policy)
+    return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups)
+
+
+def _issuer(options: Options) -> Issuer | None:
+    """Return who issues the tokens of people elsewhere; None if there are only programs."""
     settings = options.access_settings
-    if AuthKind.COGNITO in options.auth:
-        assert options.policy is not None, "people need an access file"
-        groups = groups_of_people(options.policy)
-        return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups).issuer
     if settings.oidc_issuer and settings.oidc_audience:
         return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience))
     return None

@@ -12,6 +12,7 @@ from ragstack_common.api.access import Explanation
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.documents import Facets
 from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.console import EXAMPLE
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import StackError
@@ -22,7 +23,6 @@ from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
 from ragstack_local.signin.provider import Application, Provider
-from ragstack_local.stack.console import EXAMPLE
 from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import FOUND

@@ -67,6 +67,7 @@ class RetrievalApi(Construct):
     """Routes requests to the functions, for callers who may.
 
     Attributes:
+        kind: How its callers prove who they are.
         stage: The stage.
         url: Base URL of the stage, without a slash at its end.
         key_ids: Ids of the API keys by their names, where callers need one.
@@ -93,6 +94,7 @@ class RetrievalApi(Construct):
             authorizer: The function that verifies tokens, for the kinds with tokens.
         """
         super().__init__(scope, construct_id)
+        self.kind = kind
         is_first = kind is options.auth[0]
         # CloudWatch tells APIs apart by this name alone.
         api = self._rest_api(options, kind, options.prefix if is_first else f"{options.prefix}-{construct_id.lower()}")

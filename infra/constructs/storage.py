@@ -33,6 +33,15 @@ GENERATED_CHARACTERS: Final = 12
 ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
+UPLOADS_OF_THE_CONSOLE: Final = s3.CorsRule(
+    allowed_headers=["*"],
+    allowed_methods=[s3.HttpMethods.POST],
+    allowed_origins=["https://*.cloudfront.net"],
+    max_age=3000,
+)
+"""A page can upload what the API signed for it. The console's own address is known after the bucket, whose stack is
+deployed first."""
+
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 LIST: Final = ("dynamodb:Query",)
 SCAN: Final = ("dynamodb:Scan",)
@@ -64,7 +73,7 @@ class DocumentsBucket(Construct):
             ).bucket
             self._warn_of_short_keys(len(options.documents_bucket), f"the bucket's name is {options.documents_bucket}")
         else:
-            self.bucket = self._new_bucket(changes, options.target)
+            self.bucket = self._new_bucket(changes, options)
 
     def grant(
         self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "", *, keys: str = "*"
@@ -80,8 +89,8 @@ class DocumentsBucket(Construct):
             assert function.role is not None, "a function of ours has a role of its own"
             acknowledge_objects(function.role, self.bucket, reason, keys=keys)
 
-    def _new_bucket(self, changes: DocumentQueue, target: Target) -> s3.Bucket:
-        local = target is Target.LOCAL
+    def _new_bucket(self, changes: DocumentQueue, options: Options) -> s3.Bucket:
+        local = options.target is Target.LOCAL
         removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         access_logs = s3.Bucket(
             self,
@@ -106,6 +115,7 @@ class DocumentsBucket(Construct):
                 )
             ],
             removal_policy=removal_policy,
+            cors=[UPLOADS_OF_THE_CONSOLE] if options.console_files else None,
             server_access_logs_bucket=access_logs,
             versioned=True,
         )

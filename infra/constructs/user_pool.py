@@ -78,7 +78,7 @@ class UserPool(Construct):
         # Prefixes are unique in a Region, among all accounts: the id of the stack is.
         prefix = f"ragstack-{Fn.select(2, Fn.split('/', Aws.STACK_ID))}"
         domain = pool.add_domain("Domain", cognito_domain=cognito.CognitoDomainOptions(domain_prefix=prefix))
-        client = pool.add_client(
+        self._client = client = pool.add_client(
             "Client",
             access_token_validity=Duration.hours(1),
             # Nothing but the sign-in page and refresh tokens.
@@ -95,4 +95,11 @@ class UserPool(Construct):
             refresh_token_validity=Duration.days(7),
             supported_identity_providers=[cognito.UserPoolClientIdentityProvider.COGNITO],
         )
+        self._callback_urls = callback_urls
         self.issuer = Issuer(pool.user_pool_provider_url, client.user_pool_client_id, domain.base_url())
+
+    def add_callback(self, url: str) -> None:
+        """Let the sign-in page send people back to a URL that is known after the functions, which know the client."""
+        resource = self._client.node.default_child
+        assert isinstance(resource, cognito.CfnUserPoolClient), "a client's default child is its resource"
+        resource.callback_ur_ls = [*self._callback_urls, url]

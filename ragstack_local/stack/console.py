@@ -7,14 +7,12 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from local_bedrock.options import LOCAL
+from ragstack_common.console import EXAMPLE, content_security_policy, page_settings
 
 SERVER: Final = "ragstack_local.stack.console_app"
 """The module that serves it."""
 
 DEFAULT_PORT: Final = 4580
-
-EXAMPLE: Final = "Who do I call when my laptop is stolen?"
-"""A question about the sample documents."""
 
 SCOPE: Final = "openid email profile offline_access"
 
@@ -48,28 +46,23 @@ class ConsoleSettings:
     @property
     def content_security_policy(self) -> str:
         """What the page may load, and from where."""
-        connections = ["'self'", self.uploads_url]
+        connections = [self.uploads_url]
         if self.issuer:
             parts = urlsplit(self.issuer)
             connections.append(f"{parts.scheme}://{parts.netloc}")
-        return (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
-            f" connect-src {' '.join(connections)}; frame-ancestors 'none'; base-uri 'none'; form-action 'self';"
-            " object-src 'none'; require-trusted-types-for 'script'"
-        )
+        return content_security_policy(connections)
 
     @property
     def for_the_page(self) -> dict[str, Any]:
         """The settings that the page reads."""
-        return {
-            "auth": "oidc" if self.issuer else "none",
-            "anonymous": self.anonymous,
-            "issuer": self.issuer,
-            "client_id": self.client_id,
-            "scope": SCOPE if self.issuer else None,
-            "title": "RAGStack",
-            "example": EXAMPLE,
-        }
+        return page_settings(
+            "oidc" if self.issuer else "none",
+            anonymous=self.anonymous,
+            issuer=self.issuer,
+            client_id=self.client_id,
+            scope=SCOPE if self.issuer else None,
+            example=EXAMPLE,
+        )
 
     def as_argument(self) -> str:
         """Write them for the command line of the server."""

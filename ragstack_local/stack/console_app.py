@@ -22,20 +22,10 @@ from starlette.staticfiles import StaticFiles
 
 from local_bedrock.http.guard import PRIVATE_UMASK, Application, Guard, Message, Receive, Scope, Send, end_with_parent
 from local_bedrock.options import LOCAL
+from ragstack_common.console import API_PATHS, ASK_AGAIN, ASSETS, FOREVER, REFERRER_POLICY, SETTINGS_FILE
 from ragstack_local.console import STATIC
 from ragstack_local.stack.api_queue import OTHER_FUNCTIONS, SERVED_ELSEWHERE
 from ragstack_local.stack.console import ConsoleSettings, origins_of
-
-PROXIED: Final = ("/api", "/health", "/openapi.json", "/.well-known", "/tools", "/mcp")
-"""Paths that the API answers, with everything below them; CloudFront passes on the same."""
-
-SETTINGS_PATH: Final = "/console.json"
-
-ASSETS: Final = "/assets/"
-"""Files whose names change with their content."""
-
-FOREVER: Final = b"public, max-age=31536000, immutable"
-ASK_AGAIN: Final = b"no-cache"
 
 CONNECT_SECONDS: Final = 5.0
 
@@ -83,7 +73,7 @@ class _Secured:
         self._application = application
         self._headers = {
             b"content-security-policy": content_security_policy.encode(),
-            b"referrer-policy": b"no-referrer",
+            b"referrer-policy": REFERRER_POLICY.encode(),
             b"x-content-type-options": b"nosniff",
         }
 
@@ -92,8 +82,8 @@ class _Secured:
             if message["type"] == "http.response.start":
                 kept = [(name, value) for name, value in message["headers"] if name not in self._headers]
                 if not any(name == b"cache-control" for name, _ in kept):
-                    is_kept = scope["path"].startswith(ASSETS) and message["status"] < HTTPStatus.BAD_REQUEST
-                    kept.append((b"cache-control", FOREVER if is_kept else ASK_AGAIN))
+                    is_kept = _is_below(scope["path"], f"/{ASSETS}") and message["status"] < HTTPStatus.BAD_REQUEST
+                    kept.append((b"cache-control", (FOREVER if is_kept else ASK_AGAIN).encode()))
                 message = {**message, "headers": [*kept, *self._headers.items()]}
             await send(message)
 
@@ -117,9 +107,9 @@ class _Console:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if any(_is_below(path, route) for route in PROXIED) and not {".", ".."} & {*path.split("/")}:
+        if any(_is_below(path, route) for route in API_PATHS) and not {".", ".."} & {*path.split("/")}:
             await self._pass_on(scope, receive, send)
-        elif path == SETTINGS_PATH:
+        elif path == f"/{SETTINGS_FILE}":
             await JSONResponse(self._settings.for_the_page)(scope, receive, send)
         elif path == "/" and not self._page.is_file():
             await HTMLResponse(_NOT_BUILT, HTTPStatus.SERVICE_UNAVAILABLE)(scope, receive, send)

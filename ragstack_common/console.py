@@ -1,0 +1,68 @@
+"""What the servers of the console share, here and on AWS: its settings, its policy, and the paths of the API."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+SETTINGS_FILE: Final = "console.json"
+"""Next to the page."""
+
+ASSETS: Final = "assets"
+"""The folder of files whose names change with their content."""
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+ASK_AGAIN: Final = "no-cache"
+
+API_PATHS: Final = ("/api", "/health", "/openapi.json", "/.well-known", "/tools", "/mcp")
+"""What the API answers, with everything below; the server passes it on, so that page and API have one origin."""
+
+REFERRER_POLICY: Final = "no-referrer"
+
+TITLE: Final = "RAGStack"
+
+EXAMPLE: Final = "Who do I call when my laptop is stolen?"
+"""A question about the sample documents."""
+
+
+def content_security_policy(connections: Sequence[str]) -> str:
+    """Return what the page may load: its own files, and nothing else.
+
+    Args:
+        connections: The other servers that it may call: where documents are uploaded, and where people sign in.
+    """
+    allowed = ["'self'", *connections]
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
+        f" connect-src {' '.join(allowed)};"
+        " frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none';"
+        " require-trusted-types-for 'script'"
+    )
+
+
+def page_settings(
+    auth: str,
+    *,
+    anonymous: bool = False,
+    issuer: str | None = None,
+    client_id: str | None = None,
+    scope: str | None = None,
+    example: str | None = None,
+) -> dict[str, Any]:
+    """Return what the page reads from :data:`SETTINGS_FILE`.
+
+    Args:
+        auth: How callers prove who they are: `none`, `oidc` or `api_key`.
+        anonymous: Whether the API also answers callers who do not.
+        issuer: Where people sign in.
+        client_id: The console's, at the issuer.
+        scope: What it asks for.
+        example: A question that the documents answer.
+    """
+    return {
+        "auth": auth,
+        "anonymous": anonymous,
+        "issuer": issuer,
+        "client_id": client_id,
+        "scope": scope,
+        "title": TITLE,
+        "example": example,
+    }
