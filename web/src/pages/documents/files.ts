@@ -47,8 +47,15 @@ export function fromInput(files: FileList): Chosen[] {
 
 /** Read what was dropped. Call it within the event: the browser empties the list afterwards. */
 export async function fromDrop(items: DataTransferItemList): Promise<Chosen[]> {
-  const entries = Array.from(items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
-  return (await Promise.all(entries.map(read))).flat();
+  const dropped = Array.from(items, (item) => item.webkitGetAsEntry() ?? item.getAsFile());
+  return (
+    await Promise.all(dropped.map((each) => (each instanceof File ? alone(each) : each ? read(each) : [])))
+  ).flat();
+}
+
+/** A file that does not come from a folder, such as a picture from another page. */
+function alone(file: File): Chosen[] {
+  return [{ path: file.name, file }];
 }
 
 async function read(entry: FileSystemEntry): Promise<Chosen[]> {

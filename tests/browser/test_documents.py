@@ -1,0 +1,180 @@
+"""Documents in the console: uploaded, found in the list, followed, changed, deleted, and repaired by operators."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import FilePayload, Locator, Page, expect
+
+from tests.browser.conftest import Open
+from tests.browser.support import check_accessibility
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+
+FOLDER: Final = "samples/documents/people"
+"""Where alice may write."""
+
+INDEXED_MILLISECONDS: Final = 90_000
+
+DROP: Final = """([name, text]) => {
+  const dropped = new DataTransfer();
+  dropped.items.add(new File([text], name));
+  const page = document.querySelector(".documents-page");
+  page.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: dropped }));
+}"""
+
+
+def text_file(name: str, text: str) -> FilePayload:
+    return {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+
+
+def upload(page: Page, files: Sequence[FilePayload]) -> None:
+    """Choose files for the folder of people."""
+    page.get_by_role("textbox", name="Folder").fill(FOLDER)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files(files)
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.get_by_role("listitem").filter(has_text=name)
+
+
+def uploaded(visit: Open, name: str, text: str) -> Page:
+    """Upload a document as alice, and open it."""
+    page = visit("#/documents?tab=uploads", user="alice")
+    upload(page, [text_file(name, text)])
+    expect(row(page, name)).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
+    page.get_by_role("link", name=name).click()
+    return page
+
+
+def test_an_upload_is_followed_until_a_search_finds_it(visit: Open) -> None:
+    page = uploaded(visit, "lighthouse.md", "# Lighthouse duty\n\nThe keeper of the lighthouse starts at dusk.")
+
+    expect(page.get_by_text("A search found this document at rank 1")).to_be_visible(timeout=INDEXED_MILLISECONDS)
+    expect(page.get_by_role("region", name="Text that was read")).to_contain_text("starts at dusk")
+    check_accessibility(page)
+
+
+def test_an_unsupported_file_is_refused_with_the_reason(visit: Open) -> None:
+    page = visit("#/documents?tab=uploads", user="alice")
+
+    upload(page, [text_file("tool.exe", "x"), text_file("empty.md", "")])
+
+    expect(row(page, "tool.exe")).to_contain_text("This type is not supported")
+    expect(row(page, "empty.md")).to_contain_text("The file is empty")
+    check_accessibility(page)
+
+
+def test_an_upload_goes_on_while_another_page_is_open(visit: Open) -> None:
+    page = visit("#/documents?tab=uploads", user="alice")
+    upload(page, [text_file(f"parallel-{number}.txt", f"Rule number {number} of the archive") for number in range(5)])
+
+    page.get_by_role("link", name="Ask", exact=True).click()
+    expect(page.get_by_role("textbox", name="Question")).to_be_visible()
+    page.get_by_role("link", name="Documents", exact=True).click()
+    page.get_by_role("link", name=re.compile("^Uploads")).click()
+
+    expect(page.get_by_text("5 done")).to_be_visible(timeout=INDEXED_MILLISECONDS)
+
+
+def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
+    (tmp_path / "archive" / "deep").mkdir(parents=True)
+    (tmp_path / "archive" / "deep" / "folded.md").write_text("Folded paper is kept in the archive.")
+    page = visit("#/documents?tab=uploads", user="alice")
+    page.get_by_role("textbox", name="Folder").fill(FOLDER)
+
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a folder").click()
+    chooser.value.set_files(tmp_path / "archive")
+
+    expect(row(page, "folded.md")).to_contain_text(f"{FOLDER}/archive/deep/")
+    expect(row(page, "folded.md")).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
+
+
+def test_a_dropped_file_is_uploaded(visit: Open) -> None:
+    page = visit("#/documents?tab=uploads", user="alice")
+    page.get_by_role("textbox", name="Folder").fill(FOLDER)
+    page.get_by_role("link", name="Documents", exact=True).nth(1).click()
+    expect(page.get_by_role("region", name="Documents")).to_be_visible()
+
+    page.evaluate(DROP, ["dropped.md", "What was dropped is found again."])
+
+    expect(row(page, "dropped.md")).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
+
+
+def test_attributes_are_changed_in_place(visit: Open) -> None:
+    page = uploaded(visit, "attributes.md", "The colour of the door is green.")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Add an attribute").click()
+    page.get_by_role("textbox", name="Name").last.fill("year")
+
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_have_text("Give it a value, or remove it.")
+    check_accessibility(page)
+    page.get_by_role("textbox", name="Value of year").fill("2031")
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("definition").filter(has_text="2031")).to_be_visible()
+    expect(page.get_by_text("Saved.")).to_have_count(0, timeout=INDEXED_MILLISECONDS)
+    page.reload()
+    expect(page.get_by_role("definition").filter(has_text="2031")).to_be_visible()
+
+
+def test_a_deletion_can_be_undone_until_it_is_carried_out(visit: Open) -> None:
+    page = uploaded(visit, "fleeting.md", "This note does not stay for long.")
+    name = page.get_by_role("link", name="fleeting.md")
+
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Undo").click()
+    page.goto(f"{page.url.split('#')[0]}#/documents?q=fleeting")
+    expect(page.get_by_role("row").filter(has=name)).to_contain_text("Indexed")
+
+    name.click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    page.goto(f"{page.url.split('#')[0]}#/documents?q=fleeting&status=DELETED")
+    expect(page.get_by_role("row").filter(has=name)).to_contain_text("Deleted", timeout=INDEXED_MILLISECONDS)
+
+
+def test_the_list_is_searched_and_read_by_keyboard(visit: Open) -> None:
+    page = visit("#/documents", user="olga")
+    page.get_by_role("searchbox").fill("LEAVE")
+    expect(page).to_have_url(re.compile("q=LEAVE"))
+    expect(page.get_by_role("link", name=re.compile("^leave-and-holidays"))).to_have_count(2)
+
+    page.get_by_role("link", name="leave-and-holidays-2025.md").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("link", name="leave-and-holidays-2026.md")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("heading", name="leave-and-holidays-2026.md")).to_be_visible()
+    page.go_back()
+    page.get_by_role("searchbox").fill("no such name")
+    expect(page.get_by_role("heading", name="No document matches")).to_be_visible()
+
+
+def test_readers_get_no_controls_that_write(visit: Open) -> None:
+    page = visit("#/documents?tab=failures", user="alice")
+
+    expect(page.get_by_role("heading", name="You cannot open this")).to_be_visible()
+    expect(page.get_by_role("link", name="Jobs")).to_have_count(0)
+
+
+def test_operators_replay_failures_and_start_jobs(visit: Open) -> None:
+    alice = visit("#/documents?tab=uploads", user="alice")
+    upload(alice, [text_file("broken.pdf", "%PDF-1.4 is all there is")])
+    expect(row(alice, "broken.pdf")).to_contain_text("Failed", timeout=INDEXED_MILLISECONDS)
+    expect(row(alice, "broken.pdf")).to_contain_text("damaged")
+
+    page = visit("#/documents?tab=failures", user="olga")
+    page.get_by_role("button", name="Replay broken.pdf").click()
+    expect(page.get_by_text("1 document is processed again.").first).to_be_visible()
+    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("button", name="Start a reconciliation").click()
+
+    expect(page.get_by_role("heading", name="The last reconciliation")).to_be_visible(timeout=INDEXED_MILLISECONDS)
+    check_accessibility(page)
