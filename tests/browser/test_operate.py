@@ -34,7 +34,7 @@ def test_a_change_of_access_is_confirmed_and_removed(visit: Open) -> None:
 
     page.get_by_label("Effect").select_option("deny")
     page.get_by_label("Who").first.fill("user:zoe")
-    page.get_by_label("Label", exact=True).select_option("people")
+    page.get_by_role("combobox", name="Label").select_option("people")
     page.get_by_role("button", name="Continue").click()
     check_accessibility(page)
     page.get_by_role("dialog").get_by_role("button", name="Deny").click()
