@@ -58,10 +58,9 @@ export function StatusTab() {
       </div>
       <Throughput hours={status.data.throughput} />
       <Cost />
-      {status.data.notes.map((note) => {
-        const text = typeof note === "string" ? note : note.text;
-        return <Notice key={text}>{text}</Notice>;
-      })}
+      {status.data.notes.map((note) => (
+        <Notice key={note}>{note}</Notice>
+      ))}
     </>
   );
 }
@@ -119,7 +118,7 @@ function Documents({ documents }: { documents: Record<string, number> }) {
 }
 
 function Queues({ status }: { status: ServiceStatus }) {
-  const hasAges = status.queues.some((queue) => queue.oldest_seconds !== null);
+  const hasAges = status.queues.some((queue) => typeof queue.oldest_seconds === "number");
   return (
     <section className="card stack" aria-labelledby="queues-title">
       <h2 id="queues-title">Queues</h2>
@@ -161,31 +160,35 @@ function Queues({ status }: { status: ServiceStatus }) {
   );
 }
 
+const ALARM_STATES = {
+  ALARM: { kind: "bad", title: "alarm" },
+  OK: { kind: "good", title: "OK" },
+  INSUFFICIENT_DATA: { kind: "", title: "no data" },
+} as const;
+
 function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
   return (
     <section className="card stack" aria-labelledby="alarms-title">
       <h2 id="alarms-title">Alarms</h2>
       {alarms === null ? (
-        <p className="small">Unknown: nothing measures alarms here.</p>
+        <p className="small">Unknown; a note below says why.</p>
       ) : alarms.length === 0 ? (
         <p className="small">There are no alarms.</p>
       ) : (
         <ul className="alarms">
-          {[...alarms]
-            .sort((a, b) => Number(b.state === "ALARM") - Number(a.state === "ALARM"))
-            .map((alarm) => (
-              <li key={alarm.name}>
-                <span className={`badge ${{ ALARM: "bad", OK: "good" }[alarm.state] ?? "warn"}`}>
-                  {{ ALARM: "alarm", OK: "OK" }[alarm.state] ?? "no data"}
-                </span>{" "}
-                {alarm.name}
-                {alarm.state === "ALARM" && (
-                  <p className="small">
-                    {alarm.reason} {alarm.since && `Since ${time(alarm.since)}.`}
-                  </p>
-                )}
-              </li>
-            ))}
+          {alarms.map((alarm) => (
+            <li key={alarm.name}>
+              <span className={`badge ${ALARM_STATES[alarm.state].kind}`}>
+                {ALARM_STATES[alarm.state].title}
+              </span>{" "}
+              {alarm.name}
+              {alarm.state === "ALARM" && (
+                <p className="small">
+                  {alarm.reason} Since {time(alarm.since)}.
+                </p>
+              )}
+            </li>
+          ))}
         </ul>
       )}
     </section>

@@ -5,7 +5,7 @@ const WELL: ServiceStatus = {
   documents: { INDEXED: 12, FAILED: 0 },
   queues: [],
   dead_letters: 0,
-  alarms: [{ name: "Errors", state: "OK", reason: null, since: null }],
+  alarms: [{ name: "Errors", state: "OK", reason: "", since: "2026-01-01T00:00:00Z" }],
   last_reconciliation: null,
   throughput: [],
   notes: [],
@@ -18,9 +18,9 @@ describe("problems", () => {
   });
 
   it("name alarms, dead letters and failed documents", () => {
-    const status = {
+    const status: ServiceStatus = {
       ...WELL,
-      alarms: [{ name: "Errors", state: "ALARM", reason: "5 errors", since: null }],
+      alarms: [{ name: "Errors", state: "ALARM", reason: "5 errors", since: "2026-01-01T00:00:00Z" }],
       dead_letters: 1,
       documents: { FAILED: 1200 },
     };

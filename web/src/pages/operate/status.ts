@@ -1,37 +1,8 @@
 /** The state of the service, as GET /api/status reports it. */
 import type { components } from "../../api/schema";
 
-export interface Queue {
-  name: string;
-  waiting: number;
-  in_flight: number;
-  /** Age of the oldest message; null if there is none, or if it is unknown. */
-  oldest_seconds: number | null;
-}
-
-export interface Alarm {
-  name: string;
-  state: string;
-  reason: string | null;
-  since: string | null;
-}
-
-export interface Hour {
-  hour: string;
-  indexed: number;
-  failed: number;
-}
-
-export interface ServiceStatus {
-  documents: Record<string, number>;
-  queues: Queue[];
-  dead_letters: number;
-  /** null where nothing measures alarms; a note says why. */
-  alarms: Alarm[] | null;
-  last_reconciliation: components["schemas"]["JobAnswer"] | null;
-  throughput: Hour[];
-  notes: (string | { text: string })[];
-}
+export type ServiceStatus = components["schemas"]["StatusReport"];
+export type Hour = components["schemas"]["HourlyThroughput"];
 
 /** Statuses in the order of a document's life, with the colour of what they mean. */
 export const STATUSES: readonly (readonly [name: string, title: string, kind: string])[] = [
@@ -65,8 +36,8 @@ export function count(number: number, noun: string): string {
   return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-export function duration(seconds: number | null): string {
-  if (seconds === null) return "–";
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return "–";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
