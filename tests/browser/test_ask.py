@@ -19,7 +19,7 @@ LEAVE = f"#/ask?q={quote('How many days of annual leave do I have?')}"
 def answer(page: Page) -> str:
     """Wait for the whole answer."""
     expect(page.get_by_role("region", name="Answer")).to_have_attribute("aria-busy", "false")
-    return page.locator(".answer").first.inner_text()
+    return page.locator(".turn .answer").inner_text()
 
 
 def test_an_answer_shows_its_evidence(visit: Open) -> None:
@@ -128,7 +128,7 @@ def test_a_lost_connection_is_explained(visit: Open) -> None:
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
 
-    expect(page.locator(".answer").first).to_contain_text("leave")
+    expect(page.locator(".turn .answer")).to_contain_text("leave")
 
 
 def test_a_conversation_goes_on_with_its_history(visit: Open) -> None:
