@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: configuration help setup local demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean delete-data
+.PHONY: configuration help setup local demo up test test-fast soak faults browser clients packages lowest check lint types synth bench lock clean delete-data
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ $(STAMPS)/llama-index: requirements-llama-index.txt | $(STAMPS)/environment
 	@touch $@
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
+
+browser: setup ## Use the console in Chromium on a whole stack (RAGSTACK_PICTURES=1 writes docs/images)
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 packages: $(STAMPS)/python ## Install each extra alone into a fresh environment and use it, with the highest and the lowest versions
 	$(BIN)/python -m pytest tests/packaging $(ARGS)
