@@ -12,12 +12,10 @@ from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_local.cli import app
-from tests.access.conftest import _account
+from tests.access.conftest import account
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, user
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.api_server import BASE_PATH, api_server
-
-__all__ = ["_account"]
 
 pytestmark = pytest.mark.xdist_group("measured data set")
 
@@ -32,6 +30,12 @@ DOCUMENTS = [
     Document("people/sick.md", "public", "Call before nine when you are sick", {"corpus": "people"}),
     Document("secret.md", "board", "The board sells the company"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _moto() -> Iterator[None]:
+    with account():
+        yield
 
 
 @pytest.fixture
