@@ -8,6 +8,7 @@ import { Excerpt } from "./Excerpt";
 import { figure, isKnown, type Part, parts, sliceName, slicePlaces } from "./ranking";
 
 interface Props {
+  id: string;
   result: RetrievedResult;
   rank: number;
   response: RetrieveResponse;
@@ -18,12 +19,12 @@ interface Props {
   onOpen: (passage: Shown) => void;
 }
 
-export function ResultCard({ result, rank, response, names, scale, onOpen }: Props) {
+export function ResultCard({ id, result, rank, response, names, scale, onOpen }: Props) {
   const where = place(result);
   const others = (result.passages ?? []).slice(1);
   const scored = parts(result);
   return (
-    <article className="card result" id={`result-${rank}`} tabIndex={-1} aria-label={`Result ${rank}`}>
+    <article className="card result" id={id} tabIndex={-1} aria-label={`Result ${rank}`}>
       <header>
         <h3 dir="auto">
           <span className="badge accent">{rank}</span> {documentName(result.source)}
@@ -77,7 +78,7 @@ export function ResultCard({ result, rank, response, names, scale, onOpen }: Pro
   );
 }
 
-interface WaysProps extends Omit<Props, "onOpen"> {
+interface WaysProps extends Omit<Props, "id" | "onOpen"> {
   scored: Part[];
 }
 

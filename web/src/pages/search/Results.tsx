@@ -14,13 +14,15 @@ import { ResultCard } from "./ResultCard";
 import { isKnown, missingParts, partNames } from "./ranking";
 
 interface Props {
+  /** The beginning of the ids of results, if a page has several. */
+  name?: string;
   response: RetrieveResponse;
   settings: Settings;
   onSearch: (settings: Settings) => void;
   onOpen: (passage: Shown) => void;
 }
 
-export function Results({ response, settings, onSearch, onOpen }: Props) {
+export function Results({ name = "result", response, settings, onSearch, onOpen }: Props) {
   const { results } = response;
   const names = partNames(results);
   const scale = Math.max(1, ...results.map((result) => result.score));
@@ -41,6 +43,7 @@ export function Results({ response, settings, onSearch, onOpen }: Props) {
           {results.map((result, index) => (
             <li key={`${resultKey(result)} ${index}`}>
               <ResultCard
+                id={`${name}-${index + 1}`}
                 result={result}
                 rank={index + 1}
                 response={response}

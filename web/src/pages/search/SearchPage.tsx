@@ -96,6 +96,7 @@ export default function SearchPage() {
       {question !== "" && (
         <Whereabouts
           place={place}
+          resultsShown={place.other === null ? (first.data?.results.length ?? 0) : 0}
           onMissing={(missing) => submit({ ...place, missing })}
           onSearch={submit}
           onOpen={setOpen}
@@ -151,7 +152,7 @@ function useSearch(settings: Settings | null): Search {
   );
   const last = useRef<RetrieveResponse | null>(null);
   if (loaded.data) last.current = loaded.data;
-  return { ...loaded, shown: loaded.data ?? (loaded.isLoading && request ? last.current : null) };
+  return { ...loaded, shown: loaded.data ?? (request && !loaded.error ? last.current : null) };
 }
 
 /** Say once what was found. */
@@ -191,45 +192,44 @@ interface PairProps {
 
 function Pair({ first, second, place, onOpen, onSearch }: PairProps) {
   const { settings, other } = place;
+  const failed = [first, second].find((search) => search.error);
+  if (failed?.error) {
+    return (
+      <ErrorBox
+        error={failed.error}
+        onRetry={() => {
+          first.reload();
+          second.reload();
+        }}
+      />
+    );
+  }
+  if (!first.shown || !second.shown || !other) return <Loading what="both rankings" />;
+  const isWaiting = first.isLoading || second.isLoading;
   return (
-    <>
-      {first.shown && second.shown && !first.error && !second.error && (
-        <div
-          className={first.isLoading || second.isLoading ? "waiting" : ""}
-          aria-busy={first.isLoading || second.isLoading}
-        >
-          <Comparison before={first.shown} after={second.shown} onOpen={onOpen} />
-        </div>
-      )}
+    <div className={`stack ${isWaiting ? "waiting" : ""}`} aria-busy={isWaiting}>
+      <Comparison before={first.shown} after={second.shown} onOpen={onOpen} />
       <details className="side">
         <summary>Results of settings A, explained</summary>
-        <Answered search={first}>
-          {(response) => (
-            <Results
-              response={response}
-              settings={settings}
-              onSearch={(next) => onSearch({ ...place, settings: next })}
-              onOpen={onOpen}
-            />
-          )}
-        </Answered>
+        <Results
+          name="a"
+          response={first.shown}
+          settings={settings}
+          onSearch={(next) => onSearch({ ...place, settings: next })}
+          onOpen={onOpen}
+        />
       </details>
-      {other && (
-        <details className="side">
-          <summary>Results of settings B, explained</summary>
-          <Answered search={second}>
-            {(response) => (
-              <Results
-                response={response}
-                settings={other}
-                onSearch={(next) => onSearch({ ...place, other: next })}
-                onOpen={onOpen}
-              />
-            )}
-          </Answered>
-        </details>
-      )}
-    </>
+      <details className="side">
+        <summary>Results of settings B, explained</summary>
+        <Results
+          name="b"
+          response={second.shown}
+          settings={other}
+          onSearch={(next) => onSearch({ ...place, other: next })}
+          onOpen={onOpen}
+        />
+      </details>
+    </div>
   );
 }
 

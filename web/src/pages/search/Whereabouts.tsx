@@ -16,12 +16,14 @@ import { useSuggestions } from "./suggestions";
 
 interface Props {
   place: SearchPlace;
+  /** How many results are on the page; 0 while they load, and if two searches are compared. */
+  resultsShown: number;
   onMissing: (document: string) => void;
   onSearch: (place: SearchPlace) => void;
   onOpen: (passage: Shown) => void;
 }
 
-export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Props) {
+export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen }: Props) {
   const { settings, other, missing } = searched;
   return (
     <details className="card whereabouts" open={missing !== ""}>
@@ -32,7 +34,7 @@ export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Pr
           title={other ? "With settings A" : null}
           settings={settings}
           document={missing}
-          canJump={other === null}
+          resultsShown={resultsShown}
           onSearch={(next) => onSearch({ ...searched, settings: next })}
           onOpen={onOpen}
         />
@@ -42,7 +44,7 @@ export function Whereabouts({ place: searched, onMissing, onSearch, onOpen }: Pr
           title="With settings B"
           settings={other}
           document={missing}
-          canJump={false}
+          resultsShown={0}
           onSearch={(next) => onSearch({ ...searched, other: next })}
           onOpen={onOpen}
         />
@@ -90,13 +92,12 @@ interface ExplainedProps {
   title: string | null;
   settings: Settings;
   document: string;
-  /** Whether the result is on the page. */
-  canJump: boolean;
+  resultsShown: number;
   onSearch: (settings: Settings) => void;
   onOpen: (passage: Shown) => void;
 }
 
-function Explained({ title, settings, document: name, canJump, onSearch, onOpen }: ExplainedProps) {
+function Explained({ title, settings, document: name, resultsShown, onSearch, onOpen }: ExplainedProps) {
   const announce = useAnnounce();
   const request = { ...toRetrieve(settings), document: name };
   const explained = useLoaded<ExplainResponse>(JSON.stringify(request), (client, signal) =>
@@ -126,7 +127,7 @@ function Explained({ title, settings, document: name, canJump, onSearch, onOpen 
             <NextSteps
               explanation={data}
               settings={settings}
-              canJump={canJump}
+              resultsShown={resultsShown}
               onSearch={onSearch}
               onRetry={explained.reload}
             />
@@ -161,12 +162,12 @@ const LABELS: Partial<Record<ExplainResponse["reason"], string>> = {
 interface NextProps {
   explanation: ExplainResponse;
   settings: Settings;
-  canJump: boolean;
+  resultsShown: number;
   onSearch: (settings: Settings) => void;
   onRetry: () => void;
 }
 
-function NextSteps({ explanation, settings, canJump, onSearch, onRetry }: NextProps) {
+function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry }: NextProps) {
   const { me } = useApp();
   const { reason, rank, details } = explanation;
   return (
@@ -181,7 +182,7 @@ function NextSteps({ explanation, settings, canJump, onSearch, onRetry }: NextPr
           {step.label}
         </button>
       ))}
-      {reason === "found" && canJump && (
+      {reason === "found" && rank !== null && rank <= resultsShown && (
         <button type="button" onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
           Go to result {rank}
         </button>
