@@ -17,6 +17,7 @@ export function QuestionForm({ tab, settings, children }: Props) {
   const key = toParams(settings).toString();
   const [draft, setDraft] = useState(settings);
   useEffect(() => setDraft(fromParams(new URLSearchParams(key))), [key]);
+  const { isSaving } = useJudgments();
   const next = useNext(tab, settings);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -53,6 +54,7 @@ export function QuestionForm({ tab, settings, children }: Props) {
           Next question <kbd>n</kbd>
         </button>
         {children}
+        <span className="small">{isSaving && "Saving …"}</span>
       </div>
       <details>
         <summary>Settings</summary>

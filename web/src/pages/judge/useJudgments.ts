@@ -1,5 +1,5 @@
 /** The judgments that the interface keeps. A change shows at once, and goes back if it cannot be stored. */
-import { createContext, useCallback, useContext, useMemo, useRef, useState } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { useApp, useLoaded } from "../../context";
 import { type Change, load, placeOf, type Question, questions, store, withChanges } from "../../judgments";
@@ -9,6 +9,8 @@ export interface Judgments {
   isLoading: boolean;
   /** Why the judgments cannot be read. */
   error: ApiError | null;
+  /** Whether a change is on its way. */
+  isSaving: boolean;
   /** Why the last change was not stored. */
   failure: ApiError | null;
   dismiss: () => void;
@@ -24,7 +26,7 @@ export function useLoadedJudgments(): Judgments {
   const [kept, setKept] = useState<Change[]>([]);
   const [pending, setPending] = useState<Change[]>([]);
   const [failure, setFailure] = useState<ApiError | null>(null);
-  const queue = useRef(Promise.resolve());
+  const queues = useRef(new Map<string, Promise<void>>());
   const done = useRef<Change[]>([]);
   const judgments = useMemo(
     () => withChanges(loaded.data ?? [], [...kept, ...pending]),
@@ -35,20 +37,29 @@ export function useLoadedJudgments(): Judgments {
     (change: Change) => {
       setPending((before) => [...before, change]);
       setFailure(null);
-      // One after the other, so that the last change of a place is the one that stays.
-      queue.current = queue.current
+      // Those of one place go one after the other, so that the last one stays.
+      const place = placeOf(change);
+      const sent = (queues.current.get(place) ?? Promise.resolve())
         .then(() => store(client, change))
         .then(
           () => setKept((before) => [...before, change]),
           (error: unknown) => {
-            done.current = done.current.filter((each) => placeOf(each) !== placeOf(change));
+            done.current = done.current.filter((each) => placeOf(each) !== place);
             setFailure(error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown"));
           },
         )
         .finally(() => setPending((before) => before.filter((each) => each !== change)));
+      queues.current.set(place, sent);
     },
     [client],
   );
+  const isSaving = pending.length > 0;
+  useEffect(() => {
+    if (!isSaving) return;
+    const stay = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", stay);
+    return () => removeEventListener("beforeunload", stay);
+  }, [isSaving]);
   const judge = useCallback(
     (change: Change) => {
       const before = judgments.find((each) => placeOf(each) === placeOf(change));
@@ -67,6 +78,7 @@ export function useLoadedJudgments(): Judgments {
     questions: useMemo(() => questions(judgments), [judgments]),
     isLoading: loaded.isLoading && loaded.data === null,
     error: loaded.data === null ? loaded.error : null,
+    isSaving,
     failure,
     dismiss: useCallback(() => setFailure(null), []),
     reload: loaded.reload,
