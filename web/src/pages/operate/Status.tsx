@@ -166,32 +166,54 @@ const ALARM_STATES = {
   INSUFFICIENT_DATA: { kind: "", title: "no data" },
 } as const;
 
+/** A deployment has about fifty alarms, so those that fire are shown, and the others on demand. */
 function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
+  const firing = (alarms ?? []).filter((alarm) => alarm.state === "ALARM");
+  const others = (alarms ?? []).filter((alarm) => alarm.state !== "ALARM");
+  const silent = others.filter((alarm) => alarm.state === "INSUFFICIENT_DATA").length;
   return (
     <section className="card stack" aria-labelledby="alarms-title">
       <h2 id="alarms-title">Alarms</h2>
       {alarms === null ? (
         <p className="small">Unknown; a note below says why.</p>
-      ) : alarms.length === 0 ? (
-        <p className="small">There are no alarms.</p>
       ) : (
-        <ul className="alarms">
-          {alarms.map((alarm) => (
-            <li key={alarm.name}>
-              <span className={`badge ${ALARM_STATES[alarm.state].kind}`}>
-                {ALARM_STATES[alarm.state].title}
-              </span>{" "}
-              {alarm.name}
-              {alarm.state === "ALARM" && (
-                <p className="small">
-                  {alarm.reason} Since {time(alarm.since)}.
-                </p>
-              )}
-            </li>
-          ))}
-        </ul>
+        <>
+          <p>
+            <span className={`badge ${firing.length > 0 ? "bad" : "good"}`}>
+              {count(firing.length, "alarm")}
+            </span>{" "}
+            of {alarms.length}
+          </p>
+          {firing.length > 0 && <AlarmList alarms={firing} />}
+          {others.length > 0 && (
+            <details>
+              <summary>
+                {others.length - silent} OK, {silent} without data
+              </summary>
+              <AlarmList alarms={others} />
+            </details>
+          )}
+        </>
       )}
     </section>
+  );
+}
+
+function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> }) {
+  return (
+    <ul className="alarms">
+      {alarms.map((alarm) => (
+        <li key={alarm.name}>
+          <span className={`badge ${ALARM_STATES[alarm.state].kind}`}>{ALARM_STATES[alarm.state].title}</span>{" "}
+          {alarm.name}
+          {alarm.state === "ALARM" && (
+            <p className="small">
+              {alarm.reason} Since {time(alarm.since)}.
+            </p>
+          )}
+        </li>
+      ))}
+    </ul>
   );
 }
 
