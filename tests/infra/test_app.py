@@ -15,6 +15,15 @@ pytestmark = pytest.mark.xdist_group("synthesized stacks")
 UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
 """The folder with the CDK's unpacked packages, for environments without a home: unpacking takes ten seconds."""
 
+WITHOUT_BYTECODE = """
+import runpy
+from infra import bytecode
+bytecode._is_own = lambda _: False
+bytecode._pyodide = lambda: None
+runpy.run_path("app.py", run_name="__main__")
+"""
+"""The app, which compiles nothing: after each change that takes 15 seconds or more, and test_bytecode.py compiles."""
+
 
 @pytest.mark.parametrize(
     "context",
@@ -48,7 +57,8 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
     cdk = ROOT / "node_modules" / ".bin" / "cdk"
     if not cdk.exists():
         pytest.skip("the CDK command line is not installed (make setup does it)")
-    app = f"{sys.executable} app.py"
+    app = tmp_path / "app_without_bytecode.py"
+    app.write_text(WITHOUT_BYTECODE)
 
     finished = subprocess.run(
         [
@@ -56,11 +66,13 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
             "synth",
             "--quiet",
             "--app",
-            app,
+            f"{sys.executable} {app}",
             "--output",
             tmp_path / "out",
             "-c",
             f"dependencies_layer={stand_in_layer}",
+            "-c",
+            f"answers_layer={stand_in_layer}",
         ],
         capture_output=True,
         check=False,
@@ -68,6 +80,7 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
         env={
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(UNPACKED),
             "CDK_VALIDATION": "false",  # the assemblies of the other tests are validated
         },
