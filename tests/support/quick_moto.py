@@ -5,7 +5,7 @@ Moto computes for each request what never changes, and copies whole tables for e
 
 import copy
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, wraps
 from random import choices
 from string import ascii_letters, digits
 from types import SimpleNamespace
@@ -34,14 +34,17 @@ def _know_addresses_and_methods() -> None:
     from moto.s3.models import S3Backend  # noqa: PLC0415 - the same
 
     urls = BaseBackend.urls.fget  # type: ignore[attr-defined]
+    random_string = MotoRandom.get_random_string
     found: dict[type, Any] = {}
 
     def of_class(self: BaseBackend) -> Any:
         return found[type(self)] if type(self) in found else found.setdefault(type(self), urls(self))
 
-    def get_random_string(_: Any, length: int = 20, *, include_digits: bool = True, lower_case: bool = False) -> str:
-        made = "".join(choices(ascii_letters + digits * include_digits, k=length))
-        return made.lower() if lower_case else made
+    @wraps(MotoRandom.get_random_string)
+    def get_random_string(self: MotoRandom, *args: Any, **options: Any) -> str:
+        if args or options.keys() - {"length"}:
+            return random_string(self, *args, **options)
+        return "".join(choices(ascii_letters + digits, k=options.get("length", 20)))
 
     BaseBackend.urls = property(of_class)  # type: ignore[assignment]
     S3Backend._url_module = BaseBackend._url_module  # type: ignore[method-assign]
