@@ -46,7 +46,7 @@ BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "prints", "needs: ")
-PORT, BEDROCK_PORT, ANSWERS_PORT, ISSUER_PORT = "4566", "4567", "4568", "4569"
+PORT, BEDROCK_PORT, ANSWERS_PORT, ISSUER_PORT, CONSOLE_PORT = "4566", "4567", "4568", "4569", "4580"
 SECONDS = 120.0
 IMPORTED = (
     *("boto3", "chromadb", "evaluation.command", "langgraph.graph", "mcp", "ragstack_common.multislice_retriever"),
@@ -240,7 +240,8 @@ def reader(new_stack: LocalStack, commands: Path, exports: dict[str, str], tmp_p
     # curl's own settings: an example whose answer is an error has failed.
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
     env = {**environment(stack), **exports, "PATH": os.pathsep.join(places), "CURL_HOME": str(tmp_path)}
-    ports = dict(zip((PORT, BEDROCK_PORT, ANSWERS_PORT, ISSUER_PORT), map(str, stack.ports), strict=True))
+    documented = (PORT, BEDROCK_PORT, ANSWERS_PORT, ISSUER_PORT, CONSOLE_PORT)
+    ports = dict(zip(documented, map(str, stack.ports), strict=True))
     found = Reader(tmp_path, env, ports)
     try:
         yield found
