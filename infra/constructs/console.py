@@ -185,8 +185,9 @@ class Console(Construct):
         )
         page.node.add_dependency(assets)
         stack = Stack.of(self)
-        files_bucket = stack.get_logical_id(bucket.node.default_child)
-        findings = [*DEPLOYMENT_FINDINGS, f"Resource::<{files_bucket}.Arn>/*"]
+        resource = bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its resource"
+        findings = [*DEPLOYMENT_FINDINGS, f"Resource::<{stack.get_logical_id(resource)}.Arn>/*"]
         (function,) = [each for each in stack.node.children if each.node.id.startswith(DEPLOYMENT)]
         acknowledge(function, "IAM4", "The CDK's own function, with the policy to write its log", finding=LOG_POLICY)
         acknowledge(function, "L1", "The CDK's own function, whose runtime the CDK chooses")
