@@ -8,11 +8,16 @@ export interface Undoable {
   /** What will happen: "contract.pdf will be deleted". */
   text: string;
   /** `isLeaving`: the page goes away, so the request has to outlive it. */
-  run: (isLeaving: boolean) => void;
+  run: (isLeaving: boolean) => Promise<void>;
+}
+
+interface Action extends Undoable {
+  /** It is being carried out, and can no longer be undone. */
+  isRunning: boolean;
 }
 
 class Waiting {
-  private actions: readonly Undoable[] = [];
+  private actions: readonly Action[] = [];
   private readonly timers = new Map<string, ReturnType<typeof setTimeout>>();
   private readonly listeners = new Set<() => void>();
 
@@ -29,27 +34,34 @@ class Waiting {
   };
 
   add(action: Undoable): void {
-    if (this.timers.has(action.id)) return;
+    if (this.actions.some((each) => each.id === action.id)) return;
     this.timers.set(
       action.id,
       setTimeout(() => this.carryOut(action.id), UNDO_SECONDS * 1000),
     );
-    this.set([...this.actions, action]);
+    this.set([...this.actions, { ...action, isRunning: false }]);
   }
 
   undo(id: string): void {
     clearTimeout(this.timers.get(id));
     this.timers.delete(id);
-    this.set(this.actions.filter((action) => action.id !== id));
+    this.remove(id);
   }
 
   private carryOut(id: string, isLeaving = false): void {
     const action = this.actions.find((each) => each.id === id);
-    this.undo(id);
-    action?.run(isLeaving);
+    if (!action || action.isRunning) return;
+    clearTimeout(this.timers.get(id));
+    this.timers.delete(id);
+    this.set(this.actions.map((each) => (each === action ? { ...each, isRunning: true } : each)));
+    void action.run(isLeaving).finally(() => this.remove(id));
   }
 
-  private set(actions: readonly Undoable[]): void {
+  private remove(id: string): void {
+    this.set(this.actions.filter((action) => action.id !== id));
+  }
+
+  private set(actions: readonly Action[]): void {
     this.actions = actions;
     for (const listener of this.listeners) listener();
   }
@@ -57,12 +69,12 @@ class Waiting {
 
 export const waiting = new Waiting();
 
-export function useWaiting(): readonly Undoable[] {
+export function useWaiting(): readonly Action[] {
   return useSyncExternalStore(waiting.subscribe, waiting.snapshot);
 }
 
 export function UndoBar() {
-  const actions = useWaiting();
+  const actions = useWaiting().filter((action) => !action.isRunning);
   return (
     <div className="undo-bar" role="status">
       {actions.map((action) => (

@@ -80,6 +80,12 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   const { client } = useApp();
   const [error, setError] = useState<ApiError | null>(null);
   const isWaiting = useWaiting().some((action) => action.id === document.id);
+  const [wasWaiting, setWasWaiting] = useState(isWaiting);
+  useEffect(() => {
+    if (wasWaiting === isWaiting) return;
+    setWasWaiting(isWaiting);
+    if (!isWaiting) onChange();
+  }, [wasWaiting, isWaiting, onChange]);
   const isPresent = document.status !== "DELETED" && document.size !== null;
   const version = document.etag ?? "";
   const view = useLoaded<DocumentView | null>(
@@ -93,12 +99,9 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
     waiting.add({
       id: document.id,
       text: `“${name}” will be deleted.`,
-      run: (isLeaving) => {
+      run: async (isLeaving) => {
         if (isLeaving) return client.leaveBehind("DELETE", path);
-        void client.delete<DocumentDetail>(path).then((now) => {
-          lastListing()?.replace(now);
-          onChange();
-        }, setError);
+        await client.delete<DocumentDetail>(path).then((now) => lastListing()?.replace(now), setError);
       },
     });
     go(back);
