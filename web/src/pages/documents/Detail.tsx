@@ -10,7 +10,7 @@ import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
 import { AttributesCard } from "./AttributesCard";
-import { lastListing, paramsOf } from "./listing";
+import { followDeletion, lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
 import { Probe } from "./Probe";
 import { StatusBadge } from "./StatusBadge";
@@ -31,6 +31,9 @@ export function Detail({ id, canWrite }: { id: string; canWrite: boolean }) {
       </p>
       {document.error && !document.data && <ErrorBox error={document.error} onRetry={document.reload} />}
       {!document.data && !document.error && <Loading what="the document" />}
+      {document.data && document.error?.status === 404 && (
+        <Notice>The document is deleted, or you no longer have access to it.</Notice>
+      )}
       {document.data && (
         <Known document={document.data} canWrite={canWrite} onChange={document.reload} back={back} />
       )}
@@ -46,7 +49,9 @@ function useFollowed(id: string): Loaded<DocumentDetail> {
   const [delay, setDelay] = useState(FIRST_DELAY_SECONDS);
   const announce = useAnnounce();
   const { data, isLoading, reload } = loaded;
-  const isInWork = data !== null && (!isFinal(data.status) || data.again || data.waiting_for !== null);
+  const isGone = loaded.error?.status === 404;
+  const isInWork =
+    data !== null && !isGone && (!isFinal(data.status) || data.again || data.waiting_for !== null);
   useEffect(() => {
     if (data) lastListing()?.replace(data);
   }, [data]);
@@ -101,7 +106,12 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
       text: `“${name}” will be deleted.`,
       run: async (isLeaving) => {
         if (isLeaving) return client.leaveBehind("DELETE", path);
-        await client.delete<DocumentDetail>(path).then((now) => lastListing()?.replace(now), setError);
+        try {
+          lastListing()?.replace(await client.delete<DocumentDetail>(path));
+          followDeletion(client, document.id, document.key).catch(() => undefined); // the listing can be refreshed
+        } catch (reason) {
+          setError(reason as ApiError);
+        }
       },
     });
     go(back);

@@ -38,6 +38,7 @@ export interface Listed {
 }
 
 const PAGE = 100;
+const DELETION_TURNS = 12;
 const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, error: null };
 
 export class Listing {
@@ -94,6 +95,10 @@ export class Listing {
     if (at >= 0) this.set({ rows: this.state.rows.map((row, number) => (number === at ? document : row)) });
   }
 
+  remove(id: string): void {
+    this.set({ rows: this.state.rows.filter((row) => row.id !== id) });
+  }
+
   private set(change: Partial<Listed>): void {
     this.state = { ...this.state, ...change };
     for (const listener of this.listeners) listener();
@@ -110,6 +115,16 @@ export function lastListing(): Listing | null {
 /** Read the listing again when it is shown next: something may have changed. */
 export function forgetListing(): void {
   last = null;
+}
+
+/** Show in the listing how a document's deletion goes on. */
+export async function followDeletion(client: Client, id: string, key: string): Promise<void> {
+  for (let turn = 0; turn < DELETION_TURNS; turn++) {
+    await new Promise((done) => setTimeout(done, 1000 * (turn + 1)));
+    const found = (await client.get<DocumentList>("/api/documents", { key })).documents[0];
+    if (!found || found.status === "DELETED") return last?.remove(id);
+    last?.replace(found);
+  }
 }
 
 export function useListing(filters: Filters, turn: number): [Listing, Listed] {
