@@ -1,8 +1,11 @@
-"""Measure the console's list of documents in Chromium: the first rows, and the frames a second while scrolling.
+"""Measure the console in Chromium: sources of an answer, first rows of 100,000 documents, frames while scrolling.
 
 The page is the built one (`npm --prefix web run build`), and the listing is the code of the documents function. Its
 table is an index in memory, because the emulators of DynamoDB read the whole table for each page. The pages are made
 before the measurement, so that the server does not take the browser's processor, and each answer takes `--page-ms`.
+
+Sources are visible in the frame after the one that has their text; their time begins when the server writes the event
+``sources``, of ten passages, and ends after that frame.
 
 Frames a second depend on what else the machine does. The time of the page's main thread for each frame does not: 18 ms
 are 55 frames a second.
@@ -24,10 +27,12 @@ from threading import Thread
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from parts.measuring import table
+from parts.measuring import percentile, table
 from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 
+from ragstack_common.answers.answer import Source
+from ragstack_common.api.ask_models import SourcesEvent
 from ragstack_common.api.documents import to_summary
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition, record_to_item
@@ -40,6 +45,16 @@ FRAMES_PER_SECOND: Final = 55
 CORPORA: Final = ("engineering", "legal", "people", "product")
 SETTINGS: Final = {"auth": "none", "anonymous": True, "issuer": None, "client_id": None, "scope": None}
 ME: Final = {"name": "benchmark", "principals": [], "rights": ["read"], "labels": None, "write_prefixes": None}
+
+SOURCES_MS: Final = 100
+
+SOURCES: Final = """async (number) => {
+  location.hash = "#/ask?q=" + number;
+  const frame = () => new Promise(requestAnimationFrame);
+  while (!document.querySelector(`#source-1 h3`)?.textContent.includes(`question-${number}.`)) await frame();
+  await frame();
+  return Date.now();
+}"""
 
 FIRST_ROWS: Final = """async () => {
   const started = performance.now();
@@ -81,6 +96,12 @@ LOAD_ALL: Final = """async () => {
   await frame();
   return performance.now() - started;
 }"""
+
+
+PASSAGE: Final = "The leave policy says that part-time employees have the same number of weeks. " * 12
+
+WRITTEN: Final[dict[str, float]] = {}
+"""When the sources of each question were written, in milliseconds since 1970."""
 
 
 class Table:
@@ -159,6 +180,8 @@ class Handler(SimpleHTTPRequestHandler):
                 self._answer(ME)
             case "/api/corpora":
                 self._answer({"corpora": [], "complete": True})
+            case "/api/versions":
+                self._answer({"versions": [], "documents": [], "complete": True})
             case "/api/facets":
                 self._answer({"facets": [], "documents": len(self._pages) * MAX_LIMIT, "next_token": None})
             case "/api/documents":
@@ -166,6 +189,30 @@ class Handler(SimpleHTTPRequestHandler):
                 self._write(self._pages[query.get("next_token")])
             case _:
                 super().do_GET()
+
+    def do_POST(self) -> None:
+        """Begin the stream of an answer with its sources, and end it a moment later."""
+        number = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["question"]
+        event = SourcesEvent(
+            slices=(),
+            corpora=(),
+            question=number,
+            sources=[
+                Source(number=each, content=PASSAGE, source=f"s3://documents/question-{number}.{each}.md", score=0.5)
+                for each in range(1, 11)
+            ],
+            complete=True,
+            retrieval_ms=1.0,
+        )
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        WRITTEN[number] = 1000 * time.time()
+        self.wfile.write(f"event: sources\ndata: {event.model_dump_json()}\n\n".encode())
+        self.wfile.flush()
+        time.sleep(0.3)
+        self.close_connection = True
 
     def _answer(self, value: Any) -> None:
         self._write(json.dumps(value).encode())
@@ -184,6 +231,7 @@ class Handler(SimpleHTTPRequestHandler):
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--documents", type=int, default=100_000, help="(default: %(default)s)")
+    parser.add_argument("--questions", type=int, default=40, help="whose sources are timed (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="of opening the list (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of scrolling (default: %(default)s)")
     parser.add_argument("--page-ms", type=float, default=60.0, help="of one page (default: %(default)s)")
@@ -210,6 +258,7 @@ def measure(page: Page, url: str, arguments: argparse.Namespace) -> tuple[list[l
         page.wait_for_selector("textarea")
         opened.append(page.evaluate(FIRST_ROWS))
         page.goto("about:blank")
+    sources = measure_sources(page, url, arguments.questions)
     page.goto(f"{url}#/documents")
     page.wait_for_selector("a[data-row]")
     scrolled = scroll(page, arguments.seconds, 130)
@@ -219,6 +268,8 @@ def measure(page: Page, url: str, arguments: argparse.Namespace) -> tuple[list[l
     frames = [_frames(each) for each in (scrolled, scrolled_all, fast)]
     target = f"{FRAMES_PER_SECOND} frames/s"
     rows = [
+        ["sources visible, median", f"{statistics.median(sources):.0f} ms", ""],
+        ["sources visible, p95", f"{percentile(sources, 95):.0f} ms", f"{SOURCES_MS} ms"],
         ["first rows, median", f"{statistics.median(opened):.0f} ms", f"{FIRST_ROWS_MS} ms"],
         ["first rows, slowest", f"{max(opened):.0f} ms", f"{FIRST_ROWS_MS} ms"],
         ["scrolling while pages load", _shown(scrolled), target],
@@ -226,7 +277,16 @@ def measure(page: Page, url: str, arguments: argparse.Namespace) -> tuple[list[l
         ["scrolling, all loaded", _shown(scrolled_all), target],
         ["scrolling 50 rows a frame, all loaded", _shown(fast), target],
     ]
-    return rows, max(opened) <= FIRST_ROWS_MS and min(frames) >= FRAMES_PER_SECOND
+    is_fast = percentile(sources, 95) <= SOURCES_MS
+    return rows, is_fast and max(opened) <= FIRST_ROWS_MS and min(frames) >= FRAMES_PER_SECOND
+
+
+def measure_sources(page: Page, url: str, questions: int) -> list[float]:
+    """Ask, and return the milliseconds between each event of the server and the frame after its sources are drawn."""
+    page.goto(f"{url}#/ask")
+    page.wait_for_selector("textarea")
+    seen = {str(number): page.evaluate(SOURCES, number) for number in range(1, questions + 1)}
+    return [seen[number] - WRITTEN[number] for number in seen]
 
 
 def scroll(page: Page, seconds: float, pixels: int) -> dict[str, Any]:
