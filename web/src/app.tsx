@@ -1,20 +1,21 @@
 /** The frame of every page: who is signed in, the navigation, and the page of the address. */
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { type ApiError, Client } from "./api/client";
 import type { Me } from "./api/types";
 import { AppContext } from "./context";
 import { AskPage } from "./pages/ask/AskPage";
 import { Announcer } from "./parts/Announcer";
+import { later } from "./parts/later";
 import { SignIn } from "./parts/SignIn";
 import { ErrorBox, Loading } from "./parts/states";
 import { UndoBar } from "./parts/Undo";
 import { address, usePlace } from "./route";
 import type { Session } from "./session";
 
-const SearchPage = lazy(() => import("./pages/search/SearchPage"));
-const DocumentsPage = lazy(() => import("./pages/documents/DocumentsPage"));
-const JudgePage = lazy(() => import("./pages/judge/JudgePage"));
-const OperatePage = lazy(() => import("./pages/operate/OperatePage"));
+const SearchPage = later(() => import("./pages/search/SearchPage"));
+const DocumentsPage = later(() => import("./pages/documents/DocumentsPage"));
+const JudgePage = later(() => import("./pages/judge/JudgePage"));
+const OperatePage = later(() => import("./pages/operate/OperatePage"));
 
 const PAGES: { name: string; title: string; right: "read" | "write" | "operate"; body: () => ReactNode }[] = [
   { name: "ask", title: "Ask", right: "read", body: () => <AskPage /> },
@@ -93,11 +94,7 @@ function Frame({ me, session }: { me: Me; session: Session }) {
         )}
       </header>
       <main id="main" tabIndex={-1}>
-        {page ? (
-          <Suspense fallback={<Loading what="the page" />}>{page.body()}</Suspense>
-        ) : (
-          <NotHere name={place.page} />
-        )}
+        {page ? page.body() : <NotHere name={place.page} />}
       </main>
       <UndoBar />
     </>

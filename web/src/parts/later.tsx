@@ -1,0 +1,27 @@
+import { type ComponentType, useCallback, useEffect, useState } from "react";
+import { ErrorBox, Loading } from "./states";
+
+/**
+ * Load a page when it is first shown. React's own `lazy` shows what has loaded no earlier than 300 ms after its
+ * fallback, which is as long as the first rows of a list may take.
+ */
+export function later(load: () => Promise<{ default: ComponentType }>): ComponentType {
+  let loaded: ComponentType | null = null;
+  // biome-ignore lint/correctness/noComponentHookFactories: it is called once for each page, in the module
+  return function Later() {
+    const [Page, setPage] = useState(() => loaded);
+    const [error, setError] = useState<Error | null>(null);
+    const start = useCallback(() => {
+      setError(null);
+      load().then((module) => {
+        loaded = module.default;
+        setPage(() => loaded);
+      }, setError);
+    }, []);
+    useEffect(() => {
+      if (loaded === null) start();
+    }, [start]);
+    if (error) return <ErrorBox error={new Error("The page cannot be loaded.")} onRetry={start} />;
+    return Page ? <Page /> : <Loading what="the page" />;
+  };
+}
