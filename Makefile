@@ -156,7 +156,7 @@ $(STAMPS)/llama-index: requirements-llama-index.txt | $(STAMPS)/environment
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
 
 browser: setup ## Use the console in Chromium on a whole stack (RAGSTACK_PICTURES=1 writes docs/images)
-	$(BIN)/python -m pytest tests/browser $(ARGS)
+	$(BIN)/python -m pytest -p pytest_playwright.pytest_playwright tests/browser $(ARGS)
 
 packages: $(STAMPS)/python ## Install each extra alone into a fresh environment and use it, with the highest and the lowest versions
 	$(BIN)/python -m pytest tests/packaging $(ARGS)

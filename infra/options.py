@@ -176,7 +176,7 @@ class ContextValues(AccessValues):
     alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
     console: Switch | None = Field(
         None,
-        description="deploy the console behind CloudFront. By default `on` if people or API keys are"
+        description="deploy [the console](CONSOLE.md) behind CloudFront. By default `on` if people or API keys are"
         " among `auth` and `make setup` has built it; browsers cannot sign requests, so it needs more than"
         " `auth=iam`. A `documents_bucket` of your own needs a CORS rule that allows POST from the console",
     )

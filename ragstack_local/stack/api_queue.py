@@ -29,7 +29,7 @@ OTHER_FUNCTIONS: Final = {
     "answers": ("/.well-known", "/api/ask", "/mcp"),
     "documents": (
         *("/api/access", "/api/documents", "/api/facets", "/api/failures", "/api/ingestion-jobs"),
-        "/api/me",
+        *("/api/judgments", "/api/me", "/api/status"),
     ),
     "viewer": ("/api/view",),
 }

@@ -158,7 +158,8 @@ def test_a_user_pool_has_invited_people_and_the_groups_of_the_file(variant: Any)
     assert groups == {"people", "engineering", "sales", "operators"}
     assert not client["GenerateSecret"]
     assert (client["AllowedOAuthFlows"], client["ExplicitAuthFlows"]) == (["code"], ["ALLOW_REFRESH_TOKEN_AUTH"])
-    assert client["CallbackURLs"] == ["https://app.example.com/callback"]
+    assert client["CallbackURLs"][0] == "https://app.example.com/callback"
+    assert [json.dumps(url).count("ConsoleDistribution") for url in client["CallbackURLs"]] == [0, 1]
 
 
 def test_a_new_group_of_the_file_replaces_no_other(variant: Any, synthesize: Any, tmp_path: Path) -> None:

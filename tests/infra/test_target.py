@@ -75,7 +75,7 @@ ACCESS_FILES = ("Code/S3Key", "Environment/Variables/ACCESS_FILE")
 
 def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
     people = {**PEOPLE_ADDED, "auth": "oidc"}
-    on_aws = synthesize(**EXISTING, **people)
+    on_aws = synthesize(**EXISTING, **people, console="off")
     here = synthesize(**LOCAL, **people)
     buckets = on_aws.resources("AWS::S3::Bucket")
     functions = on_aws.functions()
@@ -96,9 +96,9 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
         *(f"{table}/Properties/DeletionProtectionEnabled" for table in on_aws.resources("AWS::DynamoDB::Table")),
         *(
             f"{function}/Properties/Environment/Variables/{variable}"
-            for function, resource in functions.items()
+            for function, resource in here.functions().items()
             for variable in LOCAL_VARIABLES
-            if "STATUS_QUEUE_URL" in resource["Properties"]["Environment"]["Variables"]
+            if variable in resource["Properties"]["Environment"]["Variables"]
         ),
         *(
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
