@@ -47,6 +47,15 @@ test("a question takes the settings of the API", () => {
   });
 });
 
+test("a follow-up is sent with its conversation", () => {
+  const history = [{ role: "user" as const, content: "How long is leave?" }];
+  expect(toAsk({ ...DEFAULTS, question: "And in Wales?" }, { history, rewrite: true })).toEqual({
+    question: "And in Wales?",
+    chat_history: history,
+    rewrite_question: true,
+  });
+});
+
 test("default settings are left to the deployment", () => {
   expect(toAsk({ ...DEFAULTS, question: "Why?" })).toEqual({ question: "Why?" });
   expect(toRetrieve({ ...DEFAULTS, question: "Why?" })).toEqual({ query: "Why?", explain: true });

@@ -90,12 +90,18 @@ function options(settings: Settings) {
   };
 }
 
-export function toAsk(settings: Settings, history: NonNullable<AskRequest["chat_history"]> = []): AskRequest {
+/** The conversation before a question, and whether a model makes the question self-contained by it. */
+export interface Before {
+  history: NonNullable<AskRequest["chat_history"]>;
+  rewrite: boolean;
+}
+
+export function toAsk(settings: Settings, before?: Before): AskRequest {
   return {
     question: settings.question,
     ...options(settings),
     ...(settings.language ? { language: settings.language } : {}),
-    ...(history.length > 0 ? { chat_history: history, rewrite_question: true } : {}),
+    ...(before?.history.length ? { chat_history: before.history, rewrite_question: before.rewrite } : {}),
   } as AskRequest;
 }
 

@@ -17,7 +17,7 @@ import { address, go, usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import "../../style/ask.css";
 import { Answer, withSources } from "./Answer";
-import { type Asking, history, reduce, START, savedTurns, saveTurns } from "./conversation";
+import { type Asking, conversation, reduce, START, savedTurns, saveTurns } from "./conversation";
 import { Sources } from "./Sources";
 
 export function AskPage() {
@@ -38,7 +38,7 @@ export function AskPage() {
       running.current = abort;
       dispatch({ type: "start", question: asked.question });
       try {
-        for await (const event of askStream(client, toAsk(asked, history(before)), abort.signal)) {
+        for await (const event of askStream(client, toAsk(asked, conversation(before)), abort.signal)) {
           if (abort.signal.aborted) return;
           dispatch({ type: "event", event });
           if (event.name === "done")

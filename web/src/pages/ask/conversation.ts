@@ -1,7 +1,8 @@
 /** A question while it is answered, and the conversation before it. */
 import type { ApiError } from "../../api/client";
 import type { AskEvent } from "../../api/stream";
-import type { AskRequest, AskResponse, SourcesEvent } from "../../api/types";
+import type { AskResponse, SourcesEvent } from "../../api/types";
+import type { Before } from "../../settings";
 
 export interface Asking {
   question: string;
@@ -79,9 +80,11 @@ export function saveTurns(turns: AskResponse[]): void {
   }
 }
 
-export function history(turns: AskResponse[]): NonNullable<AskRequest["chat_history"]> {
-  return turns.flatMap((turn) => [
+/** What a follow-up sends. Without a model, words of the question before would be added, also to a new subject. */
+export function conversation(turns: AskResponse[]): Before {
+  const history = turns.flatMap((turn) => [
     { role: "user" as const, content: turn.question },
     { role: "assistant" as const, content: turn.answer },
   ]);
+  return { history, rewrite: turns.at(-1)?.answerer.model != null && !turns.at(-1)?.answerer.quotes };
 }
