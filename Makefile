@@ -138,8 +138,8 @@ test-fast: setup ## The tests nearest to what changed, in half a minute, and one
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
 
-faults: setup ## Services that fail and functions that are killed, on a whole stack: a small run of what `make soak` does
-	RAGSTACK_SOAK=1 $(BIN)/python -m pytest tests/faults/test_small.py $(ARGS)
+faults: setup ## Services that fail, functions and stacks that are killed, and the demonstration: a small run of `make soak`
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest tests/faults/test_small.py tests/e2e/test_lifecycle.py $(ARGS)
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.

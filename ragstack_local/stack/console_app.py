@@ -111,8 +111,9 @@ class _Console:
             await self._pass_on(scope, receive, send)
         elif path == f"/{SETTINGS_FILE}":
             await JSONResponse(self._settings.for_the_page)(scope, receive, send)
-        elif path == "/" and not self._page.is_file():
-            await HTMLResponse(_NOT_BUILT, HTTPStatus.SERVICE_UNAVAILABLE)(scope, receive, send)
+        elif not self._page.is_file():
+            status = HTTPStatus.SERVICE_UNAVAILABLE if path == "/" else HTTPStatus.NOT_FOUND
+            await HTMLResponse(_NOT_BUILT, status)(scope, receive, send)
         else:
             await self._files(scope, receive, send)
 

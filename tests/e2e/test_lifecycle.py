@@ -10,9 +10,14 @@ import pytest
 
 from ragstack_local.demo import ANSWERS, SEARCHES
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
+from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("lifecycle stack")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.xdist_group("lifecycle stack"),
+    pytest.mark.skipif(not SOAK, reason="starts whole stacks for two minutes: run `make faults`"),
+]
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
 
 
