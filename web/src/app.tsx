@@ -80,7 +80,7 @@ function Frame({ me, session }: { me: Me; session: Session }) {
         )}
         {isSignedIn && (
           <details className="account">
-            <summary>{me.name}</summary>
+            <summary>{me.name.replace(/^user:/, "")}</summary>
             <div className="menu">
               <p>Rights: {me.rights.join(", ")}</p>
               <p>
