@@ -13,6 +13,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
 QUESTION = "Who do I call when my laptop is stolen?"
 ASKED = f"#/ask?q={quote(QUESTION)}"
+GOOD_LAYOUT_SHIFT = 0.1
+"""Source: web.dev, Cumulative Layout Shift."""
+
 LEAVE = f"#/ask?q={quote('How many days of annual leave do I have?')}"
 
 
@@ -128,7 +131,7 @@ def test_a_lost_connection_is_explained(visit: Open) -> None:
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
 
-    expect(page.locator(".turn .answer")).to_contain_text("leave")
+    expect(page.locator(".turn .answer")).to_contain_text("weeks at full pay")
 
 
 def test_a_conversation_goes_on_with_its_history(visit: Open) -> None:
@@ -152,6 +155,19 @@ def test_an_inferred_filter_can_be_removed(visit: Open) -> None:
 
     expect(page.get_by_text("Inferred:")).not_to_be_visible()
     assert page.url.endswith("infer=off")
+
+
+def test_nothing_moves_while_an_answer_arrives(visit: Open) -> None:
+    page = visit("#/ask", user="olga", viewport={"width": 1280, "height": 900})
+    page.evaluate(
+        "() => { window.moved = []; new PerformanceObserver(list => moved.push(...list.getEntries().map("
+        "entry => entry.value))).observe({type: 'layout-shift'}); }"
+    )
+
+    page.evaluate(f"location.hash = '{ASKED}'")
+
+    assert "security hotline" in answer(page)
+    assert sum(page.evaluate("() => moved")) < GOOD_LAYOUT_SHIFT
 
 
 def test_nothing_found_is_not_an_answer(visit: Open) -> None:

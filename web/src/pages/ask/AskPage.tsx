@@ -86,6 +86,8 @@ export function AskPage() {
     setTurns([]);
     go(address("ask"));
   };
+  // On a phone, the box would hide the answer.
+  const isNarrow = matchMedia("(max-width: 45rem)").matches;
   const isRunning =
     settings.question !== "" && (asking.status === "searching" || asking.status === "answering");
 
@@ -93,15 +95,6 @@ export function AskPage() {
     <div className="stack">
       <h1 className="visually-hidden">Ask</h1>
       {turns.length > 0 && <Earlier turns={turns} />}
-      {settings.question !== "" && (
-        <Turn
-          asking={asking}
-          settings={settings}
-          onRetry={() => submit(settings)}
-          onWithoutInference={() => submit({ ...settings, infer: false })}
-          onEdit={() => setDraft({ ...draft, question: settings.question })}
-        />
-      )}
       <form
         className="ask-form"
         onSubmit={(event) => {
@@ -134,8 +127,24 @@ export function AskPage() {
             </button>
           )}
         </div>
-        <TestTarget settings={draft} onChange={setDraft} withLanguage />
+        {isNarrow && settings.question !== "" ? (
+          <details>
+            <summary>Test Target</summary>
+            <TestTarget settings={draft} onChange={setDraft} withLanguage />
+          </details>
+        ) : (
+          <TestTarget settings={draft} onChange={setDraft} withLanguage />
+        )}
       </form>
+      {settings.question !== "" && (
+        <Turn
+          asking={asking}
+          settings={settings}
+          onRetry={() => submit(settings)}
+          onWithoutInference={() => submit({ ...settings, infer: false })}
+          onEdit={() => setDraft({ ...draft, question: settings.question })}
+        />
+      )}
       {settings.question === "" && session.settings.example && (
         <p>
           For example:{" "}
@@ -196,8 +205,8 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
     (lit.source === undefined
       ? null
       : sentences.findIndex((each) => each.citations.includes(lit.source as number)));
-  const inferred = response?.inferred_filter ?? found?.inferred_filter;
-  const complete = response?.complete ?? found?.complete ?? true;
+  const inferred = found?.inferred_filter;
+  const complete = found?.complete ?? true;
   const openNumber = (number: number) => setOpen(sources.find((source) => source.number === number) ?? null);
   return (
     <section
@@ -205,32 +214,13 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
       aria-label="Answer"
       aria-busy={asking.status === "searching" || asking.status === "answering"}
     >
-      <header className="stack">
-        <div className="row">
-          <h2 dir="auto">{asking.question}</h2>
-          <button type="button" className="quiet" onClick={onEdit}>
-            Edit
-          </button>
-        </div>
-        {inferred && settings.infer && <InferredChip inferred={inferred} onRemove={onWithoutInference} />}
-        {response?.searched_question && <p className="small">Searched for: {response.searched_question}</p>}
+      <header className="row">
+        <h2 dir="auto">{asking.question}</h2>
+        <button type="button" className="quiet" onClick={onEdit}>
+          Edit
+        </button>
       </header>
       <div className="stack">
-        {!complete && (
-          <Notice kind="warning">
-            The search is incomplete: a part of it failed or timed out, so sources may be missing.
-          </Notice>
-        )}
-        {response && !response.answered && response.answerer.provider !== "none" && (
-          <Notice kind="warning">
-            {response.closest_passages
-              ? "The documents may not answer this. These are the closest passages."
-              : "The documents do not answer this."}
-          </Notice>
-        )}
-        {(response?.notes ?? []).map((note) => (
-          <Notice key={note.text}>{note.text}</Notice>
-        ))}
         {asking.status === "failed" && asking.error && <ErrorBox error={asking.error} onRetry={onRetry} />}
         {asking.text === "" && asking.status === "searching" && (
           <p className="answer small">
@@ -253,6 +243,16 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
         {asking.status === "stopped" && (
           <Notice>You stopped this answer. What you see is not verified as a whole.</Notice>
         )}
+        {response && !response.answered && response.answerer.provider !== "none" && (
+          <Notice kind="warning">
+            {response.closest_passages
+              ? "The documents may not answer this. These are the closest passages."
+              : "The documents do not answer this."}
+          </Notice>
+        )}
+        {(response?.notes ?? []).map((note) => (
+          <Notice key={note.text}>{note.text}</Notice>
+        ))}
         {response && <Facts response={response} />}
         {response && (
           <div className="row">
@@ -269,9 +269,16 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
           />
         )}
       </div>
-      {sources.length > 0 && (
-        <div>
+      {found && (
+        <div className="stack">
           <h3 className="visually-hidden">Sources</h3>
+          {!complete && (
+            <Notice kind="warning">
+              The search is incomplete: a part of it failed or timed out, so sources may be missing.
+            </Notice>
+          )}
+          {inferred && settings.infer && <InferredChip inferred={inferred} onRemove={onWithoutInference} />}
+          {found.searched_question && <p className="small">Searched for: {found.searched_question}</p>}
           <Sources
             sources={sources}
             lit={litSources}

@@ -52,7 +52,7 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
   const where = place(source);
   return (
     <article
-      className={`card source ${isLit ? "lit" : ""}`}
+      className={`card source ${isLit ? "lit" : ""} ${source.cited ? "cited" : ""}`}
       id={`source-${source.number}`}
       aria-label={`Source ${source.number}`}
       onMouseEnter={() => onLight(source.number)}
