@@ -17,6 +17,8 @@ ARGUMENTS = {
     "discard": ["message"],
     "query": ["leave"],
     "ask": ["leave"],
+    "access": ["show"],
+    "judgments": ["export", "judged"],
 }
 REFUSAL = "Closed: the archive opens at nine"
 
@@ -56,10 +58,13 @@ listed = re.search(r"need only the URL of an API: (.+?)\.", " ".join(run("--help
 assert listed
 commands = set(re.split(", | and ", listed[1]))
 assert commands > ARGUMENTS.keys()
-for command in sorted(commands - {"mcp", "corpora"}):
+# People sign in at an issuer, not at the API.
+for command in sorted(commands - {"mcp", "corpora", "login", "logout"}):
     done = run(command, *ARGUMENTS.get(command, []), "--api-url", url)
     assert REFUSAL in done.stderr + done.stdout, (command, done)
 assert run("corpora", "--api-url", url).returncode == 0
+assert "No such option" not in run("login", "--api-url", url).stderr
+assert run("logout", "--api-url", url).returncode == 0
 
 assert "needs the package mcp" in (mcp := run("mcp", "--api-url", url)).stderr, mcp
 assert "ragstack-kb[mcp]" in mcp.stderr, mcp
