@@ -20,6 +20,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -222,7 +223,8 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError):  # the page was left meanwhile
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Write nothing."""
