@@ -292,7 +292,7 @@ def measure_sources(page: Page, url: str, questions: int) -> list[float]:
 
 
 def scroll(page: Page, seconds: float, pixels: int) -> dict[str, Any]:
-    """Scroll so many pixels each frame, and measure what the main thread works for it."""
+    """Scroll by *pixels* each frame, and measure what the main thread works for it."""
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
 

@@ -38,7 +38,7 @@ READ_TIMEOUT: Final = Duration.seconds(60)
 """Between two parts of a response. Source: CloudFront quotas, response timeout per origin."""
 
 ACCEPTED: Final = {
-    "CFR1": "Whoever may sign in may do so from everywhere",
+    "CFR1": "People may sign in from everywhere",
     "CFR2": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
     "CFR3": "The API and its functions log what is asked; the files are the same for everybody",
     "CFR4": "The certificate is CloudFront's own, with which no other minimum of TLS can be chosen",
