@@ -21,7 +21,7 @@ handbook, installed, stack = e2e.handbook, e2e.installed, e2e.stack
 Open = Callable[..., Page]
 
 # A busy machine takes its time.
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="session", autouse=True)
