@@ -95,7 +95,7 @@ MAX_EXPLAINED: Final = 200
 
 
 class ViewAs(BaseModel):
-    """Documents, and somebody who looks at them."""
+    """Documents, and the principals who look at them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -176,7 +176,7 @@ class Access:
         return self._explained(viewer, [uri])[0]
 
     def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
-        """Say for each document whether somebody sees it, with one audit event. Raises what :meth:`explain` does."""
+        """Explain each document for some principals, with one audit event. Errors are those of :meth:`explain`."""
         viewer = _viewer(request.principal, "principal")
         uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
         self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)

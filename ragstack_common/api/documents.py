@@ -384,7 +384,7 @@ class Documents:
         return DocumentList(documents=[] if seen is None else [to_summary(seen.as_it_is())], next_token=None)
 
     def look(self, caller: Caller, key: str) -> DocumentNow | None:
-        """Look at one document in registry and bucket; None if there is none, or if the caller does not see it."""
+        """Return a document from registry and bucket; None if it does not exist, or the caller does not see it."""
         uri = self._bucket.uri(key)
         rules = self._guard.rules()
         with reaching_the_registry():
@@ -397,7 +397,7 @@ class Documents:
         return None if is_unknown else seen
 
     def address(self, name: str) -> tuple[str, str | None]:
-        """Return the URI and the key of a document by either of them; the key is None in another place."""
+        """Return the URI and the key of a document by either; the key is None outside this bucket."""
         if "://" in name:
             return name, self._bucket.key(name)
         return self._bucket.uri(name), name

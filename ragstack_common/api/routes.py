@@ -284,7 +284,7 @@ def _add_access(
 
     @serve(app, "view_as")
     def view_as(request: ViewAs) -> list[Explanation]:
-        """Say which of these documents somebody sees, in their order, and which rule decides each."""
+        """Explain which of these documents the principals see, in their order, and which rule decides each."""
         return service().access.explain_all(caller(), request)
 
 

@@ -5,7 +5,7 @@ import { time } from "../../parts/names";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { savedTurns } from "../ask/conversation";
-import { count, duration, problems, type ServiceStatus, STATUSES } from "./status";
+import { count, duration, problems, quietAlarms, type ServiceStatus, STATUSES } from "./status";
 import { Throughput } from "./Throughput";
 
 const REFRESH_SECONDS = 30;
@@ -67,8 +67,11 @@ export function StatusTab() {
 
 function Glance({ status }: { status: ServiceStatus }) {
   const found = problems(status);
+  const alarms = quietAlarms(status);
   return found.length === 0 ? (
-    <p className="box glance good">All is well: nothing failed, and nothing waits for a decision.</p>
+    <p className={`box glance ${alarms.isGood ? "good" : ""}`}>
+      No document failed, and no dead letter waits. {alarms.text}
+    </p>
   ) : (
     <div className="box warning glance">
       <h2>{found.length === 1 ? "One thing needs" : `${found.length} things need`} attention</h2>

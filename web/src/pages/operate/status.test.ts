@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisEnd, duration, problems, type ServiceStatus } from "./status";
+import { axisEnd, duration, problems, quietAlarms, type ServiceStatus } from "./status";
 
 const WELL: ServiceStatus = {
   documents: { INDEXED: 12, FAILED: 0 },
@@ -10,6 +10,24 @@ const WELL: ServiceStatus = {
   throughput: [],
   notes: [],
 };
+
+describe("quietAlarms", () => {
+  const silent = {
+    name: "Late",
+    state: "INSUFFICIENT_DATA",
+    reason: "",
+    since: "2026-01-01T00:00:00Z",
+  } as const;
+
+  it("are good only if every alarm has data", () => {
+    expect(quietAlarms(WELL)).toEqual({ text: "No alarm fires.", isGood: true });
+    expect(quietAlarms({ ...WELL, alarms: [...(WELL.alarms ?? []), silent] })).toEqual({
+      text: "No alarm fires; 1 of 2 have no data.",
+      isGood: false,
+    });
+    expect(quietAlarms({ ...WELL, alarms: null }).isGood).toBe(false);
+  });
+});
 
 describe("problems", () => {
   it("are none if all is well", () => {

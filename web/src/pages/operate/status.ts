@@ -17,7 +17,15 @@ export const STATUSES: readonly (readonly [name: string, title: string, kind: st
   ["DELETED", "Deleted", ""],
 ];
 
-/** What needs attention, most urgent first; empty if all is well. */
+/** What the alarms say while none fires. An alarm without data has not judged anything. */
+export function quietAlarms({ alarms }: ServiceStatus): { text: string; isGood: boolean } {
+  if (alarms === null) return { text: "The alarms are not known.", isGood: false };
+  const silent = alarms.filter((alarm) => alarm.state === "INSUFFICIENT_DATA").length;
+  if (silent === 0) return { text: "No alarm fires.", isGood: true };
+  return { text: `No alarm fires; ${silent} of ${alarms.length} have no data.`, isGood: false };
+}
+
+/** What needs attention, most urgent first. */
 export function problems(status: ServiceStatus): string[] {
   const failed = status.documents.FAILED ?? 0;
   const ringing = (status.alarms ?? []).filter((alarm) => alarm.state === "ALARM");
