@@ -87,8 +87,12 @@ class Mark(BaseModel):
     page: int | None = Field(description="The page that it is on; null for formats without pages")
     start: int = Field(description="Offset of its first character in text, or in the text of its own page")
     end: int = Field(description="Offset after its last character")
+    marked: bool = Field(
+        description="Whether the view shows where it is: with boxes on the page, or with offsets in a text without"
+        " pages. False for words of a page whose place on its picture is not known"
+    )
     boxes: list[MarkBox] = Field(
-        description="Where it is on the picture of its page, one box for each line; none if it is outside"
+        description="Where it is on the picture of its page, one box for each line; none if marked is false"
     )
 
 
@@ -109,10 +113,10 @@ class DocumentView(BaseModel):
     text_start: int = Field(description="Offset in the document's text at which that part begins")
     marks: list[Mark]
     unmarked: list[int] = Field(
-        description="Texts without a mark: not in the document, outside of the part shown, or in several places of"
-        " which none is certain to be meant"
+        description="Texts that are marked nowhere: not in the document, outside of the part shown, in several places"
+        " of which none is certain to be meant, or without a place on the picture of a page"
     )
-    mark_pages: list[int] = Field(description="Pages with marks")
+    mark_pages: list[int] = Field(description="Pages on which texts are marked")
     pages_without_text: list[int] = Field(
         description="Pages without text, which may be images. With marks near the page asked for, only those around it"
     )
@@ -185,14 +189,14 @@ class Viewer:
         except MemoryError as error:
             text = f"{seen.key!r:.100} cannot be shown: reading it takes too much memory"
             raise InvalidRequestError(text) from error
-        marked = {mark.index for mark in shown["marks"]}
+        marked = {mark.index for mark in shown["marks"] if mark.marked}
         return DocumentView(
             uri=request.uri,
             key=seen.key,
             title=opened.title,
             format=opened.file_format,
             unmarked=[index for index in range(len(request.texts)) if index not in marked],
-            mark_pages=sorted({mark.page for mark in shown["marks"] if mark.page}),
+            mark_pages=sorted({mark.page for mark in shown["marks"] if mark.marked and mark.page}),
             **shown,
         )
 
@@ -233,7 +237,7 @@ def _text_view(opened: _Opened, request: ViewRequest) -> dict[str, Any]:
         "text": opened.text[begin:end],
         "text_start": begin,
         "marks": [
-            Mark(index=index, page=None, start=span[0] - begin, end=span[1] - begin, boxes=[])
+            Mark(index=index, page=None, start=span[0] - begin, end=span[1] - begin, marked=True, boxes=[])
             for index, span in enumerate(found)
             if span and begin <= span[0] and span[1] <= end
         ],
@@ -323,7 +327,7 @@ class _PdfView:
             own = [(index, span) for number, index, span in parts if number == page]
             for (index, span), boxes in zip(own, self._pdf.boxes(page, [span for _, span in own]), strict=True):
                 shown = [_box(box) for box in boxes]
-                marks.append(Mark(index=index, page=page, start=span[0], end=span[1], boxes=shown))
+                marks.append(Mark(index=index, page=page, start=span[0], end=span[1], marked=bool(shown), boxes=shown))
         return marks
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 
 from lambdas.viewer import handler as viewer
 from ragstack_common.api.view import MAX_SHOWN_CHARACTERS
+from ragstack_common.reading.pdf import PdfDocument
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support.pdf_files import mapped, pages, protected, text
@@ -29,7 +30,7 @@ def test_a_page_is_shown_with_its_marks(show: Show) -> None:
     assert (picture.format, *picture.size) == ("PNG", found["width"], found["height"])
     (mark,) = found["marks"]
     assert found["text"][mark["start"] : mark["end"]] == "costs are paid\nwithin thirty"
-    assert (mark["index"], mark["page"], len(mark["boxes"])) == (0, 1, 2)
+    assert (mark["index"], mark["page"], mark["marked"], len(mark["boxes"])) == (0, 1, True, 2)
     for box in mark["boxes"]:
         assert darkest(picture, box) < 100
     assert (found["unmarked"], found["mark_pages"], found["pages_without_text"]) == ([], [1], [3])
@@ -80,6 +81,16 @@ def test_ligatures_and_characters_beyond_16_bits_are_marked(show: Show) -> None:
     assert office["left"] + office["width"] < face["left"] < face["left"] + face["width"] < desk["left"]
 
 
+def test_a_text_without_a_place_on_the_page_is_not_marked(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PdfDocument, "boxes", lambda _, __, spans: [[] for _ in spans])
+
+    _, found = show("a.pdf", REPORT, texts=["Travel costs", "not there"])
+
+    (mark,) = found["marks"]
+    assert (mark["index"], mark["page"], mark["marked"], mark["boxes"]) == (0, 1, False, [])
+    assert (found["unmarked"], found["mark_pages"]) == ([0, 1], [])
+
+
 def test_words_within_other_words_are_not_marked(show: Show) -> None:
     _, found = show(
         "a.txt", b"The rate is 15 percent or 3.5 percent. Later, 5 percent.", texts=["5 percent", "percents"]
@@ -103,6 +114,7 @@ def test_texts_without_pages_are_shown_as_text(show: Show, key: str, data: bytes
 
     assert status == 200
     (mark,) = found["marks"]
+    assert mark["marked"]
     assert found["text"][mark["start"] : mark["end"]].split() == quoted.split()
     assert (found["pages"], found["image"], found["mark_pages"], mark["boxes"]) == (None, None, [], [])
 
