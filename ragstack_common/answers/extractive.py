@@ -16,6 +16,7 @@ from ragstack_common.answers.models import (
 )
 from ragstack_common.answers.phrases import closest_passages, no_answer
 from ragstack_common.answers.quoting import Quotation, best_quotations
+from ragstack_common.answers.visible import LINE_BREAK
 from ragstack_common.config import QUOTING_GENERATOR
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.text.words import detect_language
@@ -101,7 +102,8 @@ def _code_block(text: str) -> str:
 
 def _one_line(quotation: Quotation) -> str:
     """Return the words of a quotation; those of a table row follow the names of the columns."""
-    parts = [*quotation.head.splitlines()[:1], quotation.text]
+    head = LINE_BREAK.split(quotation.head)[0]
+    parts = [head, quotation.text] if head else [quotation.text]
     text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
     if len(text) <= LONGEST_QUOTATION:
         return text

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from ragstack_common.answers.records import entries, is_record, key_of, titles
-from ragstack_common.answers.visible import RULE
+from ragstack_common.answers.visible import LINE_BREAK, RULE
 from ragstack_common.text.sentences import sentence_spans
 
 LONGEST_LIST: Final = 700
@@ -29,7 +29,6 @@ TITLE_LEVEL: Final = 7
 _SEPARATORS: Final = ",;\t"
 """Between the cells of a CSV file."""
 
-_LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
@@ -112,7 +111,7 @@ def surroundings(passage: str, start: int, end: int) -> tuple[int, int] | None:
 
 def _lines(passage: str) -> list[_Line]:
     lines, start = [], 0
-    for line_break in _LINE_BREAK.finditer(passage):
+    for line_break in LINE_BREAK.finditer(passage):
         lines.append(_Line(start, passage[start : line_break.start()]))
         start = line_break.end()
     return [*lines, _Line(start, passage[start:])]
@@ -266,7 +265,7 @@ def _without_rules(text: str) -> str:
     """Blank the lines that only divide; below anything but a short title, Markdown would take one for its underline."""
 
     def blanked(rule: re.Match[str]) -> str:
-        above, title = ["", "", *text[: rule.start()].splitlines()][-2:]
+        above, title = ["", "", *LINE_BREAK.split(text[: rule.start()])[:-1]][-2:]
         is_alone = not above.strip() or RULE.match(above) is not None
         is_title = is_alone and 0 < len(title) <= LONGEST_TITLE and not key_of(title)
         return rule[0] if is_title and title[0].isalnum() and title.rstrip()[-1].isalnum() else ""

@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import Final, Self
 
 from ragstack_common.answers import negations
-from ragstack_common.answers.visible import END_OF_BLOCK, Visible
+from ragstack_common.answers.visible import LINE_BREAK, Visible
 from ragstack_common.text import characters
-from ragstack_common.text.characters import DENSE, DIGIT, IGNORED, NUMERAL, SYMBOL, folded
+from ragstack_common.text.characters import DENSE, DIGIT, END_OF_BLOCK, IGNORED, NUMERAL, SYMBOL, folded
 
 WORD: Final = "W"
 NUMBER: Final = "D"
@@ -286,7 +286,7 @@ class Tokens:
     @cached_property
     def _is_csv(self) -> bool:
         """Whether the text is a table with commas."""
-        lines = [line for line in self.source.text.splitlines() if line.strip()]
+        lines = [line for line in LINE_BREAK.split(self.source.text) if line.strip()]
         if len(lines) < 2 or lines[0].count(",") < LEAST_COLUMNS - 1:  # noqa: PLR2004 - a header and a row
             return False
         try:
@@ -343,7 +343,7 @@ class Tokens:
         first, last = (_whole_line(original, self.starts[begin], self.ends[end - 1]) for begin, end in (one, other))
         if first is None or last is None:
             return False
-        rows = original[first[0] : last[1]].splitlines()
+        rows = LINE_BREAK.split(original[first[0] : last[1]])
         separators = {row.count("|") for row in rows}
         return (len(separators) == 1 and separators != {0}) or self._is_csv
 

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from ragstack_common.text.characters import DIVIDER, is_dense
+from ragstack_common.text.characters import DIVIDER, END_OF_BLOCK, is_dense
+
+LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
+"""What ends a line of a passage. Others, such as U+2028 and form feeds, are white space: Markdown and CSV have lines of
+their own, and PDF files have such characters within sentences."""
 
 _BLOCK: Final = re.compile(r"^[ \t]*(?:>[ \t]*|#{1,6}[ \t]+|[-*+•‣◦▪●][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE)
 """Marks at the beginning of a line: of quotations, headings and list items."""
-
-END_OF_BLOCK: Final = "\u2029"
-"""Unicode's paragraph separator stands for the end of a heading, a list item or a block of HTML in a reading."""
 
 RULE: Final = re.compile(r"^[ \t]*+(?:[-=_*#+\u2013\u2014\u2500\u2550][ \t]*+){3,}$", re.MULTILINE)
 """A line that only divides: receipts and converted PDF files have many. It is no text, and ends a block."""

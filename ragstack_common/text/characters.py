@@ -40,9 +40,14 @@ BREAK: Final = "B"
 DIVIDER: Final = "\ufdd0"
 """Stands for markup inside of a word. Unicode reserves the code point for internal use."""
 
+END_OF_BLOCK: Final = "\ufdd1"
+"""Stands for the end of a heading, a list item or a block of HTML: white space that no text has, unlike Unicode's
+paragraph separator."""
+
 QUOTATION_MARKS: Final = '"“”„‟«»‹›‘‚‛「」『』﹁﹂﹃﹄｢｣《》〈〉〝〞〟＂❝❞❛❜'
 _OWN: Final = {
     DIVIDER: BREAK,
+    END_OF_BLOCK: SPACE,
     **dict.fromkeys(QUOTATION_MARKS, QUOTATION),
     **dict.fromkeys("'’＇ʼ", APOSTROPHE),
     **dict.fromkeys("-‐‑‒–−﹣－", HYPHEN),

@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 from ragstack_common.answers.models import Passage
 from ragstack_common.search import RetrievedChunk
 
+LINE_SEPARATORS = ("\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029")
+"""What Python's ``splitlines`` takes for the end of a line, or ``isspace`` for white space, besides real line ends."""
+
 
 def numbered(*contents: str) -> list[Passage]:
     """Number passages of the documents s3://b/1.md, s3://b/2.md and so on."""

@@ -10,7 +10,7 @@ from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelRequest, ModelText
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER, NO_ANSWERS
 from ragstack_common.answers.prompt import model_request
-from tests.support.passages import markdown, numbered
+from tests.support.passages import LINE_SEPARATORS, markdown, numbered
 
 QUESTION = "How many days of annual leave does an employee have?"
 LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
@@ -45,6 +45,30 @@ def test_the_total_of_a_receipt_is_the_value_of_that_name() -> None:
     receipt = "SUBTOTAL $219.97\n\nTOTAL $238.67\n\nREWARDS\nTotal Points: 3,247\n\nThank you for shopping!"
 
     assert answer("total on the receipt?", receipt).endswith('"TOTAL $238.67" [1]')
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (QUESTION, "Every employee has 27 days_of annual leave. Book_it."),
+        ("Rome hotel limit?", "| City_stay | Hotel_limit |\n| --- | --- |\n| Rome_centre | 180_euros |\n| Oslo | 9 |"),
+        ("What is the limit in Rome?", "city,hotel,limit\nOslo,The_Ritz,210 euros\nRome,Roma_Inn,180 euros"),
+        ("How is a sensor paired?", "To pair a_sensor:\n\n1. Press the_button.\n2. Wait for_the lamp."),
+        ("hotel limit?", "Name:_Ritz\nHotel limit:_180 euros\nCity:_Rome"),
+    ],
+)
+@pytest.mark.parametrize("separator", LINE_SEPARATORS)
+def test_an_answer_is_the_same_with_any_white_space_and_verified(question: str, text: str, separator: str) -> None:
+    written = text.replace("_", separator)
+
+    said = answer(question, written)
+
+    assert said == answer(question, text.replace("_", " "))
+    verifier = Verifier(numbered(written))
+    verifier.feed(said)
+    verifier.finish()
+    assert verifier.sentences
+    assert not any(sentence.unsupported for sentence in verifier.sentences)
 
 
 def test_a_list_is_quoted_in_one_line_and_code_as_it_is() -> None:

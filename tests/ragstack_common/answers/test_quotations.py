@@ -20,7 +20,7 @@ from ragstack_common.answers.tokens import Tokens
 from ragstack_common.answers.visible import literal, readings
 from ragstack_common.text.characters import DIVIDER, folded
 from tests.support import quotation_attacks
-from tests.support.passages import numbered
+from tests.support.passages import LINE_SEPARATORS, numbered
 from tests.support.quotation_attacks import attacks
 from tests.support.quotation_cases import FALSE, MARKS, TRUE, Generated, generated
 from tests.support.soak import examples
@@ -70,6 +70,20 @@ def test_a_false_quotation_is_marked(source: str, quotation: str) -> None:
 def test_a_true_quotation_is_found(source: str, quotation: str) -> None:
     assert is_found(quotation, source)
     assert not is_marked(quotation, source)
+
+
+@given(
+    st.lists(st.sampled_from(LINE_SEPARATORS), min_size=3, max_size=3), st.lists(st.booleans(), min_size=3, max_size=3)
+)
+def test_line_separators_inside_a_quotation_are_white_space(separators: list[str], kept: list[bool]) -> None:
+    words = ["Every employee has", "27 days of annual", "leave in a year, and", "books it early."]
+    source = "".join(f"{part}{separator}" for part, separator in zip(words, [*separators, ""], strict=True))
+    shown = [separator if keeps else " " for separator, keeps in zip(separators, kept, strict=True)]
+    quotation = "".join(f"{part}{separator}" for part, separator in zip(words, [*shown, ""], strict=True))
+
+    assert is_found(f'"{quotation}"', source)
+    assert is_found(f'"{source}"', quotation)
+    assert is_marked(f'"{quotation.replace("27", "28")}"', source)
 
 
 def problems(cases: list[Generated]) -> list[Generated]:
