@@ -1,7 +1,6 @@
 """The settings of the local Bedrock."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -25,9 +24,9 @@ EMBEDDING_CHOICE_HELP: Final = (
 )
 
 
-def chosen_embedding(choice: str | None, environment: Mapping[str, str] = os.environ) -> str:
+def chosen_embedding(choice: str | None) -> str:
     """Return the embedding of a choice; without one, that of the environment, or the automatic one."""
-    return model_cache.chosen(choice or environment.get(EMBEDDING_VARIABLE) or model_cache.AUTOMATIC)
+    return model_cache.chosen(choice or os.environ.get(EMBEDDING_VARIABLE) or model_cache.AUTOMATIC)
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Options:
     s3_endpoint: str | None = None
     contextual_headers: bool = True
     pace: Pace = Pace()
-    llm_url: str | None = None
+    llm_url: str | None = field(default=None, repr=False)  # it may contain a password
     llm_model: str | None = None
     llm_api_key: str | None = field(default=None, repr=False)
     quotas: Quotas | None = None

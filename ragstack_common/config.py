@@ -416,6 +416,7 @@ class MilvusSettings(Settings):
 
     milvus_address: str | None = Field(
         None,
+        repr=False,  # a URL may have a password
         description="Milvus: `host:port`, a URL, or a Milvus Lite file (`.db`); for collections without a `uri`",
     )
     milvus_database: str | None = Field(None, description="a database of Milvus; by default the server's own")
@@ -494,6 +495,7 @@ class TraceSettings(Settings):
     otel_exporter_otlp_endpoint: OtlpEndpoint | None = Field(
         None,
         validation_alias=OTLP_ENDPOINT,
+        repr=False,  # a URL may have a password
         description="collector to which `query` and `answers` send spans, by OTLP over HTTP",
     )
     otel_exporter_otlp_headers: str | None = Field(

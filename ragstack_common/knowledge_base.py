@@ -114,7 +114,7 @@ class KnowledgeBase:
         embedding: The collection's embedding; None uses the recorded one.
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
-        environment: Environment variables.
+        environment: Environment variables; None uses those of the process.
         warn: Gets warnings, and what failed in :meth:`retrieve`: the error and the beginning of the query, which may
             be private. By default they are printed on the standard error.
 
@@ -141,11 +141,11 @@ class KnowledgeBase:
         *,
         embedding: Embedding | str | None = None,
         scan_limit: int = DEFAULT_SCAN_LIMIT,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
         warn: Callable[[str], None] = print_warning,
     ) -> None:
         self._warn = warn
-        settings = KnowledgeSettings.from_env(environment)
+        settings = KnowledgeSettings.from_env(os.environ if environment is None else environment)
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser().absolute())
         built = checked_manifest(settings, self.collection_name, Path(self.db_path))

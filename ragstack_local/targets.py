@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
@@ -133,8 +133,8 @@ class Target(StackTarget):
     """A stack as above, or an API anywhere."""
 
     api_url: ApiUrl = None
-    api_key: ApiKey = None
-    token: Token = None
+    api_key: ApiKey = field(default=None, repr=False)
+    token: Token = field(default=None, repr=False)
 
     @property
     def is_api(self) -> bool:

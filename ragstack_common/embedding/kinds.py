@@ -19,7 +19,7 @@ FORMS: Final = "hashed, minilm, granite, fastembed[:MODEL], onnx:FOLDER[#POOLING
 QUERIES_KEPT: Final = 1_000
 
 
-def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str, str] = os.environ) -> Embedding:
+def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Embedding:
     """Load an embedding.
 
     Args:
@@ -27,7 +27,8 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
         cache_folder: Where embedded texts are cached; None caches nothing. It is first used with the first text.
             ``hashed`` has no cache, because it embeds a passage in 0.3 ms.
         environment: Environment variables: :data:`API_KEY_VARIABLE` for an ``openai`` server with authentication, and
-            :data:`POOLING_VARIABLE` for an ``onnx`` model if the choice does not name the pooling.
+            :data:`POOLING_VARIABLE` for an ``onnx`` model if the choice does not name the pooling. None uses those of
+            the process.
 
     Raises:
         EmbeddingError: The kind is unknown, or its model cannot be loaded; the message says what to do.
@@ -35,6 +36,8 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
     """
     if choice == DEFAULT_EMBEDDING:
         return HashedEmbedding()
+    if environment is None:
+        environment = os.environ
     if cache_folder is None:
         return _model(choice, environment)
     with needs_extra("local", "A cache of embeddings"):

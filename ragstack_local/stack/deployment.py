@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -267,7 +267,7 @@ class _Cdk:
     """Runs the command line, each command with its own log."""
 
     project: Project
-    env: dict[str, str]
+    env: dict[str, str] = field(repr=False)
     logs: Path
 
     @contextmanager

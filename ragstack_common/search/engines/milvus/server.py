@@ -25,7 +25,7 @@ class MilvusConfig:
         database: None is the server's default.
     """
 
-    address: str = DEFAULT_ADDRESS
+    address: str = field(default=DEFAULT_ADDRESS, repr=False)  # a URL may have a password
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     database: str | None = None
