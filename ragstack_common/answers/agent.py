@@ -13,6 +13,10 @@ from ragstack_common.search import RetrievedChunk
 MAX_DOCUMENTS: Final = 3
 """Keeps the prompt small. Source: specification 000."""
 
+_SECTION: Final = "## Relevant Knowledge\n"
+_HEADING: Final = "\n### Document {}: "
+"""Source of both: specification 000, "Context Formatting"."""
+
 SYSTEM_PROMPT: Final = "You answer questions. If there is relevant knowledge below, answer from it."
 
 Documents: TypeAlias = Sequence[Mapping[str, Any]]
@@ -78,7 +82,6 @@ class KnowledgeAgent:
                 messages=[_message(each) for each in messages],
                 system_prompt=system_msg,
                 max_tokens=self.config.max_tokens,
-                passages=_passages(documents),
             )
         )
         self.messages = [*messages, {"role": "assistant", "content": response.content}]
@@ -102,28 +105,34 @@ def format_knowledge_context(documents: Documents) -> str:
     """
     if not documents:
         return ""
-    text = "\n\n## Relevant Knowledge\n\n"
+    text = f"\n\n{_SECTION}"
     for number, document in enumerate(documents[:MAX_DOCUMENTS], start=1):
         source = document["metadata"].get("source", "Unknown")
-        text += f"### Document {number}: {source}\n{document['content']}\n\n"
-    return text
+        text += f"{_HEADING.format(number)}{source}\n{document['content']}\n"
+    return f"{text}\n"
+
+
+def passages_in(system_prompt: str) -> list[Passage]:
+    """Return the documents of a prompt's section of relevant knowledge; none if it has no such section.
+
+    A document that itself contains the heading of the next number is read as two.
+    """
+    _, _, rest = system_prompt.partition(_SECTION)
+    documents = []
+    number = 1
+    _, found, rest = rest.partition(_HEADING.format(number))
+    while found:
+        number += 1
+        document, found, rest = rest.partition(_HEADING.format(number))
+        documents.append(document)
+    return [_passage(number, document) for number, document in enumerate(documents, start=1)]
+
+
+def _passage(number: int, document: str) -> Passage:
+    source, _, content = document.partition("\n")
+    return Passage(number, RetrievedChunk(content=content.strip(), score=0.0, source=source.strip()))
 
 
 def _message(message: Mapping[str, str]) -> ModelMessage:
     content = message["content"]
     return ModelMessage.assistant(content) if message["role"] == "assistant" else ModelMessage.user(content)
-
-
-def _passages(documents: Documents) -> list[Passage]:
-    """Return the documents of the prompt for providers that quote."""
-    return [
-        Passage(
-            number,
-            RetrievedChunk(
-                content=document["content"],
-                score=min(1.0, max(0.0, document.get("relevance_score", 0.0))),
-                source=str(document["metadata"].get("source", "Unknown")),
-            ),
-        )
-        for number, document in enumerate(documents[:MAX_DOCUMENTS], start=1)
-    ]

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
+from ragstack_common.answers.agent import passages_in
 from ragstack_common.answers.models import (
     CHARACTERS_IN_TOKEN,
     ModelEnd,
@@ -32,7 +33,8 @@ _MARKS: Final = (('"', '"'), ("“", "”"), ("«", "»"))
 class ExtractiveProvider:
     """Quotes the sentences of the passages that answer the question, with citation markers.
 
-    It reads the passages of a request and the last message, not the system prompt.
+    It reads the last message, and the passages of a request, or those in its system prompt as
+    :func:`ragstack_common.answers.agent.format_knowledge_context` writes them.
     """
 
     name = "extractive"
@@ -53,12 +55,13 @@ class ExtractiveProvider:
 
     def _answer(self, request: ModelRequest) -> tuple[str, ModelEnd]:
         question = request.messages[-1].content
-        passages = [passage.chunk.content for passage in request.passages]
-        contexts = [passage.chunk.context or "" for passage in request.passages]
-        relevances = [passage.chunk.relevance for passage in request.passages]
-        quotations = best_quotations(question, passages, contexts, relevances)
+        passages = request.passages or passages_in(request.system_prompt)
+        chunks = [passage.chunk for passage in passages]
+        texts = [chunk.content for chunk in chunks]
+        contexts = [chunk.context or "" for chunk in chunks]
+        quotations = best_quotations(question, texts, contexts, [chunk.relevance for chunk in chunks])
         confidence = max((quotation.evidence.confidence for quotation in quotations), default=0.0)
-        text = quoted_answer(quotations, [passage.number for passage in request.passages])
+        text = quoted_answer(quotations, [passage.number for passage in passages])
         language = detect_language(question)
         if not quotations:
             text = no_answer(language)
@@ -69,7 +72,7 @@ class ExtractiveProvider:
             text, reason = text[: min(stops)], "stop_sequence"
         if request.max_tokens is not None and len(text) > request.max_tokens * CHARACTERS_IN_TOKEN:
             text, reason = text[: request.max_tokens * CHARACTERS_IN_TOKEN], "max_tokens"
-        read = sum(estimated_tokens(passage.chunk.content) for passage in request.passages) + estimated_tokens(question)
+        read = sum(map(estimated_tokens, texts)) + estimated_tokens(question)
         written = estimated_tokens(text)
         end = ModelEnd(reason, read, written, self.model, estimated=True, quotes=True, confidence=round(confidence, 4))
         return text, end

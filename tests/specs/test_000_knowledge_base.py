@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples wr
 import pytest
 
 from ragstack_common.answers.agent import AgentConfig, KnowledgeAgent
+from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
@@ -230,6 +231,16 @@ def test_an_agent_answers_as_the_example_does(kb: KnowledgeBase) -> None:
     )
     assert "### Document 3: " in second.system_prompt
     assert "### Document 4: " not in second.system_prompt
+
+
+def test_the_provider_without_a_model_answers_the_request_of_the_example(kb: KnowledgeBase) -> None:
+    specified = SpecifiedAgent(ExtractiveProvider(), kb, system_prompt="You are Atlas.")
+
+    answer = specified.process_message(QUESTION)
+
+    assert answer.splitlines()[0] == (
+        '"The Atlas Trimodal Methodology is a framework of three modes: bottom up, top down and holistic." [1]'
+    )
 
 
 def test_the_prompt_of_an_agent_without_documents_is_unchanged() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answers.agent import KnowledgeAgent
+from ragstack_common.answers.agent import KnowledgeAgent, format_knowledge_context, passages_in
 from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelResponse
 from ragstack_common.core.errors import ModelThrottledError
@@ -60,3 +60,21 @@ def test_an_unanswered_message_is_not_part_of_the_conversation() -> None:
         agent.process_message("How long is parental leave?")
 
     assert agent.messages == []
+
+
+@pytest.mark.parametrize("prompt", ["", "You are Atlas."])
+@pytest.mark.parametrize("count", range(5))
+def test_the_documents_of_a_prompt_are_read_as_they_were_written(count: int, prompt: str) -> None:
+    texts = [f"# Title {number}\n\nText {number}.\n\n## Section\n\nMore." for number in range(1, count + 1)]
+    found = [{"content": text, "metadata": {"source": f"{text[8]}.md"}} for text in texts]
+
+    passages = passages_in(f"{prompt}{format_knowledge_context(found)}".strip())
+
+    assert [passage.chunk.content for passage in passages] == texts[:3]
+    assert [passage.chunk.source for passage in passages] == ["1.md", "2.md", "3.md"][:count]
+    assert [passage.number for passage in passages] == [1, 2, 3][:count]
+
+
+def test_a_prompt_without_knowledge_has_no_documents() -> None:
+    assert passages_in("You are Atlas. ### Document 1: none") == []
+    assert passages_in("You are Atlas.\n\n## Relevant Knowledge\n\n") == []
