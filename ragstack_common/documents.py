@@ -17,6 +17,13 @@ MAX_SIDECAR_BYTES: Final = 10 * 1024
 SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf"})
 """Supported file types. Source: user guide of Knowledge Bases, formats of the default parser."""
 
+_PROGRAM_FILE: Final = re.compile(
+    # Owner files of Microsoft Office, lock files of LibreOffice, resource forks and folder views of macOS, thumbnails
+    # and folder views of Windows, and temporary files of Word.
+    r"~\$.*|\.~lock\..*#|\._.*|\.ds_store|icon\r|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini|~.*\.tmp",
+    re.IGNORECASE | re.DOTALL,
+)
+
 _LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
 """Characters that a dot in the service's pattern of URIs does not match.
 
@@ -63,6 +70,15 @@ def fault_of_uri(uri: str) -> str | None:
     if _LINE_BREAK.search(uri):
         return "The URI contains a line break, which Bedrock does not accept: give the document another key"
     return None
+
+
+def is_program_file(key: str) -> bool:
+    """Whether a file, by its path or key, is one that office programs and operating systems leave among documents.
+
+    Such files have the extension of a document, and are not documents: Word's ``~$report.docx`` locks ``report.docx``
+    while it is open.
+    """
+    return _PROGRAM_FILE.fullmatch(key.rpartition("/")[2]) is not None
 
 
 def leaves_its_bucket(key: str) -> bool:

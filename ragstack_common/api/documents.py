@@ -19,7 +19,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
-from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
+from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
@@ -393,7 +393,8 @@ class Documents:
             self._guard.hide(caller, Right.READ, uri, rules.explain(caller, record.label))
             return None
         seen = DocumentNow(record, self._bucket.observe(key))
-        is_unknown = key.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer)
+        is_new = seen.is_newer and not is_program_file(key)
+        is_unknown = key.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not is_new)
         return None if is_unknown else seen
 
     def address(self, name: str) -> tuple[str, str | None]:

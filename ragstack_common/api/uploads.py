@@ -13,7 +13,13 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.api.documents import DocumentsBucket, Time, iso
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, leaves_its_bucket
+from ragstack_common.documents import (
+    SIDECAR_SUFFIX,
+    SUFFIXES,
+    fault_of_uri,
+    is_program_file,
+    leaves_its_bucket,
+)
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.ingestion.sidecars import check_attributes, parse_sidecar, write_sidecar
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
@@ -43,6 +49,11 @@ def _name_of_a_document(value: str) -> str:
         raise PydanticCustomError("key", "Write the name of a file, not of a folder")
     if value.endswith(SIDECAR_SUFFIX):
         raise PydanticCustomError("key", "This is the name of a sidecar: give the document's attributes instead")
+    if is_program_file(value):
+        text = (
+            "This is a file of an office program or operating system, such as a lock file: upload the document itself"
+        )
+        raise PydanticCustomError("key", text)
     if PurePosixPath(value).suffix.lower() not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
         raise PydanticCustomError("key", "The file type is not supported; supported types: {known}", {"known": known})

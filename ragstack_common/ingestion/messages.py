@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.documents import SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.registry.lifecycle import EventMarks, newest
 from ragstack_common.registry.records import DocumentRecord
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MAX_DELAY_SECONDS: Final = 900
 _MESSAGES_PER_CALL: Final = 10
 """Source of both: Amazon SQS API reference, SendMessageBatch and SendMessage. Ten of our messages stay below 256 KB."""
+
+_CREATION: Final = "ObjectCreated:"
 
 _MAX_CAUSE_CHARACTERS: Final = 1000
 
@@ -203,6 +205,8 @@ def _read_notification(notification: Mapping[str, Any]) -> dict[str, EventMarks]
         document = key.removesuffix(SIDECAR_SUFFIX)
         if not document or document.endswith("/"):
             continue  # a folder made by the console, or a sidecar without a document
+        if is_program_file(document) and _CREATION in record.get("eventName", ""):
+            continue  # one that was ingested as a document is still deleted
         uri = _checked_uri(s3_uri(record["s3"]["bucket"]["name"], document))
         one = EventMarks(sequencer=sequencer) if document == key else EventMarks(sidecar_sequencer=sequencer)
         marks[uri] = merged(marks.get(uri, EventMarks()), one)

@@ -12,7 +12,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.documents import fault_of_uri, s3_uri
+from ragstack_common.documents import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
@@ -286,7 +286,7 @@ class Comparison:
         known = self._known.setdefault(each.uri, _Known())
         known.in_bucket = True
         if known.state in (_State.UNKNOWN, _State.DELETED):
-            return Difference.NOT_IN_REGISTRY
+            return None if is_program_file(each.uri) else Difference.NOT_IN_REGISTRY
         is_same = known.state is _State.MOVING or known.etag == _plain(each.etag)
         return None if is_same else Difference.CONTENT
 
@@ -304,7 +304,9 @@ class Comparison:
             self._known.setdefault(each.uri, _Known()).state = _State.MOVING
             return None
         if known is None or known.state is _State.UNKNOWN or (known.state is _State.DELETED and not is_found):
-            return Difference.UNKNOWN_IN_KNOWLEDGE_BASE if each.updated_at < self._settled_before else None
+            is_skipped = is_program_file(each.uri) and not is_found
+            is_settled = each.updated_at < self._settled_before
+            return Difference.UNKNOWN_IN_KNOWLEDGE_BASE if is_settled and not is_skipped else None
         if known.state is _State.SEARCHABLE:
             known.in_knowledge_base = True
             return None if is_found else Difference.NOT_SEARCHABLE

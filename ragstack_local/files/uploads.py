@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, leaves_its_bucket
+from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import (
     check_attributes,
     check_corpus,
@@ -56,6 +56,7 @@ class Skip(StrEnum):
 
     TYPE = "unsupported type"
     HIDDEN = "hidden"
+    PROGRAM = "lock or system file"
     LEAVES = "link that leaves the folder"
     READ_ALREADY = "link to a folder that was read already"
     ORPHAN = "sidecar without a document"
@@ -160,6 +161,8 @@ class _Search:
             root = path.resolve()
             key = self.named[root] = self._key(root)
             self._walk(root, root, key, {str(root)})
+        elif is_program_file(path.name):
+            self.skipped.append(Skipped(path, Skip.PROGRAM))
         elif path.suffix.lower() not in SUFFIXES and not path.name.endswith(SIDECAR_SUFFIX):
             supported = ", ".join(sorted(SUFFIXES))
             self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
@@ -213,6 +216,8 @@ class _Search:
                 self.skipped.append(Skipped(path, Skip.HIDDEN))
             elif leaves and not self.follow_links:
                 self.skipped.append(Skipped(path, Skip.LEAVES))
+            elif is_program_file(entry.name) and not is_folder:
+                self.skipped.append(Skipped(path, Skip.PROGRAM))
             elif not is_folder:
                 self._add_file(path, inner, root)
             elif real not in read and (leaves or not is_link):

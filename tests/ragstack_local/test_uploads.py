@@ -12,6 +12,7 @@ from ragstack_common.documents import SUFFIXES
 from ragstack_local.errors import StackError
 from ragstack_local.files.ingestion import note_skipped
 from ragstack_local.files.uploads import Selection, Skip, Skipped, select
+from tests.support.documents import PROGRAM_FILES
 
 
 def write(path: Path, text: str = "text") -> Path:
@@ -73,6 +74,24 @@ def test_hidden_files_and_folders_are_skipped(folder: Path) -> None:
 
     assert keys(selection) == ["handbook/leave.md"]
     assert skipped(selection) == dict.fromkeys((folder / name for name in (".git", ".notes.md", ".venv")), Skip.HIDDEN)
+
+
+@pytest.mark.parametrize("name", PROGRAM_FILES)
+def test_files_of_programs_are_skipped_in_folders_and_by_name(folder: Path, name: str) -> None:
+    made, document = write(folder / name), write(folder / "leave.md")
+
+    within, named = select([folder]), select([made, document])
+
+    assert (keys(within), keys(named)) == (["handbook/leave.md"], ["leave.md"])
+    why = Skip.HIDDEN if name.startswith(".") else Skip.PROGRAM
+    assert (skipped(within), skipped(named)) == ({made: why}, {made: Skip.PROGRAM})
+    assert within.faults == named.faults == ()
+
+
+def test_a_folder_with_the_name_of_a_program_file_is_read(folder: Path) -> None:
+    write(folder / "~$drafts" / "leave.md")
+
+    assert keys(select([folder])) == ["handbook/~$drafts/leave.md"]
 
 
 def test_a_named_hidden_file_is_uploaded(folder: Path) -> None:

@@ -5,6 +5,12 @@ from typing import Any
 
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
+PROGRAM_FILES = (
+    *("~$Report.docx", "~$sheet.XLSX", "._leave.md", ".DS_Store", ".~lock.report.docx#", "Thumbs.db", "thumbs.DB"),
+    *("ehthumbs.db", "desktop.ini", "Desktop.ini", "~WRL0001.tmp"),
+)
+"""Files that programs leave among documents."""
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 

@@ -14,6 +14,7 @@ from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
+from tests.support.documents import PROGRAM_FILES
 
 PATH = "/api/documents"
 REPORT = {"key": "people/report.pdf", "content_type": "application/pdf", "size": 1000}
@@ -89,6 +90,14 @@ def test_a_name_is_a_key_or_a_file_in_a_folder(call: Call, name: dict[str, str],
 @pytest.mark.parametrize("suffix", sorted(SUFFIXES))
 def test_every_supported_file_type_is_accepted(call: Call, suffix: str) -> None:
     assert call("POST", PATH, {**REPORT, "key": f"a{suffix}"})[0] == 201
+
+
+@pytest.mark.parametrize("name", PROGRAM_FILES)
+def test_a_file_of_a_program_is_refused(call: Call, name: str) -> None:
+    answer = call("POST", PATH, {**REPORT, "key": f"people/{name}"})
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert "office program or operating system" in answer[1]["error"]["details"][0]["problem"]
 
 
 @pytest.mark.parametrize(

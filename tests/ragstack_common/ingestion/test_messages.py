@@ -18,6 +18,7 @@ from ragstack_common.ingestion.messages import (
 )
 from ragstack_common.registry.lifecycle import EventMarks
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
+from tests.support.documents import PROGRAM_FILES
 from tests.support.events import s3_notification, sample
 
 A, B = "s3://documents/a", "s3://documents/b"
@@ -50,6 +51,19 @@ def test_a_key_is_unquoted_as_s3_quoted_it(quoted: str, key: str) -> None:
 @pytest.mark.parametrize("key", ["folder/", ".metadata.json", "folder/.metadata.json"])
 def test_folders_and_sidecars_without_a_document_are_skipped(key: str) -> None:
     assert read_checks(s3_notification((key, "1"))) == {}
+
+
+@pytest.mark.parametrize("name", PROGRAM_FILES)
+@pytest.mark.parametrize("suffix", ["", ".metadata.json"])
+def test_files_of_programs_are_skipped_until_they_are_deleted(name: str, suffix: str) -> None:
+    key = f"people/{name}{suffix}"
+
+    assert read_checks(s3_notification((key, "1"), ("people/report.docx", "2"))).keys() == {
+        "s3://documents/people/report.docx"
+    }
+    assert read_checks(s3_notification((key, "1"), name="ObjectRemoved:Delete")).keys() == {
+        f"s3://documents/people/{name}"
+    }
 
 
 def test_the_test_event_of_s3_names_no_document() -> None:

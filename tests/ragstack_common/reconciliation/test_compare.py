@@ -142,6 +142,18 @@ def test_an_object_that_cannot_be_a_document_fails_with_a_reason(stack: Stack) -
     assert afterwards.report["differences"] == {}
 
 
+def test_a_file_of_a_program_is_no_difference_until_it_was_a_document(stack: Stack) -> None:
+    stack.indexed("~$earlier.txt")
+    stack.remove("~$earlier.txt")
+    stack.put("~$report.txt")
+    _failed_in_the_knowledge_base(stack, "~$damaged.txt")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+
+    assert job.report["differences"] == {"not_in_bucket": {"count": 1, "samples": [stack.uri("~$earlier.txt")]}}
+
+
 def test_a_document_whose_event_was_late_is_not_submitted_twice(stack: Stack) -> None:
     stack.put("late.txt")
     stack.clock.ahead += HOUR
