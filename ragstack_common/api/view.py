@@ -27,6 +27,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 
 MAX_TEXTS: Final = 50
 MAX_QUOTED_CHARACTERS: Final = 20_000
+MAX_ALL_QUOTED_CHARACTERS: Final = 100_000
 MAX_PASSAGE_CHARACTERS: Final = 200_000
 MAX_SHOWN_CHARACTERS: Final = 200_000
 """Characters of a text without pages in one response; Lambda answers with 6 MB at most."""
@@ -42,7 +43,11 @@ MAX_KEPT_DOCUMENTS: Final = 2
 
 Texts = Annotated[
     list[Annotated[str, Field(max_length=MAX_QUOTED_CHARACTERS)]],
-    Field(max_length=MAX_TEXTS, description="The characters to mark, such as those that an answer quotes"),
+    Field(
+        max_length=MAX_TEXTS,
+        description="The characters to mark, such as those that an answer quotes;"
+        f" {MAX_ALL_QUOTED_CHARACTERS:,} in all texts",
+    ),
 ]
 
 
@@ -63,6 +68,13 @@ class ViewRequest(BaseModel):
     starts: list[int] | None = Field(
         None, description="Offsets of the texts in the passage, for a text that the passage has more than once"
     )
+
+    @model_validator(mode="after")
+    def _is_short_enough(self) -> "ViewRequest":
+        if (characters := sum(map(len, self.texts))) > MAX_ALL_QUOTED_CHARACTERS:
+            most = f"{MAX_ALL_QUOTED_CHARACTERS:,}"
+            raise ValueError(f"texts have {characters:,} characters, and at most {most} are marked at once: send fewer")
+        return self
 
     @model_validator(mode="after")
     def _has_one_start_for_each_text(self) -> "ViewRequest":

@@ -5,6 +5,7 @@ parser may have divided its lines differently.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,7 +14,9 @@ from ragstack_common.text.characters import is_dense
 Span = tuple[int, int]
 """Where something begins and ends in a text."""
 
-_HYPHENATION: Final = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\s*\n\s*(?=[^\W\d_])")
+_SPACE: Final = re.compile(r"\s+")
+_SPACES: Final = re.compile(r"\s{2,}")
+_HYPHENATION: Final = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010][^\S\n]*+\n\s*+(?=[^\W\d_])")
 _LIGATURES: Final = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
@@ -41,47 +44,70 @@ def locate(
         only_inside: Whether a text that is not inside of the passage is not there, because the rest of the document
             was not read.
     """
-    passages = _occurrences(document, passage) if passage else []
+    searched, within = Searchable(document), Searchable(passage or "")
+    passages = searched.find(passage) if passage else []
     if near:
         passages = [span for span in passages if _overlaps(span, near)] or passages
     inside = passages[0] if passages else None
     found: list[Span | None] = []
     for position, text in enumerate(texts):
-        spans = _occurrences(document, text, inside) if inside else []
+        spans = searched.find(text, inside) if inside else []
         if spans and starts:
-            found.append(spans[min(_earlier(passage or "", text, starts[position]), len(spans) - 1)])
+            earlier = sum(span[0] < starts[position] for span in within.find(text))
+            found.append(spans[min(earlier, len(spans) - 1)])
             continue
         if spans:
             verbatim = [span for span in spans if document[slice(*span)] == text]
             found.append((verbatim or spans)[0])
             continue
-        spans = [] if only_inside else _occurrences(document, text)
+        spans = [] if only_inside else searched.find(text)
         if len(spans) > 1 and near:
             spans = [span for span in spans if _overlaps(span, near)]
         found.append(spans[0] if len(spans) == 1 else None)
     return found
 
 
-def _earlier(passage: str, text: str, start: int) -> int:
-    """Return how many occurrences in the passage begin before an offset."""
-    return sum(span[0] < start for span in _occurrences(passage, text))
+class Searchable:
+    """A text in which others are found whose white space differs, in a time that is linear in its length."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spaced = _SPACE.sub(" ", text)
+        """The text with one space for each run of white space."""
+        self._ends: list[int] = [0]
+        """Where the runs of several characters end in the spaced text, and how much shorter it is from there on."""
+        self._shorter: list[int] = [0]
+        self._found: dict[tuple[str, Span | None], list[Span]] = {}
+        for run in _SPACES.finditer(text):
+            self._shorter.append(self._shorter[-1] + len(run[0]) - 1)
+            self._ends.append(run.end() - self._shorter[-1])
 
-def _occurrences(document: str, text: str, inside: Span | None = None) -> list[Span]:
-    """Return where a text occurs as whole words, or else within words."""
-    for written in dict.fromkeys((text, _HYPHENATION.sub("", text).translate(_LIGATURES))):
-        spans = list(_matches(document, written, inside))
-        if spans:
-            return [span for span in spans if _is_whole(document, span)] or spans
-    return []
+    def find(self, text: str, inside: Span | None = None) -> list[Span]:
+        """Return where a text occurs as whole words, or else within words."""
+        if (text, inside) not in self._found:
+            ways = (text, _HYPHENATION.sub("", text).translate(_LIGATURES))
+            found: list[Span] = next(filter(None, ([*self.occurrences(way, inside)] for way in ways)), [])
+            self._found[text, inside] = [span for span in found if _is_whole(self._text, span)] or found
+        return self._found[text, inside]
 
+    def occurrences(self, text: str, inside: Span | None = None) -> Iterator[Span]:
+        """Yield where the words of a text are, in a part of this one, with any white space between two of them."""
+        first, last = inside or (0, len(self._text))
+        wanted = " ".join(text.split())
+        # A run of white space is shorter there, so this is at or before the beginning of the part.
+        at = self._spaced.find(wanted, max(0, first - self._shorter[-1])) if wanted else -1
+        while at >= 0:
+            begin, end = self._offset(at), self._offset(at + len(wanted) - 1) + 1
+            if end > last:
+                return
+            if begin >= first:
+                yield begin, end
+                at += len(wanted) - 1
+            at = self._spaced.find(wanted, at + 1)
 
-def _matches(document: str, text: str, inside: Span | None) -> Iterator[Span]:
-    words = text.split()
-    if words:
-        pattern = re.compile(r"\s+".join(map(re.escape, words)))
-        for match in pattern.finditer(document, *(inside or (0, len(document)))):
-            yield match.span()
+    def _offset(self, spaced: int) -> int:
+        """Return where a character of the spaced text is in the text."""
+        return spaced + self._shorter[bisect_right(self._ends, spaced) - 1]
 
 
 def _is_whole(document: str, span: Span) -> bool:

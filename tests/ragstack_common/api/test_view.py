@@ -140,6 +140,7 @@ def test_of_a_long_text_the_part_around_the_mark_is_shown(show: Show) -> None:
         ("a.txt", b"Text.", {"page": 1}, "has no pages"),
         ("a.txt", b"Text.", {"texts": ["Text."], "starts": [0]}, "starts needs a passage"),
         ("a.txt", b"Text.", {"texts": ["x"] * 51}, "at most 50"),
+        ("a.txt", b"Text.", {"texts": ["x" * 20_000] * 6}, "at most 100,000 are marked at once: send fewer"),
     ],
 )
 def test_what_cannot_be_shown_says_why(show: Show, key: str, data: bytes, request_: Any, message: str) -> None:
