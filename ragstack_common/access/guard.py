@@ -1,6 +1,6 @@
 """The guard of a process: it applies the rules in effect to each request and to each result."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, NamedTuple, Self
 
@@ -9,10 +9,13 @@ from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, policy_from_env
-from ragstack_common.access.rules import AccessRules, Decision, Effect
+from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
 from ragstack_common.error_responses import reaching_the_registry
+
+MAX_PLACES: Final = 20
+"""Prefixes that a refusal names."""
 
 
 class Checked(NamedTuple):
@@ -30,6 +33,9 @@ class _OpenRules(AccessRules):
 
     def sees_everything(self, caller: Caller) -> bool:  # noqa: ARG002
         return True
+
+    def writable(self, caller: Caller) -> tuple[Writable, ...]:  # noqa: ARG002
+        return (Writable(""),)
 
 
 OPEN_RULES: Final = _OpenRules(AccessPolicy())
@@ -123,15 +129,16 @@ class Guard:
         """Check that a caller may write documents with the prefix of a key.
 
         Raises:
-            NotAllowedError: The access file does not name the caller as a writer there.
+            NotAllowedError: The access file does not name the caller as a writer there; the message names the prefixes
+                where it does.
         """
         if self.policy is None or caller.is_local:
             return
         prefix, rule = self.policy.rule_for(key)
         if not caller.principals & {*rule.writers}:
-            self.refuse(
-                caller, Right.WRITE, key, f"{caller.name} lacks the right write under {prefix or 'this prefix'}"
-            )
+            place = f"under {prefix}" if prefix else f"the key {key:.300}"
+            choice = _places(self.rules().writable(caller))
+            self.refuse(caller, Right.WRITE, key, f"{caller.name} may not write {place}: {choice}")
 
     def hide(self, caller: Caller, right: Right, uri: str, decision: Decision) -> None:
         """Write the audit event of a document that a caller named and does not see."""
@@ -175,3 +182,12 @@ class Guard:
                 with reaching_the_registry():
                     self.loaded_rules = self._table.rules(self.policy)
             return self.loaded_rules
+
+
+def _places(writable: Sequence[Writable]) -> str:
+    """Name the prefixes where a caller may write."""
+    if not writable:
+        return "the access file names no prefix where you may write"
+    names = [each.prefix or "any other prefix" for each in writable[:MAX_PLACES]]
+    more = f" and {len(writable) - MAX_PLACES} more, which GET /api/me lists" if len(writable) > MAX_PLACES else ""
+    return f"you may write under {', '.join(names)}{more}"

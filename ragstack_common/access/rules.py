@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
 from ragstack_common.access.callers import Caller, Right
-from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.policy import AccessPolicy, PrefixRule
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Clause, Filter, Operator
 
@@ -69,6 +69,22 @@ class Decision:
 
     is_visible: bool
     rule: str
+
+
+@dataclass(frozen=True)
+class Writable:
+    """A prefix under which a caller may upload and delete.
+
+    Attributes:
+        prefix: The beginning of keys; empty for all keys. A longer prefix of the access file can have other writers.
+        default: The label of documents for which the caller names none; None if the caller must name one, or if
+            documents have no labels.
+        labels: The labels that the caller may give.
+    """
+
+    prefix: str
+    default: str | None = None
+    labels: tuple[str, ...] = ()
 
 
 class AccessRules:
@@ -133,6 +149,35 @@ class AccessRules:
         labels = self.labels(caller)
         return labels is None or (isinstance(label, str) and label in labels)
 
+    def writable(self, caller: Caller) -> tuple[Writable, ...]:
+        """Return where a caller may write, by prefix. Left out are prefixes whose documents the caller cannot see."""
+        if Right.WRITE not in self.rights(caller):
+            return ()
+        prefixes = {"": PrefixRule(), **self.policy.prefixes} if caller.is_local else self.policy.prefixes
+        found = []
+        for prefix, rule in sorted(prefixes.items()):
+            labels = tuple(sorted(label for label in rule.permitted if self.sees(caller, label)))
+            is_writer = caller.is_local or caller.principals & {*rule.writers}
+            if is_writer and (labels or self.sees_everything(caller)):
+                found.append(Writable(prefix, rule.default if rule.default in labels else None, labels))
+        return tuple(found)
+
+    def depends_on(self, caller: Caller, label: str | None) -> tuple[str, ...]:
+        """Return principals that a user may be too, and with which :meth:`explain` would decide otherwise.
+
+        These are groups, tenants and scopes if the caller is a user of whom no principal of that kind is named.
+        """
+        kinds = {_kind(name) for name in caller.principals}
+        unnamed = _OF_USERS - kinds if "user" in kinds else frozenset()
+        named = {*self.policy.sees_everything, *self.policy.rights.get(Right.OPERATE, ())}
+        named |= {name for of, name in self._effects if of == label}
+        is_visible = self.explain(caller, label).is_visible
+        return tuple(
+            name
+            for name in sorted(each for each in named if _kind(each) in unnamed)
+            if self.explain(replace(caller, principals=caller.principals | {name}), label).is_visible != is_visible
+        )
+
     def explain(self, caller: Caller, label: str | None) -> Decision:
         """Return whether a caller sees the documents of a label, and the rule that decides it."""
         if self.sees_everything(caller):
@@ -179,6 +224,13 @@ def _visible(rule: str) -> Decision:
 def _hidden(rule: str) -> Decision:
     return Decision(is_visible=False, rule=rule)
 
+
+def _kind(principal: str) -> str:
+    return principal.partition(":")[0]
+
+
+_OF_USERS: Final = frozenset({"group", "tenant", "scope"})
+"""Kinds of principals that a user's token names, and that nobody knows without it."""
 
 _VERB: Final[Mapping[Effect, str]] = {Effect.ALLOW: "allows", Effect.DENY: "denies"}
 

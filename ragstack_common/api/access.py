@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import Label, Principal
-from ragstack_common.access.rules import AccessRules, Effect
+from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.api.documents import DocumentsBucket, iso
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.documents import SIDECAR_SUFFIX
@@ -22,7 +22,23 @@ UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not u
 MAX_CHANGES: Final = 1000
 """Changes in one answer, newest first; the access file should have older ones."""
 
+MAX_NAMED: Final = 5
+"""Principals that a note names."""
+
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
+
+
+class WritablePrefix(BaseModel):
+    """A prefix of keys under which the caller may upload and delete."""
+
+    model_config = _BUILT_WHEN_USED
+
+    prefix: str = Field(description="The beginning of keys; empty for all that no other prefix of the file begins")
+    default: str | None = Field(
+        description="The label of documents for which the caller names none; null if they must choose one of labels, or"
+        " if documents need no label"
+    )
+    labels: list[str] = Field(description="The labels that the caller may give here")
 
 
 class Me(BaseModel):
@@ -35,6 +51,7 @@ class Me(BaseModel):
     rights: list[Right]
     labels: list[str] | None = Field(description="The labels whose documents the caller sees; null for every document")
     expires_at: str | None = Field(description="When the proof of identity expires")
+    writable: list[WritablePrefix] = Field(default=[], description="Where the caller may write, by prefix")
 
 
 class RuleChange(BaseModel):
@@ -87,6 +104,12 @@ class Explanation(BaseModel):
     label_rule: str = Field(description="Where the label comes from")
     visible: bool
     rule: str = Field(description="The rule that shows or hides it")
+    depends_on: list[str] = Field(
+        default=[],
+        description="Groups, tenants and scopes that the request does not name for a user, and with which the answer"
+        " would be another",
+    )
+    note: str | None = Field(default=None, description="What the request should name to be sure; null if it is sure")
 
 
 PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
@@ -123,6 +146,7 @@ class Access:
             rights=sorted(rules.rights(caller)),
             labels=None if labels is None else sorted(labels),
             expires_at=None if caller.expires_at is None else iso(caller.expires_at),
+            writable=[WritablePrefix(**vars(each)) for each in rules.writable(caller)],
         )
 
     def view(self, label: str | None) -> RulesView:
@@ -196,17 +220,25 @@ class Access:
 
 
 def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRecord) -> Explanation:
-    if not known.observed.is_present:
-        visible = rules.sees_everything(viewer)
-        rule = rules.explain(viewer, None).rule
-        return Explanation(uri=known.uri, label=None, label_rule=UNKNOWN_DOCUMENT, visible=visible, rule=rule)
-    decision = rules.explain(viewer, known.label)
+    label = known.label if known.observed.is_present else None
+    decision, depends_on = rules.explain(viewer, label), rules.depends_on(viewer, label)
     return Explanation(
         uri=known.uri,
-        label=known.label,
-        label_rule=_label_rule(rules, key, known.label),
+        label=label,
+        label_rule=_label_rule(rules, key, label) if known.observed.is_present else UNKNOWN_DOCUMENT,
         visible=decision.is_visible,
         rule=decision.rule,
+        depends_on=[*depends_on],
+        note=_note(viewer, decision, depends_on) if depends_on else None,
+    )
+
+
+def _note(viewer: Caller, decision: Decision, depends_on: Sequence[str]) -> str:
+    shown = ", ".join(depends_on[:MAX_NAMED]) + (", or others" if len(depends_on) > MAX_NAMED else "")
+    does = "does not see it" if decision.is_visible else "sees it"
+    return (
+        f"{viewer.name} {does} with one of {shown}. The service does not know who has which: name those of the user, as"
+        f" {viewer.name},{depends_on[0]}"
     )
 
 

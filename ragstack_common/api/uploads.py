@@ -253,7 +253,10 @@ class Uploads:
         usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
         if (wanted is not None and wanted != label) or not rules.sees(caller, label):
             choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
-            raise InvalidDocumentError(f"attributes: {policy.attribute}: documents here need an access label; {choice}")
+            fault = (
+                "documents here need an access label" if wanted is None else f"{wanted!r:.120} is not permitted here"
+            )
+            raise InvalidDocumentError(f"attributes: {policy.attribute}: {fault}; {choice}")
         if label is None or (attributes is None and is_present):
             return attributes, None
         condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}

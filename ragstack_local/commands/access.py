@@ -122,6 +122,8 @@ def explain(
     display.console.print(Text.assemble((viewer, "bold"), " ", verdict, f" {found.uri}"), soft_wrap=True)
     display.console.print(f"Label    {found.label or 'none'}: {found.label_rule}", soft_wrap=True)
     display.console.print(f"Rule     {found.rule}", soft_wrap=True)
+    if found.note:
+        display.console.print(f"Note     {found.note}", style="yellow", soft_wrap=True)
 
 
 class Expectation(BaseModel):

@@ -14,7 +14,7 @@ from ragstack_local.target.address import Address, user_logins
 from ragstack_local.targets import ApiUrl, AsJson, StackTarget, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.access import Me
+    from ragstack_common.api.access import Me, WritablePrefix
     from ragstack_local.signin.provider import Application, Provider, Tokens
     from ragstack_local.target.connection import Connection
 
@@ -146,11 +146,20 @@ def _print(me: "Me") -> None:
         ("Also", ", ".join(name for name in me.principals if name != me.name)),
         ("Rights", ", ".join(me.rights) or "none"),
         ("Sees", labels),
+        (
+            "Writes",
+            "; ".join(_place(each, "everywhere else" if me.writable[1:] else "everywhere") for each in me.writable),
+        ),
         ("Expires", me.expires_at),
     )
     for name, value in rows:
         if value:
             display.console.print(f"{name:8} {value}", soft_wrap=True)
+
+
+def _place(place: "WritablePrefix", without_prefix: str) -> str:
+    labels = f" ({', '.join(place.labels)})" if place.labels else ""
+    return f"{place.prefix or without_prefix}{labels}"
 
 
 def _people_url(connection: "Connection") -> str:

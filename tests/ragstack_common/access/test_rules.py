@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.access.callers import EVERYONE, OPERATOR, Caller, Right
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Change, Effect
+from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Change, Effect, Writable
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import evaluate
 
@@ -108,3 +108,41 @@ def test_a_label_that_left_the_file_admits_nobody() -> None:
     rules = AccessRules(AccessPolicy(labels={}), [Change("old", EVERYONE, Effect.ALLOW, "user:o", 0.0)])
 
     assert rules.labels(Caller("user:u")) == frozenset()
+
+
+@given(policy=policies, made=changes, caller=callers, label=st.sampled_from([*LABELS, None]))
+def test_an_answer_depends_on_exactly_the_groups_with_which_it_is_another(
+    policy: AccessPolicy, made: list[Change], caller: Caller, label: str | None
+) -> None:
+    rules = AccessRules(policy, made)
+    named = {name.partition(":")[0] for name in caller.principals}
+    others = [name for name in ("group:g", "group:h", "tenant:t") if name.partition(":")[0] not in named]
+    expected = [
+        name
+        for name in others
+        if sees(policy, made, Caller(caller.name, caller.principals | {name}), label)
+        != sees(policy, made, caller, label)
+    ]
+
+    assert [*rules.depends_on(caller, label)] == (expected if "user:u" in caller.principals else [])
+
+
+def test_a_writer_may_write_where_they_are_named_and_see_a_label() -> None:
+    policy = AccessPolicy(
+        rights={"write": ["group:g", "group:ops"], "operate": ["group:ops"]},
+        labels={"a": {"allow": ["group:g"]}, "b": {"allow": ["group:h"]}, "c": {"allow": ["everyone"]}},
+        prefixes={
+            "a/": {"default": "a", "labels": ["b", "c"], "writers": ["group:g"]},
+            "b/": {"default": "b", "labels": ["c"]},
+            "hidden/": {"default": "b"},
+            "none/": {},
+            "ops/": {"default": "a", "writers": ["group:ops"]},
+        },
+    )
+    rules = AccessRules(policy)
+    writer, operator = (Caller("user:u", frozenset({EVERYONE, "user:u", f"group:{name}"})) for name in ("g", "ops"))
+
+    assert rules.writable(writer) == (Writable("a/", "a", ("a", "c")), Writable("b/", None, ("c",)))
+    assert [each.prefix for each in rules.writable(operator)] == ["b/", "hidden/", "none/", "ops/"]
+    assert rules.writable(Caller("user:r", frozenset({EVERYONE, "user:r"}))) == ()
+    assert [each.prefix for each in rules.writable(OPERATOR)] == ["", "a/", "b/", "hidden/", "none/", "ops/"]

@@ -71,6 +71,13 @@ def test_an_explanation_names_label_and_rule(run: Run) -> None:
         "Rule     people allows user:bob, by a change of local",
     ]
     assert f"group:sales does not see s3://{BUCKET}/{KEY}" in hidden
+    assert "Note" not in hidden
+
+
+def test_an_explanation_says_that_groups_are_missing(run: Run) -> None:
+    shown = run("access", "explain", KEY, "--as", "bob").stdout
+
+    assert "bob sees it with one of group:operators, group:people" in shown
 
 
 def test_show_lists_rules_and_changes(run: Run) -> None:
@@ -136,11 +143,12 @@ def test_whoami_shows_rights_and_labels(run: Run) -> None:
     shown = run("whoami").stdout.splitlines()
     answer = json.loads(run("whoami", "--json").stdout)
 
-    assert shown[-4:] == [
+    assert shown[-5:] == [
         "Name     local",
         "Also     everyone",
         "Rights   operate, read, write",
         "Sees     every document",
+        "Writes   everywhere else; people/ (people)",
     ]
     assert (answer["name"], answer["labels"]) == ("local", None)
 
