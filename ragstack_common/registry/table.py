@@ -75,6 +75,9 @@ ACCESS: Final = "ACCESS"
 BUDGET: Final = "BUDGET"
 JUDGMENT: Final = "JUDGMENT"
 
+IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT)
+"""Partitions whose items cannot be made again from the documents bucket."""
+
 _ID_CHARACTERS: Final = 32
 
 MAX_KEY_BYTES: Final = 1000

@@ -1,12 +1,14 @@
-"""Starts MiniStack behind the guard and the queue of the API.
+"""Starts MiniStack behind the guard and the queue of the API, with items of its table that survive a kill.
 
-Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
+Run by MiniStack's own interpreter: ``python -P launcher.py JOURNAL KEPT [ORIGIN ...]``, with the file of the items, and
+:class:`durable_items.KeptItems` as JSON.
 
 MiniStack itself allows every web page: it accepts any Origin and Host, and sends ``Access-Control-Allow-Origin: *``.
 """
 
 import hashlib
 import importlib.util
+import json
 import os
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from typing import Any, Final
 
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
 QUEUE: Final = Path(__file__).with_name("api_queue.py")
+DURABLE_ITEMS: Final = Path(__file__).with_name("durable_items.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
@@ -54,14 +57,22 @@ def is_closed(method: str, path: str) -> bool:
 
 def main() -> None:
     """Serve until asked to end."""
-    guard, queue = _load(GUARD), _load(QUEUE)
+    guard, queue, durable = _load(GUARD), _load(QUEUE), _load(DURABLE_ITEMS)
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
     from ministack.core import lambda_runtime  # type: ignore[import-not-found] # noqa: PLC0415
 
     lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": SharedZipFile})
-    ministack.app = guard.Guard(queue.ApiQueue(ministack.app), origins=sys.argv[1:], is_closed=is_closed)
+    journal, kept, *origins = sys.argv[1:]
+    items = durable.DurableItems(
+        ministack.app,
+        durable.Journal(Path(journal)),
+        durable.KeptItems(**json.loads(kept)),
+        # As MiniStack names its file. Source: ministack, core/persistence.py, save_state.
+        is_loaded=Path(os.environ["STATE_DIR"], "dynamodb.json").exists(),
+    )
+    ministack.app = guard.Guard(queue.ApiQueue(items), origins=origins, is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()
 

@@ -20,9 +20,11 @@ from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
 from ragstack_common.access_config import AuthKind
+from ragstack_common.registry.table import EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
+from ragstack_local.stack.durable_items import KeptItems
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 from ragstack_local.target import running
@@ -37,6 +39,13 @@ START_SECONDS: Final = 60.0
 
 BEDROCK: Final = "bedrock"
 """Below the data folder: that of the local Bedrock."""
+
+KEPT_ITEMS: Final = KeptItems(IRRECOVERABLE, PARTITION_KEY, SORT_KEY, EXPIRES_AT)
+
+UPLOADING_AGAIN: Final = (
+    "The last run did not end cleanly: uploading its documents again. Changes of access rules, judgments and budgets"
+    " are kept"
+)
 
 WATCH_SECONDS: Final = 0.5
 
@@ -194,7 +203,7 @@ def local_stack(
             serving = _started(cleanup, lambda: _start_console(options, connection), ready)
         session.is_deployed = True
         if session.recovers:
-            with step("The last run did not end cleanly: uploading its documents again"):
+            with step(UPLOADING_AGAIN):
                 folder.restore(connection)
         from ragstack_local.stack.rebuilding import rebuild  # noqa: PLC0415 - help does without
 
@@ -267,7 +276,8 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         SFTP_ENABLED="0",
     )
     # -P keeps the launcher's folder off the path of MiniStack and of the functions.
-    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, *options.pages]
+    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, folder.journal]
+    command += [json.dumps(KEPT_ITEMS._asdict()), *options.pages]
     return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_parent=True)
 
 
@@ -276,6 +286,8 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / BEDROCK, "--replace-index"]
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]
+    if file := options.chosen.get("access"):
+        command += ["--scope-attribute", read_policy(Path(file)).attribute]
     command += options.bedrock_arguments
     # An embedding on AWS needs the user's own settings; documents are still read from --s3-endpoint.
     uses_aws = options.embedding.startswith("bedrock:")

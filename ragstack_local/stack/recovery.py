@@ -2,7 +2,8 @@
 
 MiniStack writes objects at once and everything else when it is asked to end. After a kill the two do not match, so the
 objects of the documents bucket are set aside, the stack starts empty, and they are uploaded again: ingestion then
-makes the knowledge base and the empty registry match the bucket. Documents that only the knowledge base still has are
+makes the knowledge base and the empty registry match the bucket. What only the registry has survives in
+:mod:`ragstack_local.stack.durable_items`. Documents that only the knowledge base still has are
 deleted directly, because no event and no record names them.
 """
 
@@ -73,6 +74,11 @@ class DataFolder:
     def state(self) -> Path:
         """Everything else, written when MiniStack ends."""
         return self.path / "state"
+
+    @property
+    def journal(self) -> Path:
+        """Items of the registry's table that nothing else has, written at once; it survives a kill."""
+        return self.path / "kept-items.jsonl"
 
     @property
     def _in_use(self) -> Path:

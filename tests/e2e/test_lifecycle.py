@@ -10,6 +10,7 @@ import pytest
 
 from ragstack_local.demo import ANSWERS, SEARCHES
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
+from tests.e2e.test_access_stack import People
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
@@ -125,6 +126,33 @@ def test_a_killed_stack_loses_and_revives_no_document(stack: LocalStack) -> None
     assert settled == {odd: "INDEXED", unseen: "INDEXED"}
     assert stack.known(odd, unseen, deleted) == {odd: "INDEXED", unseen: "INDEXED", deleted: "NOT_FOUND"}
     assert [record.revision for record in stack.records(late, deleted).values()] == [0, 0]
+
+
+@needs_proc
+def test_a_kill_takes_no_revocation_and_no_judgment_back(stack: LocalStack) -> None:
+    key = "samples/documents/people/quokka.md"
+    stack.settled(stack.put(key, "The quokka keeps the salary list."))
+    people = People(stack)
+    eventually(lambda: key in people.retrieved("alice", "quokka salary list"))
+    judged = {"query_id": "quokka", "query": "quokka", "document": key, "grade": 3}
+
+    people.got("alice", "PUT", "/api/judgments", judged)
+    revoked = stack.run("access", "revoke", "people", "group:people")
+    hidden = people.retrieved("alice", "quokka salary list")
+    stack.kill_every_process()
+    assert stack.process is not None
+    stack.process.wait(STOP_SECONDS)
+    stack.start()
+    again = People(stack)
+    found = again.retrieved("olga", "quokka salary list")
+    kept = again.retrieved("alice", "quokka salary list")
+    judgments = again.got("alice", "GET", "/api/judgments")["judgments"]
+    stack.run("access", "revoke", "people", "group:people", "--reset")
+
+    assert revoked.returncode == 0, revoked.stderr
+    assert (key in found, key in hidden, key in kept) == (True, False, False)
+    assert [(each["query_id"], each["grade"]) for each in judgments] == [("quokka", 3)]
+    assert "Changes of access rules, judgments and budgets" in stack.log.read_text()
 
 
 @needs_proc
