@@ -59,6 +59,13 @@ def bedrock(
             max=1,
         ),
     ] = None,
+    scope_attribute: Annotated[
+        str | None,
+        typer.Option(
+            help="Attribute of access labels, such as access. HYBRID then counts words only in documents whose labels"
+            " the filter admits, so that hidden documents change no score."
+        ),
+    ] = None,
     s3_endpoint: Annotated[
         str | None, typer.Option(help="Where documents are read. Default: boto3's own settings.")
     ] = None,
@@ -128,6 +135,7 @@ def bedrock(
             port=port,
             embedding=embedding,
             cosine_share=cosine_share,
+            scope_attribute=scope_attribute,
             s3_endpoint=s3_endpoint,
             contextual_headers=contextual_headers,
             pace=Pace(creation_seconds, indexing_seconds, deletion_seconds),

@@ -96,7 +96,7 @@ def _first_page(context: Context, knowledge_base: str, text: str, configuration:
     embedding = context.embeddings.named(base.embedding)
     by_words = asked.hybrid or isinstance(embedding, UnavailableEmbedding)
     # Outside the transaction: a model may be slow.
-    search = Search(text, embedding.embed_query(text), by_words, asked.filters)
+    search = Search(text, embedding.embed_query(text), by_words, asked.filters, context.options.scope_attribute)
     with context.database.read(knowledge_base_id) as view:
         is_current = active_knowledge_base(view.connection, knowledge_base_id).embedding == base.embedding
         if is_current:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.database import View
-from ragstack_common.filters import Filter
+from ragstack_common.filters import Clause, Filter, Operator, possible_values
 from ragstack_common.text.words import query_terms
 
 if TYPE_CHECKING:
@@ -37,12 +37,26 @@ class Search:
         vector: The embedded text.
         hybrid: Vectors and BM25, or vectors only.
         filters: Restricts the documents.
+        scope_attribute: The attribute whose values in *filters* say what the caller may see. Words are counted in the
+            documents with these values alone, so that the others change no score. None counts those of all documents.
     """
 
     text: str
     vector: "Vectors"
     hybrid: bool
     filters: Filter | None = None
+    scope_attribute: str | None = None
+
+    @property
+    def scope(self) -> Filter | None:
+        """The filter of what the caller may see; None for everything."""
+        if self.scope_attribute is None:
+            return None
+        values = possible_values(self.filters, self.scope_attribute)
+        if not values:  # every value, or none: then the filter admits no document, and the scope the same
+            return None if values is None else self.filters
+        scalars = tuple(sorted((value for value in values if not isinstance(value, tuple)), key=repr))
+        return Clause(Operator.IN, self.scope_attribute, scalars)
 
 
 @dataclass(frozen=True)
@@ -83,8 +97,8 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     """Return the best chunks, best first; ties are in the order of insertion.
 
     The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, computed for every chunk.
-    The best BM25 is that of all chunks, so that a filter changes no score. Source: Bruch, Gai and Ingber 2023, "An
-    Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    The best BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and
+    Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
     """
     rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
     chunks = view.vectors.chunks
@@ -92,7 +106,11 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
         rows = rows if search.vector.any() else rows[:0]
         rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
         return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
-    bm25 = view.vectors.bm25(query_terms(search.text))
+    scope = None
+    if search.scope is not None:
+        is_whole_filter = search.filters == search.scope
+        scope = rows if is_whole_filter else view.vectors.rows(_allowed(view, knowledge_base_id, search.scope))
+    bm25 = view.vectors.bm25(query_terms(search.text), scope)
     addends = (1.0 - cosine_share) * bm25
     addends /= bm25.max(initial=0.0) or 1.0
     if not search.vector.any():
@@ -107,7 +125,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
         return scores
 
     rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES, fused)
-    half = RARE_WORDS * math.log1p(len(view.vectors.rows()))
+    half = RARE_WORDS * math.log1p(len(view.vectors.rows() if scope is None else scope))
     scores = fused(rows, cosines.astype(np.float64))
     return Ranking(chunks[rows], scores, _clipped(cosines), bm25[rows] / (bm25[rows] + half))
 

@@ -145,7 +145,7 @@ def kept_of(segments: Sequence[Segment], kept: npt.NDArray[np.bool_]) -> tuple[S
 
 @dataclass(frozen=True)
 class Postings:
-    """The words of all rows; the rows that are not alive count nowhere."""
+    """The words of all rows; the rows that are not alive, or not in the scope of a search, count nowhere."""
 
     segments: tuple[Segment, ...]
     alive: npt.NDArray[np.bool_]

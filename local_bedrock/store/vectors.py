@@ -216,9 +216,18 @@ class VectorSnapshot:
     def _postings(self) -> Postings:
         return Postings(self.segments, self.alive)
 
-    def bm25(self, words: Mapping[str, float]) -> npt.NDArray[np.float64]:
-        """Return the BM25 of every row for weighted, stemmed words."""
-        return self._postings.bm25(words)
+    def bm25(self, words: Mapping[str, float], among: Ids | None = None) -> npt.NDArray[np.float64]:
+        """Return the BM25 of every row for weighted, stemmed words.
+
+        Args:
+            words: Stemmed words and their weights.
+            among: The rows whose words count; the others have 0, and change no score. None for all.
+        """
+        if among is None:
+            return self._postings.bm25(words)
+        counted = np.zeros(len(self.alive), dtype=np.bool_)
+        counted[among] = True
+        return Postings(self.segments, counted).bm25(words)
 
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""

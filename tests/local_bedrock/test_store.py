@@ -1,10 +1,11 @@
 """The store and the rankings, without a server."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import apsw
 import numpy as np
@@ -78,6 +79,35 @@ def test_a_filter_finds_chunks_beyond_the_candidates(database: Database, monkeyp
 
 
 WORDS = st.lists(st.sampled_from(["heron", "herons", "bird", "waits", "stone", "reed"]), min_size=1, max_size=6)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    texts=st.lists(st.tuples(WORDS, st.sampled_from(["mine", "theirs"]), st.integers(0, 2)), min_size=1, max_size=12),
+    query=WORDS,
+    share=st.floats(0, 1),
+    filters=st.sampled_from([{}, {"n": 1}, {"$or": [{"n": {"$gt": 0}}, {"access": "theirs"}]}]),
+)
+def test_documents_outside_the_scope_change_no_score(
+    texts: list[tuple[list[str], str, int]], query: list[str], share: float, filters: Mapping[str, Any]
+) -> None:
+    restriction = parse({"$and": [{"access": {"$in": ["mine", "ours"]}}, *([filters] if filters else [])]})
+    search = replace(search_for(" ".join(query), filters=restriction), scope_attribute="access")
+    found = []
+    for seen in (("mine", "theirs"), ("mine",)):
+        with TemporaryDirectory() as folder:
+            database = opened(Path(folder))
+            names = [str(number) for number, (_, label, _) in enumerate(texts) if label in seen]
+            for name in names:
+                words, label, number = texts[int(name)]
+                add(database, name, " ".join(words), n=number, access=label)
+            with database.read(BASE) as view:
+                hits = ranking.rank(view, BASE, search, share).hits()
+            database.close()
+        found.append([(names[hit.chunk - 1], hit.score, hit.vector, hit.lexical) for hit in hits])
+
+    assert found[0] == found[1]
+    assert all(texts[int(name)][1] == "mine" for name, *_ in found[0])
 
 
 @settings(max_examples=examples(40), deadline=None)
