@@ -1,6 +1,12 @@
-"""Read PDF files: the text of each page, where its characters are, and its picture."""
+"""Read PDF files: the visible text of each page, where its characters are, and its picture.
 
+Text outside of the part of a page that is shown, and without a size, is left out: half of a spread that was cut into
+pages, or words that nobody sees. Text that is not painted stays, because scans have their recognized text in this form.
+"""
+
+import math
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,8 +33,20 @@ IMAGE_WIDTH: Final = 1400
 MAX_PIXELS: Final = 4_000_000
 """Pixels of a long page, which is then narrower."""
 
+MAX_IMAGE_HEIGHT: Final = 10_000
+"""Pixels of the picture of a page that is much higher than wide. WebP has at most 16,383."""
+
+LEAST_SIZE: Final = 0.1
+"""Points that a visible character is high and wide at least, on pages of the usual size: a quarter of a pixel of the
+picture."""
+
 MAX_PNG_BYTES: Final = 1_000_000
 """Bytes of a picture without loss. Photographs take more, and are compressed."""
+
+NO_AREA: Final = (
+    "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
+    " the file to a new PDF file."
+)
 
 _LINE_END: Final = "\r\n"
 _UNKNOWN: Final = "\ufffe"
@@ -92,8 +110,8 @@ class PdfDocument:
 
     def text(self, number: int) -> str:
         """Return the text of a page, with an empty line between paragraphs."""
-        with self._page(number) as (_, characters):
-            return _cleaned(_paragraphs(self._pdfium.raw, characters))
+        with self._page(number) as (page, characters):
+            return _cleaned(_paragraphs(self._pdfium.raw, characters, _visible(self._pdfium.raw, page, characters)))
 
     def boxes(self, number: int, spans: Sequence[tuple[int, int]]) -> list[list[Box]]:
         """Return the places of parts of a page's text, one box for each line.
@@ -107,8 +125,9 @@ class PdfDocument:
         """
         raw = self._pdfium.raw
         with self._page(number) as (page, characters):
-            text = _cleaned(_paragraphs(raw, characters))
-            glyphs = _Glyphs(raw, page, characters)
+            shown = _visible(raw, page, characters)
+            text = _cleaned(_paragraphs(raw, characters, shown))
+            glyphs = _Glyphs(raw, page, characters, shown)
             visible = [offset for offset, character in enumerate(text) if not character.isspace()]
             if len(visible) != len(glyphs.all):
                 return [[] for _ in spans]
@@ -118,10 +137,16 @@ class PdfDocument:
             ]
 
     def picture(self, number: int) -> Picture:
-        """Draw a page, in PNG, or in WebP if that is much smaller."""
+        """Draw a page, in PNG, or in WebP if that is much smaller.
+
+        Raises:
+            UnreadableDocument: The page shows nothing, because it has no area.
+        """
         with self._page(number) as (page, _):
             width, height = page.get_size()
-            scale = min(IMAGE_WIDTH / width, (MAX_PIXELS / (width * height)) ** 0.5)
+            if not (0 < width < math.inf and 0 < height < math.inf):
+                raise UnreadableDocument(NO_AREA.format(number))
+            scale = min(IMAGE_WIDTH / width, MAX_IMAGE_HEIGHT / height, (MAX_PIXELS / width / height) ** 0.5)
             image: Image = page.render(scale=scale, may_draw_forms=False).to_pil()
         image = _without_colours(image)
         written = BytesIO()
@@ -146,14 +171,91 @@ class PdfDocument:
             page.close()
 
 
-def _paragraphs(raw: Any, page: Any) -> str:
-    text: str = page.get_text_range()
-    lines = text.split(_LINE_END)
-    if len(text) != page.count_chars():
-        # With characters beyond 16 bits or expanded ligatures, offsets don't identify positions on the page.
+class _Visible(NamedTuple):
+    """The text of a page that a reader sees.
+
+    Attributes:
+        text: Its characters in PDFium's order, with its line ends.
+        units: Where each is in PDFium's text, in units of 16 bits; then the end of that text.
+        is_listed: Whether these are positions in PDFium's list of characters, too: with characters beyond 16 bits or
+            expanded ligatures they are not.
+    """
+
+    text: str
+    units: Sequence[int]
+    is_listed: bool
+
+
+def _visible(raw: Any, page: Any, characters: Any) -> _Visible:
+    text: str = characters.get_text_range()
+    is_listed = len(text) == characters.count_chars()
+    units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
+    frame = _Frame(raw, page, characters)
+    if frame.has_everything(text, units):
+        return _Visible(text, units, is_listed)
+    kept: list[int] = []
+    begin = 0
+    for line in text.split(_LINE_END):
+        places = range(begin, begin + len(line))
+        shown = [place for place in places if text[place].isspace() or frame.has(units[place], text[place])]
+        if len(shown) < len(line):
+            shown = _without_gaps(text, shown)
+        if shown or not line.strip():
+            if kept:
+                kept += range(begin - len(_LINE_END), begin)
+            kept += shown
+        begin += len(line) + len(_LINE_END)
+    return _Visible("".join(text[place] for place in kept), [*(units[place] for place in kept), units[-1]], is_listed)
+
+
+def _without_gaps(text: str, places: Sequence[int]) -> list[int]:
+    """Leave out the white space at the ends of a line, and all but the first of several."""
+    words = [place for place in places if not text[place].isspace()]
+    ends = set(words) | {before + 1 for before, after in pairwise(words) if after > before + 1}
+    return [place for place in places if place in ends]
+
+
+class _Frame:
+    """The part of a page that is shown."""
+
+    def __init__(self, raw: Any, page: Any, characters: Any) -> None:
+        self._raw, self._characters = raw, characters
+        self._box = _Rectangle(*page.get_bbox())
+        self._least = min(LEAST_SIZE, (self._box.right - self._box.left) * LEAST_SIZE / 595)
+
+    def has_everything(self, text: str, units: Sequence[int]) -> bool:
+        """Check quickly whether all characters are visible: only a few of each line are looked at."""
+        shown: str = self._characters.get_text_bounded(*self._box)
+        if sum(map(len, shown.split())) != sum(map(len, text.split())):
+            return False
+        for number in range(self._raw.FPDFText_CountRects(self._characters, 0, -1)):
+            left, top, right, bottom = c_double(), c_double(), c_double(), c_double()
+            self._raw.FPDFText_GetRect(self._characters, number, *map(byref, (left, top, right, bottom)))
+            line = _Rectangle(left.value, bottom.value, right.value, top.value)
+            if line.top - line.bottom < self._least or not self._box.has(line):
+                return False
+        ends = (place for line in re.finditer(r"[^\r\n]+", text) for place in (line.start(), line.end() - 1))
+        return all(text[place].isspace() or self.has(units[place], text[place]) for place in ends)
+
+    def has(self, unit: int, character: str) -> bool:
+        """Whether a character is visible; if PDFium does not say where it is, it counts as visible."""
+        index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, unit)
+        if index < 0:
+            return True
+        ink, body = _rectangles(self._raw, self._characters, index)
+        width = max(ink.right - ink.left, body.right - body.left)
+        height = max(ink.top - ink.bottom, body.top - body.bottom)
+        # Fonts give combining marks no width of their own.
+        has_size = height >= self._least and (width >= self._least or unicodedata.category(character)[0] == "M")
+        return has_size and self._box.has_centre(ink)
+
+
+def _paragraphs(raw: Any, page: Any, shown: _Visible) -> str:
+    lines = shown.text.split(_LINE_END)
+    if not shown.is_listed:
         return "\n".join(lines)
     offsets = accumulate((len(line) + len(_LINE_END) for line in lines[:-1]), initial=0)
-    places = [_place(raw, page, offset, line) for offset, line in zip(offsets, lines, strict=True)]
+    places = [_place(raw, page, shown.units, offset, line) for offset, line in zip(offsets, lines, strict=True)]
     # PDFium joins hyphenated lines, so a line can end lower than it begins.
     gaps = [before.end - after.start for before, after in pairwise(places)]
     usual = median_low([gap for gap in gaps if gap > 0] or [0.0])
@@ -172,11 +274,12 @@ class _Place(NamedTuple):
     font_size: float
 
 
-def _place(raw: Any, page: Any, offset: int, line: str) -> _Place:
+def _place(raw: Any, page: Any, units: Sequence[int], offset: int, line: str) -> _Place:
+    first, last = units[offset], units[offset + max(0, len(line.rstrip()) - 1)]
     x, start, end = c_double(), c_double(), c_double()
-    raw.FPDFText_GetCharOrigin(page, offset, byref(x), byref(start))
-    raw.FPDFText_GetCharOrigin(page, offset + max(0, len(line.rstrip()) - 1), byref(x), byref(end))
-    return _Place(start.value, end.value, raw.FPDFText_GetFontSize(page, offset))
+    raw.FPDFText_GetCharOrigin(page, first, byref(x), byref(start))
+    raw.FPDFText_GetCharOrigin(page, last, byref(x), byref(end))
+    return _Place(start.value, end.value, raw.FPDFText_GetFontSize(page, first))
 
 
 def _cleaned(text: str) -> str:
@@ -190,15 +293,12 @@ class _Glyphs:
     The page's text has the same ones: cleaning changes white space, and hyphens at the ends of lines.
     """
 
-    def __init__(self, raw: Any, page: Any, characters: Any) -> None:
+    def __init__(self, raw: Any, page: Any, characters: Any, shown: _Visible) -> None:
         self._raw, self._page, self._characters = raw, page, characters
-        found: str = characters.get_text_range()
-        kept = _CONTROLS.sub(" ", _HYPHENATION.sub(" ", found))
-        # PDFium counts halves of characters beyond 16 bits.
-        units = accumulate((2 if character > "\uffff" else 1 for character in found), initial=0)
-        # It joins hyphenated lines.
-        lines = accumulate(character in f"\n{_UNKNOWN}" for character in found)
-        self.all = [each for each in zip(kept, units, lines, strict=False) if not each[0].isspace()]
+        kept = _CONTROLS.sub(" ", _HYPHENATION.sub(" ", shown.text))
+        # PDFium joins hyphenated lines.
+        lines = accumulate(character in f"\n{_UNKNOWN}" for character in shown.text)
+        self.all = [each for each in zip(kept, shown.units, lines, strict=False) if not each[0].isspace()]
 
     def boxes(self, begin: int, end: int, shown: str) -> list[Box]:
         """Return the boxes of a run, one for each line; none if it is not certain that they are those of the text."""
@@ -208,7 +308,7 @@ class _Glyphs:
             index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, unit)
             if index < 0 or not self._is(index, character) or expected != character.replace(_UNKNOWN, "-"):
                 return []
-            ink, body = self._rectangles(index)
+            ink, body = _rectangles(self._raw, self._characters, index)
             if last is not None and last[0] == line and last[1].is_beside(body):
                 found[-1] = found[-1].joined(ink)
             else:
@@ -222,16 +322,6 @@ class _Glyphs:
             return code in _CODES_OF_UNKNOWN
         return bool(code == int.from_bytes(character.encode("utf-16-le")[:2], "little"))
 
-    def _rectangles(self, index: int) -> tuple["_Rectangle", "_Rectangle"]:
-        """Return what a character's ink covers, and the whole space of the character in its font."""
-        left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
-        self._raw.FPDFText_GetCharBox(self._characters, index, byref(left), byref(right), byref(bottom), byref(top))
-        loose = self._raw.FS_RECTF()
-        self._raw.FPDFText_GetLooseCharBox(self._characters, index, byref(loose))
-        body = _Rectangle(loose.left, loose.bottom, loose.right, loose.top)
-        ink = _Rectangle(left.value, bottom.value, right.value, top.value)
-        return ink if ink.left < ink.right and ink.bottom < ink.top else body, body
-
     def _shown(self, rectangle: "_Rectangle") -> Box:
         """Return a rectangle of the page as a part of its picture, which can be turned and cut."""
         x, y = c_int(), c_int()
@@ -243,6 +333,17 @@ class _Glyphs:
         return Box(left, top, right - left, bottom - top)
 
 
+def _rectangles(raw: Any, characters: Any, index: int) -> tuple["_Rectangle", "_Rectangle"]:
+    """Return what a character's ink covers, and the whole space of the character in its font."""
+    left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
+    raw.FPDFText_GetCharBox(characters, index, byref(left), byref(right), byref(bottom), byref(top))
+    loose = raw.FS_RECTF()
+    raw.FPDFText_GetLooseCharBox(characters, index, byref(loose))
+    body = _Rectangle(loose.left, loose.bottom, loose.right, loose.top)
+    ink = _Rectangle(left.value, bottom.value, right.value, top.value)
+    return ink if ink.left < ink.right and ink.bottom < ink.top else body, body
+
+
 class _Rectangle(NamedTuple):
     """A rectangle on a page, in points from its bottom left corner."""
 
@@ -250,6 +351,20 @@ class _Rectangle(NamedTuple):
     bottom: float
     right: float
     top: float
+
+    def has(self, other: "_Rectangle") -> bool:
+        """Whether all of the other one is within this one."""
+        return (
+            self.left <= other.left
+            and self.bottom <= other.bottom
+            and other.right <= self.right
+            and other.top <= self.top
+        )
+
+    def has_centre(self, other: "_Rectangle") -> bool:
+        """Whether the centre of the other one is within this one."""
+        x, y = (other.left + other.right) / 2, (other.bottom + other.top) / 2
+        return self.left <= x <= self.right and self.bottom <= y <= self.top
 
     def joined(self, other: "_Rectangle") -> "_Rectangle":
         return _Rectangle(

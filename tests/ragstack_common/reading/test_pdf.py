@@ -1,0 +1,157 @@
+"""The text of PDF pages is what a reader sees, and the index and the view agree on it."""
+
+from io import BytesIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from ragstack_common.reading.conversion import convert
+from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.pdf import MAX_IMAGE_HEIGHT, MAX_PIXELS, PdfDocument
+from tests.support.pdf_files import mapped, pages, pdf, text
+
+CROP = b"/CropBox [100 100 400 700] /Rotate %d"
+ROTATIONS = (0, 90, 180, 270)
+
+
+def drawn(*parts: tuple[int, int, str]) -> bytes:
+    """The content of a page: texts with where they begin, from the left and from the bottom."""
+    return b"\n".join(b"BT /F 12 Tf %d %d Td (%s) Tj ET" % (x, y, shown.encode()) for x, y, shown in parts)
+
+
+def text_of(data: bytes) -> str:
+    with PdfDocument(data) as document:
+        return document.text(1)
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS)
+def test_text_outside_of_the_crop_box_is_left_out(rotation: int) -> None:
+    parts = [
+        (120, 750, "Above."),
+        (120, 600, "Inside."),
+        (420, 600, "Beside."),
+        (20, 400, "Before."),
+        (120, 50, "Below."),
+    ]
+    data = pages(drawn(*parts), entries=CROP % rotation)
+
+    assert text_of(data) == "Inside."
+    assert convert(data, "pdf") == ("Inside.\f", None)
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS)
+def test_of_a_line_across_the_edge_the_visible_characters_stay(rotation: int) -> None:
+    data = pages(drawn((72, 600, "Half out and half in"), (350, 560, "ends outside")), entries=CROP % rotation)
+
+    found = text_of(data)
+
+    assert [*map(str.strip, found.split("\n"))] in (["out and half in", "ends outs"], ["ends outs", "out and half in"])
+    with PdfDocument(data) as document:
+        ((first, *_), (last, *_)) = document.boxes(1, [(0, 3), (len(found) - 2, len(found))])
+    for box in (first, last):
+        assert 0 <= box.left < box.left + box.width <= 1
+        assert 0 <= box.top < box.top + box.height <= 1
+
+
+line = st.tuples(st.booleans(), st.sampled_from(["A first line", "with an end.", "and a third", "3", "- item"]))
+
+
+@settings(max_examples=60)
+@given(st.lists(line, max_size=12))
+def test_the_text_is_that_of_a_page_without_what_is_outside(lines: list[tuple[bool, str]]) -> None:
+    parts = [
+        (is_inside, (120 if is_inside else 450, 680 - 14 * number - 20 * (number // 4), shown))
+        for number, (is_inside, shown) in enumerate(lines)
+    ]
+    entries = CROP % 0  # on turned pages, the order that PDFium finds depends on all lines
+
+    cropped = text_of(pages(drawn(*(part for _, part in parts)), entries=entries))
+
+    assert cropped == text_of(pages(drawn(*(part for is_inside, part in parts if is_inside)), entries=entries))
+
+
+def test_visible_words_that_are_divided_at_the_end_of_a_line_are_joined() -> None:
+    parts = [(120, 600, "The reimburse-"), (120, 586, "ment form"), (450, 586, "outside")]
+
+    assert text_of(pages(drawn(*parts), entries=CROP % 0)) == "The reimbursement form"
+
+
+def test_places_are_those_of_the_visible_characters() -> None:
+    """Characters beyond 16 bits have no position in the list of characters."""
+    content = text((750, 12, b"(outside B)"), (600, 12, b"(B desk)"))
+    data = mapped(content, {"B": "\N{GRINNING FACE}"}).replace(
+        b"/Contents 5 0 R", b"/Contents 5 0 R /CropBox [0 0 595 700]"
+    )
+
+    with PdfDocument(data) as document:
+        assert document.text(1) == "\N{GRINNING FACE} desk"
+        ((face,), (desk,)) = document.boxes(1, [(0, 1), (2, 6)])
+
+    assert face.left + face.width < desk.left
+    assert desk.top == pytest.approx(face.top, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        (b"/F 0 Tf 72 600 Td", ""),
+        (b"/F 0.001 Tf 72 600 Td", ""),
+        (b"/F 0.05 Tf 72 600 Td", ""),
+        (b"/F 12 Tf 1 0 0 0 72 600 Tm", ""),
+        (b"/F 12 Tf 0 0 0 1 72 600 Tm", ""),
+        (b"/F 12 Tf 0 Tz 72 600 Td", ""),
+        (b"/F 2 Tf 72 600 Td", "hidden"),
+        (b"/F 12 Tf 3 Tr 72 600 Td", "hidden"),
+        (b"/F 12 Tf 0 1 -1 0 72 600 Tm", "hidden"),
+    ],
+)
+def test_text_without_a_size_is_left_out_and_recognized_text_of_scans_stays(state: bytes, shown: str) -> None:
+    data = pages(drawn((72, 700, "Seen")) + b"\nBT " + state + b" (hidden) Tj ET")
+
+    assert text_of(data).split() == ["Seen", *shown.split()]
+
+
+def page_of(entries: bytes) -> bytes:
+    return pdf(
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R %s >>" % entries,
+        b"<< /Length 8 >>\nstream\n0 0 9 re\nendstream",
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        b"",
+        b"/MediaBox [0 0 0.0000001 800]",
+        b"/MediaBox [0 0 1 14400000]",
+        b"/MediaBox [0 0 14400000 1]",
+        b"/MediaBox [0 0 1e38 1e38]",
+        b"/MediaBox [0 0 1 1]",
+        b"/MediaBox [0 0 0 0]",
+        b"/MediaBox [9 9 9 9]",
+        b"/MediaBox [595 842 0 0]",
+        b"/MediaBox [-9999999999999999999999999 0 99999999999999999999999999 5]",
+        b"/MediaBox [inf 0 nan 5]",
+        b"/MediaBox 5",
+        b"/MediaBox [0 0 10 10] /UserUnit 75000",
+        b"/MediaBox [0 0 10 3000] /Rotate 90",
+        b"/MediaBox [0 0 10 3000] /Rotate 37",
+        b"/MediaBox [0 0 595 842] /CropBox [1000 1000 1100 1100]",
+        b"/MediaBox [0 0 595 842] /CropBox [100 100 100 700]",
+        b"/MediaBox [0 0 595 842] /CropBox [0 0 0.00001 700]",
+    ],
+)
+def test_the_picture_of_any_page_is_bounded_or_the_error_says_what_to_do(entries: bytes) -> None:
+    with PdfDocument(page_of(entries)) as document:
+        try:
+            picture = document.picture(1)
+        except UnreadableDocument as error:
+            assert "Print the file to a new PDF file" in str(error)  # noqa: PT017 - either is right
+            return
+    assert 0 < picture.width * picture.height <= 1.01 * MAX_PIXELS
+    assert 0 < max(picture.width, picture.height) <= MAX_IMAGE_HEIGHT
+    assert Image.open(BytesIO(picture.data)).size == (picture.width, picture.height)
