@@ -12,12 +12,11 @@ from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import (
     DEFAULT_PORT,
     EMBEDDING_CHOICE_HELP,
-    EMBEDDING_VARIABLE,
     LOCAL,
     Options,
     Pace,
 )
-from ragstack_common.model_cache import AUTOMATIC
+from ragstack_common.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 

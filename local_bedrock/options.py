@@ -1,6 +1,5 @@
 """The settings of the local Bedrock."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,6 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567
 
-EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
 EMBEDDING_HELP: Final = (
     "The embedding: hashed (no model), minilm or granite (after `ragstack model add`), onnx:FOLDER, fastembed or"
     " fastembed:MODEL, openai:URL#MODEL, bedrock:MODEL."
@@ -25,8 +23,8 @@ EMBEDDING_CHOICE_HELP: Final = (
 
 
 def chosen_embedding(choice: str | None) -> str:
-    """Return the embedding of a choice; without one, that of the environment, or the automatic one."""
-    return model_cache.chosen(choice or os.environ.get(EMBEDDING_VARIABLE) or model_cache.AUTOMATIC)
+    """Return the embedding of a choice; without one, the default."""
+    return model_cache.chosen(choice) if choice else model_cache.default_embedding()
 
 
 @dataclass(frozen=True)

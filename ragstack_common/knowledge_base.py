@@ -31,13 +31,12 @@ from ragstack_common.search.values import natural_order
 with needs_extra("chroma", "KnowledgeBase"):
     import chromadb
 
-    from ragstack_common.embedding import Embedding, load
-    from ragstack_common.search.engines.chroma.collection import ChromaCollection, Handle, get_or_create
+    from ragstack_common.embedding import Embedding, load_recorded
+    from ragstack_common.search.engines.chroma.collection import ChromaCollection, Handle
     from ragstack_common.search.engines.chroma.manifest import checked_manifest, embedding_of
     from ragstack_common.search.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
     from ragstack_common.search.engines.chroma.store import (
         ClientConnection,
-        Connection,
         FolderConnection,
         close_client,
         open_folder,
@@ -111,7 +110,8 @@ class KnowledgeBase:
     Args:
         collection_name: The collection.
         db_path: Folder of the store.
-        embedding: The collection's embedding; None uses the recorded one.
+        embedding: The collection's embedding; None uses the recorded one, and for a new collection the default:
+            ``RAGSTACK_EMBEDDING``, MiniLM if it was added, otherwise ``hashed``.
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
         environment: Environment variables; None uses those of the process.
@@ -150,24 +150,21 @@ class KnowledgeBase:
         self.db_path = str(Path(db_path or settings.db_path).expanduser().absolute())
         built = checked_manifest(settings, self.collection_name, Path(self.db_path))
         chosen = embedding or embedding_of(settings, built)
-        model = load(chosen) if isinstance(chosen, str) else chosen
+        model = load_recorded(chosen) if isinstance(chosen, str) else chosen
         self.fallback: RagStackError | None = None
         self.last_error: Exception | None = None
-        connection: Connection
+        self._chunks = ChromaCollection(FolderConnection(Path(self.db_path)), self.collection_name, model)
         try:
             with translated_errors(f"the folder {self.db_path}"):
                 self.chroma_client = open_folder(Path(self.db_path))
-                self.collection = get_or_create(self.chroma_client, self.collection_name, model)
-            connection = FolderConnection(Path(self.db_path))
+                self.collection = self._chunks.get_or_create(self.chroma_client)
         except ServiceUnavailableError as error:
             warn(f"Warning: the store cannot be opened, so the knowledge base is in memory and empty: {error}")
             self.fallback = error
             with translated_errors("memory"):
-                self.chroma_client = chromadb.EphemeralClient()
-                self.collection = get_or_create(self.chroma_client, self.collection_name, model)
-            memory = self.chroma_client
-            connection = ClientConnection("memory", lambda: memory)
-        self._chunks = ChromaCollection(connection, self.collection_name, model)
+                memory = self.chroma_client = chromadb.EphemeralClient()
+                self._chunks = ChromaCollection(ClientConnection("memory", lambda: memory), self.collection_name, model)
+                self.collection = self._chunks.get_or_create(memory)
         self._search = CollectionSearch(self._chunks, scan_limit)
 
     @property
@@ -362,16 +359,16 @@ async def aretrieve_knowledge(
 
 
 def _opened(collection_name: str | None, db_path: str | None) -> KnowledgeBase:
-    settings = KnowledgeSettings.from_env(os.environ)
-    base = _kept(collection_name or settings.collection_name, db_path or settings.db_path, settings.embedding)
+    base = _kept(collection_name, db_path, KnowledgeSettings.from_env(os.environ))
     if base.in_memory:
         _kept.cache_clear()  # try the folder again at the next question
     return base
 
 
 @lru_cache(maxsize=OPEN_BASES)
-def _kept(collection_name: str, db_path: str, embedding: str | None) -> KnowledgeBase:
-    return KnowledgeBase(collection_name, db_path, embedding=embedding)
+def _kept(collection_name: str | None, db_path: str | None, _settings: KnowledgeSettings) -> KnowledgeBase:
+    """Open a knowledge base, again if the settings have changed."""
+    return KnowledgeBase(collection_name, db_path)
 
 
 def _last_question(messages: Sequence[Any]) -> str | None:

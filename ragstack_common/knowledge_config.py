@@ -49,13 +49,8 @@ class KnowledgeSettings(Settings):
         None, ge=0, le=50_000, description="maximum characters that a chunk repeats; a search checks it too"
     )
 
-    @property
-    def embedding_with_pooling(self) -> str | None:
-        """The embedding, as ``--embedding`` takes it; None for the collection's."""
-        return with_pooling(self.embedding, self.pooling)
-
 
 def with_pooling(embedding: str | None, pooling: str | None) -> str | None:
-    """Add a pooling to the folder of an ONNX model that names none."""
-    is_plain_onnx = embedding is not None and embedding.startswith("onnx:") and "#" not in embedding
-    return f"{embedding}#{pooling}" if is_plain_onnx and pooling else embedding
+    """Add a pooling to a model in ONNX form that names none."""
+    has_own = embedding is not None and (embedding in KNOWN or (embedding.startswith("onnx:") and "#" not in embedding))
+    return f"{embedding}#{pooling}" if has_own and pooling else embedding

@@ -21,6 +21,9 @@ TAKES_BATCHES: Final = "takes_batches"
 AUTOMATIC: Final = "auto"
 """The choice of MiniLM if it is in the cache, and of ``hashed`` otherwise."""
 
+EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
+"""Chooses the embedding of what is new, such as a collection."""
+
 MINILM: Final = "minilm"
 
 
@@ -128,6 +131,11 @@ def chosen(choice: str) -> str:
     if choice != AUTOMATIC:
         return choice
     return MINILM if is_added(MINILM) else DEFAULT_EMBEDDING
+
+
+def default_embedding() -> str:
+    """Return the embedding of what is new: that of :data:`EMBEDDING_VARIABLE`, or the automatic one."""
+    return chosen(os.environ.get(EMBEDDING_VARIABLE) or AUTOMATIC)
 
 
 def name_of_folder(folder: str) -> str | None:

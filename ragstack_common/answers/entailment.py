@@ -15,8 +15,8 @@ from ragstack_common.answers.models import Passage
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
-from ragstack_common.embedding.onnx import model_inputs, open_session, open_tokenizer, pair_feed
 from ragstack_common.embedding.protocol import cores, scalar
+from ragstack_common.embedding.sessions import model_inputs, open_session, open_tokenizer, pair_feed
 
 OUTPUT: Final = "logits"
 ENTAILMENT: Final = "entailment"

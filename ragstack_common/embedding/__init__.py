@@ -8,7 +8,17 @@ from ragstack_common.core.errors import EmbeddingError, needs_extra
 
 with needs_extra("local", "An embedding"):
     from ragstack_common.embedding.hashed import HashedEmbedding
-    from ragstack_common.embedding.kinds import QueryEmbedding, flag, load
+    from ragstack_common.embedding.kinds import QueryEmbedding, choice_of, flag, load, load_recorded
     from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed
 
-__all__ = ["Embedding", "EmbeddingClosed", "EmbeddingError", "HashedEmbedding", "QueryEmbedding", "flag", "load"]
+__all__ = [
+    "Embedding",
+    "EmbeddingClosed",
+    "EmbeddingError",
+    "HashedEmbedding",
+    "QueryEmbedding",
+    "choice_of",
+    "flag",
+    "load",
+    "load_recorded",
+]

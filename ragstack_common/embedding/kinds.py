@@ -15,7 +15,10 @@ from ragstack_common.embedding.protocol import Embedding, Vectors
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 POOLING_VARIABLE: Final = "POOLING"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
-FORMS: Final = "hashed, minilm, granite, fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or bedrock:MODEL"
+FORMS: Final = (
+    "hashed, minilm[#POOLING], granite[#POOLING], fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or"
+    " bedrock:MODEL"
+)
 QUERIES_KEPT: Final = 1_000
 
 
@@ -27,8 +30,8 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
         cache_folder: Where embedded texts are cached; None caches nothing. It is first used with the first text.
             ``hashed`` has no cache, because it embeds a passage in 0.3 ms.
         environment: Environment variables: :data:`API_KEY_VARIABLE` for an ``openai`` server with authentication, and
-            :data:`POOLING_VARIABLE` for an ``onnx`` model if the choice does not name the pooling. None uses those of
-            the process.
+            :data:`POOLING_VARIABLE` for a model in ONNX form if the choice does not name the pooling. None uses those
+            of the process.
 
     Raises:
         EmbeddingError: The kind is unknown, or its model cannot be loaded; the message says what to do.
@@ -46,16 +49,36 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
     return CachedEmbedding(_model(choice, environment), cache_folder / CACHE_FILE_NAME)
 
 
-def flag(name: str) -> str:
-    """Return the command-line option that loads an embedding by the name that a knowledge base stores."""
+def load_recorded(choice: str) -> Embedding:
+    """Load an embedding whose choice was recorded, so that :data:`POOLING_VARIABLE` does not count.
+
+    Raises:
+        As :func:`load`.
+    """
+    return load(choice, environment={name: text for name, text in os.environ.items() if name != POOLING_VARIABLE})
+
+
+def choice_of(name: str) -> str | None:
+    """Return the choice of the embedding with this name; None if its folder or address is not known."""
     kind, _, model = name.partition(":")
     if kind == "onnx":
         folder, _, rest = model.partition("@")
-        if known := model_cache.name_of_folder(folder):
-            return f"--embedding {known}"
+        known = model_cache.name_of_folder(folder)
         _, mark, pooling = rest.partition("#")
-        return f"--embedding onnx:FOLDER{mark}{pooling} with the unchanged folder {folder}"
-    return f"--embedding openai:URL#{model}" if kind == "openai" else f"--embedding {name}"
+        return known and f"{known}{mark}{pooling}"
+    return None if kind == "openai" else name
+
+
+def flag(name: str) -> str:
+    """Return the command-line option that loads an embedding by the name that a knowledge base stores."""
+    if choice := choice_of(name):
+        return f"--embedding {choice}"
+    kind, _, model = name.partition(":")
+    if kind == "openai":
+        return f"--embedding openai:URL#{model}"
+    folder, _, rest = model.partition("@")
+    _, mark, pooling = rest.partition("#")
+    return f"--embedding onnx:FOLDER{mark}{pooling} with the unchanged folder {folder}"
 
 
 class QueryEmbedding:
@@ -91,8 +114,9 @@ class QueryEmbedding:
 
 def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
     kind, _, argument = choice.partition(":")
-    if choice in model_cache.KNOWN:
-        kind, argument = "onnx", str(model_cache.added_folder(choice))
+    known, mark, pooling = choice.partition("#")
+    if known in model_cache.KNOWN:
+        kind, argument = "onnx", f"{model_cache.added_folder(known)}{mark}{pooling}"
     match kind, argument:
         case "fastembed", _:
             from ragstack_common.embedding import fastembed  # noqa: PLC0415 - an extra, and slow to import

@@ -46,11 +46,12 @@ class ModelFolder:
     """A model and its configuration.
 
     Attributes:
-        name: The folder's name, a hash of all files that affect a vector, and the pooling if not the model's own.
+        name: The folder's name, and a hash of all files that affect a vector.
         model: The ONNX file.
         tokenizer: The file of the tokenizer.
         max_tokens: Longer texts are truncated.
         pooling: Used if the model does not pool itself.
+        stated_poolings: What the configuration says; ``mean`` if it says nothing.
         query_prefix: Prepended to every query.
         passage_prefix: Prepended to every passage.
         takes_batches: Whether a text's vector does not depend on the other texts of its batch.
@@ -61,6 +62,7 @@ class ModelFolder:
     tokenizer: Path
     max_tokens: int
     pooling: Pooling
+    stated_poolings: frozenset[str]
     query_prefix: str
     passage_prefix: str
     takes_batches: bool
@@ -88,13 +90,13 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     external = sorted(path for path in model.parent.glob("*.onnx?data*") if path.is_file())
     decisive = [model, *external, tokenizer, *(folder / name for name in _CONFIGURATIONS if configurations[name])]
     stated = configurations["1_Pooling/config.json"]
-    suffix = "" if pooling is None or _poolings(stated) == {pooling} else f"#{pooling}"
     return ModelFolder(
-        name=f"{folder.resolve().name}@{_hash(decisive)}{suffix}",
+        name=f"{folder.resolve().name}@{_hash(decisive)}",
         model=model,
         tokenizer=tokenizer,
         max_tokens=_max_tokens(configurations),
         pooling=pooling or _stated_pooling(stated, folder),
+        stated_poolings=frozenset(_poolings(stated)),
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
         takes_batches=_json(folder / MANIFEST).get(TAKES_BATCHES) is True,

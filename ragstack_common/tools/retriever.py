@@ -17,7 +17,6 @@ from ragstack_common.config import (
     BEDROCK_ENGINE,
     COLLECTION_OPTION,
     CORPUS_KEY,
-    DEFAULT_EMBEDDING,
     EVERY_COLLECTION,
     MILVUS_ENGINE,
     RetrieverToolSettings,
@@ -262,7 +261,8 @@ class MilvusQueryTool(RetrieverTool):
 
     Args:
         config: Address and login; by default a server on this machine.
-        embedding: The collections' embedding, or the choice for :func:`ragstack_common.embedding.load`.
+        embedding: The collections' embedding, or the choice for :func:`ragstack_common.embedding.load`; None uses what
+            each collection records.
         timeout_seconds: Deadline of one search.
         name: The tool's name.
     """
@@ -271,7 +271,7 @@ class MilvusQueryTool(RetrieverTool):
         self,
         config: MilvusConfig | None = None,
         *,
-        embedding: "Embedding | str" = DEFAULT_EMBEDDING,
+        embedding: "Embedding | str | None" = None,
         timeout_seconds: float = 5.0,
         name: str = TOOL_NAME,
     ) -> None:

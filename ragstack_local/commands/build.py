@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from local_bedrock.options import EMBEDDING_HELP, EMBEDDING_VARIABLE, chosen_embedding
+from local_bedrock.options import EMBEDDING_HELP, chosen_embedding
 from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import needs_extra
-from ragstack_common.knowledge_config import KnowledgeSettings
+from ragstack_common.knowledge_config import KnowledgeSettings, with_pooling
+from ragstack_common.model_cache import EMBEDDING_VARIABLE
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.ingestion import note_skipped
@@ -86,7 +87,8 @@ def build(
     with needs_extra("chroma", "`ragstack build`"):
         from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
-    choice = chosen_embedding(embedding or manifest.embedding_of(settings, manifest.read(name, store)))
+    given = embedding or manifest.embedding_of(settings, manifest.read(name, store))
+    choice = with_pooling(chosen_embedding(given), settings.pooling)
     model = load(choice)
     plan = BuildPlan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))
     with display.progress() as bars:

@@ -21,7 +21,7 @@ from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import AnswerSettings, QuerySettings
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError
-from ragstack_common.knowledge_base import KnowledgeBase
+from ragstack_common.knowledge_base import KnowledgeBase, aretrieve_knowledge, retrieve_knowledge
 from ragstack_common.reranking import (
     configure_reranker,
 )
@@ -37,7 +37,7 @@ from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
 from tests.ragstack_local.support import ragstack
-from tests.support.embedding_models import WORDS, make_model_folder
+from tests.support.embedding_models import WORDS, add_minilm, make_model_folder
 
 QUERY = "appeal to the land tribunal"
 SIZES = {"legal_us": 400, "legal_uk": 6, "legislation_nz": 4}
@@ -268,6 +268,74 @@ def test_section_2_missing_settings_come_from_the_manifest(built: Path, monkeypa
     monkeypatch.setenv("EMBEDDING_MODEL", str(built / model))
     with KnowledgeBase("blert_1000", built / "chroma_db") as base:
         assert len(base.retrieve(QUESTION)) == 5
+
+
+@pytest.mark.parametrize("pooling", [None, "mean+max"])
+@pytest.mark.parametrize("model", [None, CHEATSHEET["EMBEDDING_MODEL"]])
+async def test_section_8_graph_nodes_take_missing_settings_from_the_manifest(
+    built: Path, monkeypatch: pytest.MonkeyPatch, model: str | None, pooling: str | None
+) -> None:
+    monkeypatch.chdir(built)
+    for name, value in (("EMBEDDING_MODEL", model), ("POOLING", pooling)):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    options: dict[str, Any] = {"query": QUESTION, "collection_name": "blert_1000", "db_path": "chroma_db"}
+
+    states = [retrieve_knowledge({"messages": []}, **options), await aretrieve_knowledge({"messages": []}, **options)]
+
+    for state in states:
+        assert "retrieval_error" not in state["context"]
+        assert len(state["context"]["documents"]) == 5
+
+
+def test_section_8_a_node_reports_a_contradiction_of_the_manifest(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POOLING", "max")
+
+    state = retrieve_knowledge({}, QUESTION, "blert_1000", str(built / "chroma_db"))
+
+    assert state["context"]["documents"] == []
+    assert state["context"]["retrieval_error"].startswith("POOLING=max contradicts the collection blert_1000")
+
+
+@pytest.mark.parametrize("named", [{"EMBEDDING_MODEL": "minilm"}, {"RAGSTACK_EMBEDDING": ""}], ids=["named", "default"])
+def test_section_8_minilm_pools_by_mean_and_maximum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: dict[str, str]
+) -> None:
+    add_minilm(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "deposit.md").write_text("# Deposit\n\nA deposit is refunded within thirty days.\n")
+    (tmp_path / "bank" / "loan.md").write_text("# Loan\n\nA loan has a fixed rate.\n")
+    place = {"CHROMA_PERSIST_DIRECTORY": "chroma_db", "CHROMA_COLLECTION_NAME": "bank", "RAGSTACK_EMBEDDING": ""}
+
+    done = ragstack("build", "bank", data=tmp_path, POOLING="mean+max", **{**place, **named})
+
+    assert done.returncode == 0, done.stderr
+    assert "pooling = mean+max\n" in (tmp_path / "chroma_db/manifests/bank.txt").read_text()
+    query = ragstack("query", "When is my deposit paid back?", "--engine", "chroma", "--json", data=tmp_path, **place)
+    assert json.loads(query.stdout)["results"][0]["source"].endswith("deposit.md")
+    with KnowledgeBase("bank", tmp_path / "chroma_db") as base:
+        assert len(base.retrieve("deposit")) == 2
+    monkeypatch.setenv("POOLING", "max")
+    with pytest.raises((ConfigurationError, EmbeddingError), match=r"was built with mean\+max"):
+        KnowledgeBase("bank", tmp_path / "chroma_db")
+
+
+def test_section_8_the_own_pooling_of_a_model_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_minilm(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "deposit.md").write_text("# Deposit\n\nA deposit is refunded within thirty days.\n")
+    place = {"CHROMA_PERSIST_DIRECTORY": "chroma_db", "EMBEDDING_MODEL": "minilm"}
+
+    assert ragstack("build", "bank", data=tmp_path, **place).returncode == 0
+
+    monkeypatch.setenv("POOLING", "mean")
+    with KnowledgeBase(db_path=tmp_path / "chroma_db") as base:
+        assert len(base.retrieve("deposit")) == 1
+    monkeypatch.setenv("POOLING", "max")
+    with pytest.raises(EmbeddingError, match=r"was made with the embedding onnx:minilm-int8@\w+, not with .*#max"):
+        KnowledgeBase(db_path=tmp_path / "chroma_db")
 
 
 def test_section_8_the_error_says_how_to_export_a_model_to_onnx(built: Path) -> None:

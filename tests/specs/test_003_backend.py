@@ -20,7 +20,7 @@ from ragstack_common.search import (
     register_backend,
 )
 from ragstack_common.search.vector_store import VectorStoreBackend as OurVectorStoreBackend
-from tests.support.embedding_models import shared_sentence_model
+from tests.support.embedding_models import add_minilm, shared_sentence_model
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,22 @@ def test_connection_string(request: pytest.FixtureRequest, tmp_path: Path) -> st
 async def test_vector_store_integration(test_connection_string: str, sentence_model: OnnxEmbedding) -> None:
     """The example's own test, with a sentence embedding: ``hashed`` scores .73."""
     await finds_paris(OurVectorStoreBackend(test_connection_string, embedding=sentence_model, timeout_seconds=60))
+
+
+@pytest.mark.integration
+async def test_the_example_holds_with_the_default_embedding(
+    test_connection_string: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `make setup` leaves a machine: MiniLM is in the cache, and nothing chooses an embedding."""
+    add_minilm(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("RAGSTACK_EMBEDDING")
+    made = create_retrieval_backend(
+        {"type": "vector_store", "connection_string": test_connection_string, "timeout_seconds": 60}
+    )
+
+    assert isinstance(made, OurVectorStoreBackend)
+    await finds_paris(made)
 
 
 async def test_the_example_scores_as_documented_with_hashed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Models that read query and text together, and one that pools within itself: tiny, real, and to be seen through."""
+"""Models that read query and text together: tiny, real, and to be seen through."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,10 @@ from tokenizers.processors import TemplateProcessing
 from tests.support.embedding_models import (
     _FLOAT,
     _INT64,
-    TABLE,
     _block,
     _number,
     _text,
     _value,
-    make_model_folder,
 )
 
 VOCABULARY = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question", "river", "bank")
@@ -71,19 +69,6 @@ def make_cross_encoder_folder(folder: Path, *, classes: int = 1, output: str = "
     )
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": max_tokens}))
-    return folder
-
-
-def make_pooled_model_folder(folder: Path) -> Path:
-    """Write a model that returns one vector for each text: the sum over its tokens."""
-    make_model_folder(folder)
-    nodes = [
-        _node("Gather", ["table", "input_ids"], "tokens"),
-        _node("ReduceSum", ["tokens", "token_axis"], "sentence_embedding", keepdims=0),
-    ]
-    constants = {"table": TABLE, "token_axis": np.array([1])}
-    graph = _graph(nodes, constants, ("input_ids",), "sentence_embedding", ("b", TABLE.shape[1]))
-    (folder / "model.onnx").write_bytes(graph)
     return folder
 
 

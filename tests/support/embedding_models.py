@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,8 +18,10 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from ragstack_common.embedding import Embedding
+from ragstack_common.embedding.model_folder import Pooling
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.embedding.protocol import Vectors
+from ragstack_common.model_cache import KNOWN, MANIFEST, MINILM
 from tests.support.http_server import http_server
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question")
@@ -27,13 +30,24 @@ TABLE = np.eye(len(WORDS), dtype=np.float32)
 _INT64, _FLOAT = 7, 1
 
 
-def shared_sentence_model() -> OnnxEmbedding:
+def shared_sentence_model(pooling: Pooling | None = None) -> OnnxEmbedding:
     """Load a model of sentences that is too large for this repository; skip the test without it."""
+    return OnnxEmbedding(_shared_folder(), pooling)
+
+
+def add_minilm(cache: Path, folder: Path | None = None) -> None:
+    """Put a model where `ragstack model add minilm` puts MiniLM; by default the shared one, as above."""
+    added = cache / "ragstack" / "models" / KNOWN[MINILM].folder
+    shutil.copytree(folder or _shared_folder(), added)
+    (added / MANIFEST).write_text("{}")
+
+
+def _shared_folder() -> Path:
     data = Path(os.environ.get("RAGSTACK_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
     folder = data.parent / "models" / "all-minilm-l6-v2-int8"
     if not folder.is_dir():
         pytest.skip("the sentence-embedding model is not on this machine (RAGSTACK_SHARED_DATA)")
-    return OnnxEmbedding(folder)
+    return folder
 
 
 class CountingEmbedding(Embedding):

@@ -13,8 +13,8 @@ from tokenizers import Encoding
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
-from ragstack_common.embedding.onnx import model_inputs, open_session, open_tokenizer, pair_feed
 from ragstack_common.embedding.protocol import cores
+from ragstack_common.embedding.sessions import model_inputs, open_session, open_tokenizer, pair_feed
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.chunks import by_score, text_of
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 from ragstack_common.embedding.onnx import OnnxEmbedding
-from tests.support.cross_encoder_models import make_pooled_model_folder
 from tests.support.embedding_models import WORDS, make_model_folder, shared_sentence_model
 
 CLS, SEP, UNK, HERON, BRIDGE, QUESTION = range(len(WORDS))
@@ -209,10 +208,3 @@ def test_a_model_can_pool_by_mean_and_maximum(tmp_path: Path) -> None:
 def test_an_unknown_pooling_is_an_error(tmp_path: Path, choice: str, environment: dict[str, str]) -> None:
     with pytest.raises(EmbeddingError, match="no pooling 'median': choose mean, max, cls, lasttoken, mean"):
         pooled(make_model_folder(tmp_path / "model"), choice, **environment)
-
-
-def test_a_model_that_pools_itself_rejects_a_chosen_pooling(tmp_path: Path) -> None:
-    folder = make_pooled_model_folder(tmp_path / "model")
-
-    with pytest.raises(EmbeddingError, match="pools its tokens itself and cannot pool by max"):
-        pooled(folder, "#max")

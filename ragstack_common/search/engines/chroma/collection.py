@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from chromadb.api.models.Collection import Collection
 from chromadb.api.types import EmbeddingFunction
+from chromadb.errors import NotFoundError
 
+from ragstack_common import model_cache
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.errors import (
     CollectionNotFoundError,
@@ -18,7 +20,7 @@ from ragstack_common.core.errors import (
     EmbeddingError,
     InvalidDocumentError,
 )
-from ragstack_common.embedding import Embedding, QueryEmbedding, flag, load
+from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded
 from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.filters.chroma import Where
 from ragstack_common.search.engine import similarity_score, squared_distance_score
@@ -60,7 +62,6 @@ _SCORES: Final[dict[str, Callable[[float], float]]] = {
     "ip": lambda distance: similarity_score(1.0 - distance),
     "l2": squared_distance_score,
 }
-_LOADED_BY_NAME: Final = ("hashed", "fastembed", "bedrock")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +191,8 @@ class ChromaCollection:
             RetrievalError: The store cannot be opened or reached, or failed.
         """
         with self._connection.client(creates=True) as store:
-            collection = get_or_create(store.client, self.name, None if self._given is None else self._given.model)
             with self._lock:
+                collection = self.get_or_create(store.client)
                 embedding = self._given or self._recorded_embedding(collection, self._manifest(collection))
             ids = [document.id for document in documents]
             present = {key: metadata for key, _, metadata in _rows(collection.get(ids=ids, include=["metadatas"]))}
@@ -209,6 +210,28 @@ class ChromaCollection:
                 collection.upsert(ids=ids, documents=texts, metadatas=metadatas, embeddings=vectors)
             except ValueError as error:  # for example, a key that Chroma reserves
                 raise InvalidDocumentError(f"Chroma rejects a document: {error}") from error
+
+    def get_or_create(self, client: "ClientAPI") -> Collection:
+        """Return the collection, which embeds the texts that it is given. It is created if it does not exist.
+
+        If no embedding was given, a new collection has the default one.
+
+        Raises:
+            EmbeddingError: The collection was made with another embedding, or its own cannot be loaded.
+        """
+        if self._given is not None:
+            return get_or_create(client, self.name, self._given.model)
+        try:
+            found = client.get_collection(self.name, embedding_function=None)
+        except NotFoundError:
+            model = load(model_cache.default_embedding())
+            self._recorded = (model.name, QueryEmbedding(model))
+            return get_or_create(client, self.name, model)
+        recorded = recorded_embedding(found)
+        if recorded is None or choice_of(recorded) is None:
+            return found
+        function = _TextFunction(lambda: self._recorded_embedding(found, None).model)
+        return client.get_collection(self.name, embedding_function=function)
 
     def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, text and metadata of every chunk."""
@@ -275,22 +298,18 @@ class ChromaCollection:
         return RetrievedChunk(content=text, score=score, source=str(source), metadata=metadata, chunk_id=key)
 
 
-def get_or_create(client: "ClientAPI", name: str, embedding: Embedding | None) -> Collection:
+def get_or_create(client: "ClientAPI", name: str, embedding: Embedding) -> Collection:
     """Return a collection that embeds the texts it is given. It is created if it does not exist.
-
-    Without an embedding, the recorded one is used, and the default for a new collection.
 
     Raises:
         EmbeddingError: The collection was made with another embedding.
     """
-    made_with = embedding or load(DEFAULT_EMBEDDING)
     found = client.get_or_create_collection(
-        name, configuration={"hnsw": INDEX}, metadata={EMBEDDING_KEY: made_with.name}, embedding_function=None
+        name, configuration={"hnsw": INDEX}, metadata={EMBEDDING_KEY: embedding.name}, embedding_function=None
     )
-    if embedding is not None:
-        check_embedding(found, embedding.name)
-    if recorded_embedding(found) == made_with.name:
-        return client.get_collection(name, embedding_function=_TextFunction(made_with))
+    check_embedding(found, embedding.name)
+    if recorded_embedding(found) == embedding.name:
+        return client.get_collection(name, embedding_function=_TextFunction(lambda: embedding))
     return found
 
 
@@ -340,16 +359,15 @@ def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbed
     """
     recorded = recorded_embedding(collection)
     if recorded is not None:
-        if recorded.partition(":")[0] in _LOADED_BY_NAME:
-            return QueryEmbedding(recorded)
-        if built is not None and built.embedding_choice:
-            embedding = QueryEmbedding(built.embedding_choice)
-            check_embedding(collection, embedding.model.name)
-            return embedding
-        raise ConfigurationError(
-            f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "
-            f"({flag(recorded).removeprefix('--embedding ')})"
-        )
+        choice = (built and built.embedding_choice) or choice_of(recorded)
+        if choice is None:
+            raise ConfigurationError(
+                f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "
+                f"({flag(recorded).removeprefix('--embedding ')})"
+            )
+        embedding = QueryEmbedding(load_recorded(choice))
+        check_embedding(collection, embedding.model.name)
+        return embedding
     dimension = _dimension_of(collection)
     name = (collection.configuration_json.get("embedding_function") or {}).get("name")
     if name is None:
@@ -396,14 +414,14 @@ class _StoredFunction(Embedding):
 class _TextFunction(EmbeddingFunction[Any]):
     """An embedding in Chroma's form, so that a collection takes texts."""
 
-    def __init__(self, embedding: Embedding) -> None:
+    def __init__(self, embedding: Callable[[], Embedding]) -> None:
         self._embedding = embedding
 
     def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's name
-        return list(self._embedding.embed(list(input)))
+        return list(self._embedding().embed(list(input)))
 
     def embed_query(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's name
-        return [self._embedding.embed_query(text) for text in input]
+        return [self._embedding().embed_query(text) for text in input]
 
     @staticmethod
     def name() -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.knowledge_config import KnowledgeSettings, with_pooling
+from ragstack_common.model_cache import KNOWN
 
 FOLDER: Final = "manifests"
 
@@ -110,9 +111,9 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
     built = read(collection, db_path)
     if built is None:
         return None
-    has_pooling = built.embedding.startswith("onnx:")
     pairs = {
-        "POOLING": (settings.pooling if has_pooling else None, built.pooling),
+        # Only the model tells whether its own pooling is the one in the settings.
+        "POOLING": (settings.pooling if built.pooling else None, built.pooling),
         "CHUNK_SIZE": (settings.chunk_size, built.chunk_size),
         "CHUNK_OVERLAP": (settings.chunk_overlap, built.chunk_overlap),
     }
@@ -120,7 +121,7 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
         if wanted is not None and wanted != found:
             raise ConfigurationError(
                 f"{variable}={wanted} contradicts the collection {built.collection}, which was built with"
-                f" {found or 'the pooling of its model'}: unset {variable}, or run `ragstack build` with it"
+                f" {found}: unset {variable}, or run `ragstack build` with it"
             )
     return built
 
@@ -131,12 +132,12 @@ def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | N
     Returns:
         The embedding as ``--embedding`` takes it, or None if neither names one.
     """
-    chosen = settings.embedding_with_pooling
-    if built is None or chosen is None:
-        return chosen or (built and built.embedding_choice) or None
+    if built is None:
+        return with_pooling(settings.embedding, settings.pooling)
+    chosen = with_pooling(settings.embedding or built.embedding_choice or None, settings.pooling)
     model, _, pooling = built.embedding.partition("#")
-    is_same_model = chosen.startswith("onnx:") and model.startswith(f"onnx:{Path(chosen[5:]).resolve().name}@")
-    return with_pooling(chosen, pooling) if is_same_model else chosen
+    folder = KNOWN[chosen].folder if chosen in KNOWN else Path((chosen or "").removeprefix("onnx:")).resolve().name
+    return with_pooling(chosen, pooling) if model.startswith(f"onnx:{folder}@") else chosen
 
 
 def write(manifest: Manifest, db_path: Path) -> Path:

@@ -29,17 +29,18 @@ from ragstack_common.core.errors import (
 )
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
+from ragstack_common.model_cache import default_embedding
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.search.models import RetrievedChunk
-from ragstack_common.search.tracing import Attributes
+from ragstack_common.search.tracing import Attributes, describe_span
 
 with needs_extra("milvus", "The engine milvus"):
     import grpc
     from pymilvus import MilvusClient
     from pymilvus.exceptions import DataNotMatchException, MilvusException
 
-    from ragstack_common.embedding import Embedding, QueryEmbedding
+    from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded
     from ragstack_common.search.engines.milvus.collection import (
         SCORES,
         Fields,
@@ -110,7 +111,9 @@ class MilvusBackend(BatchEngine):
         token: ``user:password`` or an API key.
         database: None is the server's default.
         partition_names: Partitions to search; None searches all.
-        embedding: The collection's embedding, or the choice for :func:`ragstack_common.embedding.load`.
+        embedding: The collection's embedding, or the choice for :func:`ragstack_common.embedding.load`. None uses the
+            recorded one, ``hashed`` if none is recorded, and for a new collection the default: ``RAGSTACK_EMBEDDING``,
+            MiniLM if it was added, otherwise ``hashed``.
         vector_field: Field of 32-bit vectors.
         text_field: Field of the content.
         source_field: Field that names a chunk's document.
@@ -134,7 +137,7 @@ class MilvusBackend(BatchEngine):
         token: str | None = None,
         database: str | None = None,
         partition_names: Sequence[str] | None = None,
-        embedding: Embedding | str = DEFAULT_EMBEDDING,
+        embedding: Embedding | str | None = None,
         vector_field: str | None = None,
         text_field: str | None = None,
         source_field: str | None = None,
@@ -144,8 +147,9 @@ class MilvusBackend(BatchEngine):
         super().__init__(timeout_seconds=timeout_seconds)
         self.collection_name = collection_name
         self.partition_names = None if partition_names is None else list(partition_names)
-        self.embedding = QueryEmbedding(embedding)
-        self._owns_embedding = isinstance(embedding, str)
+        self._given = None if embedding is None else QueryEmbedding(embedding)
+        self._owns_given = isinstance(embedding, str)
+        self._recorded: tuple[str | None, QueryEmbedding] | None = None
         self._is_file = uri.endswith(LITE_SUFFIX)
         if not self._is_file and not uri.lower().startswith(("http://", "https://", "tcp://", "unix:")):
             raise ConfigurationError(
@@ -258,16 +262,18 @@ class MilvusBackend(BatchEngine):
         """Release the connection, which pymilvus keeps for others, and close the embedding if it was loaded here."""
         with self._opening:
             client, self._client, self._layout = self._client, None, None
+            recorded, self._recorded = self._recorded, None
         if client is not None:
             client.close()
-        if self._owns_embedding:
-            self.embedding.close()
+        if self._given is not None and self._owns_given:
+            self._given.close()
+        if recorded is not None:
+            recorded[1].close()
 
     def span_attributes(self) -> Attributes:
         """Show the collection, its partitions and how they are searched."""
         return {
             "search_type": "SEMANTIC",
-            "pooling": self.embedding.model.pooling,
             "collection_name": self.collection_name,
             "partition_names": ",".join(self.partition_names or []),
         }
@@ -275,10 +281,15 @@ class MilvusBackend(BatchEngine):
     def _create(
         self, client: MilvusClient, *, integer_ids: bool = False, columns: Mapping[str, str] = NO_COLUMNS
     ) -> None:
+        if self._given is None:
+            embedding = QueryEmbedding(load(default_embedding()))
+            self._recorded = (embedding.model.name, embedding)
+        else:
+            embedding = self._given
         create_collection(
             client,
             self.collection_name,
-            self.embedding.model,
+            embedding.model,
             integer_ids=integer_ids,
             columns=columns,
             index_type=EXACT_INDEX if self._is_file else "AUTOINDEX",
@@ -305,7 +316,8 @@ class MilvusBackend(BatchEngine):
         Raises:
             InvalidDocumentError: Milvus rejects one; nothing of them is stored.
         """
-        rows = rows_of(documents, self._known_layout(client), self.embedding.model)
+        layout = self._known_layout(client)
+        rows = rows_of(documents, layout, self._embedding_of(layout).model)
         try:
             client.upsert(self.collection_name, rows, partition_name=partition_name or "")
         except MilvusException as error:
@@ -340,7 +352,9 @@ class MilvusBackend(BatchEngine):
         """Search with the wider expression, and with more candidates for queries that the filter left too few."""
         layout = self._known_layout(client)
         expression: Expression = True if filters is None else to_milvus(filters, layout.attributes)
-        vectors = self.embedding.several(queries)
+        embedding = self._embedding_of(layout)
+        describe_span({"pooling": embedding.model.pooling})
+        vectors = embedding.several(queries)
         found: list[list[RetrievedChunk]] = [[] for _ in queries]
         # The zero vector of a text without meaning is equally near to everything.
         waiting = [number for number, vector in enumerate(vectors) if vector.any() and expression is not False]
@@ -395,7 +409,7 @@ class MilvusBackend(BatchEngine):
     def _known_layout(self, client: MilvusClient) -> Layout:
         if self._layout is None:
             layout = read_layout(client, self.collection_name, self._fields, self.timeout_seconds)
-            self._check_embedding(layout)
+            self._check_embedding(layout, self._embedding_of(layout).model)
             # A server would reject an unknown partition, but Lite finds nothing in it.
             wanted = self.partition_names or ()
             present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds) if wanted else ()
@@ -407,8 +421,29 @@ class MilvusBackend(BatchEngine):
             self._layout = layout
         return self._layout
 
-    def _check_embedding(self, layout: Layout) -> None:
-        model = self.embedding.model
+    def _embedding_of(self, layout: Layout) -> QueryEmbedding:
+        """Return the given embedding, or the collection's own, loaded again if that has changed.
+
+        Raises:
+            ConfigurationError: The collection's own cannot be found by its name.
+            EmbeddingError: It cannot be loaded.
+        """
+        if self._given is not None:
+            return self._given
+        with self._opening:
+            if self._recorded is None or self._recorded[0] != layout.embedding:
+                choice = DEFAULT_EMBEDDING if layout.embedding is None else choice_of(layout.embedding)
+                if choice is None:
+                    raise ConfigurationError(
+                        f"{self.collection_name} was made with the embedding {layout.embedding}: give it as embedding "
+                        f"({flag(layout.embedding or '').removeprefix('--embedding ')})"
+                    )
+                if self._recorded is not None:
+                    self._recorded[1].close()
+                self._recorded = (layout.embedding, QueryEmbedding(load_recorded(choice)))
+            return self._recorded[1]
+
+    def _check_embedding(self, layout: Layout, model: Embedding) -> None:
         if model.dimension != layout.dimension:
             raise DimensionMismatchError(
                 f"The vectors of {self.collection_name} have {layout.dimension} dimensions, and those of the embedding "

@@ -1,0 +1,84 @@
+"""What all models in ONNX form need: a session, a tokenizer, and the names of the inputs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+from tokenizers import Encoding, Tokenizer
+
+from ragstack_common.core.errors import EmbeddingError
+from ragstack_common.embedding.model_folder import ModelFolder
+
+INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+_ERRORS_ONLY: Final = 3
+
+
+def open_tokenizer(model: ModelFolder) -> Tokenizer:
+    """Read a model's tokenizer, which truncates at the model's number of tokens.
+
+    Raises:
+        EmbeddingError: The file is damaged.
+    """
+    try:
+        tokenizer = Tokenizer.from_file(str(model.tokenizer))
+    except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
+        raise EmbeddingError(
+            f"The tokenizer {model.tokenizer} cannot be read ({first_line(error)}): download it again"
+        ) from None
+    tokenizer.enable_truncation(model.max_tokens)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def open_session(model: Path, changed: bytes | None = None) -> Any:
+    """Load a model that uses one core for each call.
+
+    Args:
+        model: The file.
+        changed: Content to load instead of the file's, with the same weights in separate files, if there are any.
+
+    Raises:
+        EmbeddingError: The file cannot be loaded.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.parent))
+    try:
+        return onnxruntime.InferenceSession(changed or str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - the library has an exception for every code of its own
+        raise EmbeddingError(f"The model {model} cannot be loaded ({first_line(error)}): download it again") from None
+
+
+def model_inputs(session: Any) -> list[str]:
+    """Return the names of a text model's inputs.
+
+    Raises:
+        EmbeddingError: There are others than :data:`INPUTS`.
+    """
+    names = [str(node.name) for node in session.get_inputs()]
+    unknown = sorted(set(names) - INPUTS)
+    if unknown:
+        raise EmbeddingError(
+            f"The ONNX model asks for {', '.join(unknown)}, which no text model needs: choose one that takes"
+            f" {', '.join(sorted(INPUTS))}"
+        )
+    return names
+
+
+def pair_feed(pair: Encoding, inputs: Sequence[str]) -> dict[str, Any]:
+    """Return the inputs of a model that reads two texts together, as a batch of one."""
+    feed = {
+        "input_ids": np.array([pair.ids], dtype=np.int64),
+        "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
+        "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+    }
+    return {name: feed[name] for name in inputs}
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its type."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
