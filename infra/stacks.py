@@ -234,7 +234,7 @@ def _issuer(options: Options) -> Issuer | None:
     """Return who issues the tokens of people elsewhere; None if there are only programs."""
     settings = options.access_settings
     if settings.oidc_issuer and settings.oidc_audience:
-        return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience))
+        return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience), token_endpoint=options.token_endpoint)
     return None
 
 

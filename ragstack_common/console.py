@@ -44,7 +44,9 @@ def page_settings(
     anonymous: bool = False,
     issuer: str | None = None,
     client_id: str | None = None,
+    audiences: Sequence[str] = (),
     scope: str | None = None,
+    sign_out_url: str | None = None,
     example: str | None = None,
 ) -> dict[str, Any]:
     """Return what the page reads from :data:`SETTINGS_FILE`.
@@ -54,7 +56,9 @@ def page_settings(
         anonymous: Whether the API also answers callers who do not.
         issuer: Where people sign in.
         client_id: The console's, at the issuer.
+        audiences: The audiences of tokens that the API accepts, by which the page chooses one.
         scope: What it asks for.
+        sign_out_url: Where people sign out at the issuer, if its metadata does not say it.
         example: A question that the documents answer.
     """
     return {
@@ -62,7 +66,9 @@ def page_settings(
         "anonymous": anonymous,
         "issuer": issuer,
         "client_id": client_id,
+        "audiences": [*audiences],
         "scope": scope,
+        "sign_out_url": sign_out_url,
         "title": TITLE,
         "example": example,
     }

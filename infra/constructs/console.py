@@ -95,7 +95,7 @@ class Console(Construct):
             removal_policy=RemovalPolicy.DESTROY,  # a deployment writes them again
         )
         acknowledge(bucket, "S1", "Only CloudFront reads the files, which are the same for everybody")
-        distribution = self._distribution(bucket, api, _policy(documents, signs_in))
+        distribution = self._distribution(bucket, api, page_policy(documents, signs_in))
         self.url = f"https://{distribution.distribution_domain_name}/"
         self._deploy(bucket, distribution, files, _settings(api, signs_in, options))
 
@@ -195,14 +195,15 @@ class Console(Construct):
             acknowledge(function, "IAM5", "The CDK's own function copies files from its assets", finding=finding)
 
 
-def _policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
+def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
+    """Return what the page may load, and whom it may call: the bucket, the issuer, and where that issues tokens."""
     # As the API signs uploads, see ragstack_common.api.documents.
     connections = [f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"]
     if issuer is not None and issuer.login_domain:
         connections += [f"https://cognito-idp.{Aws.REGION}.{Aws.URL_SUFFIX}", issuer.login_domain]
     elif issuer is not None:
-        parts = urlsplit(issuer.url)
-        connections.append(f"{parts.scheme}://{parts.netloc}")
+        called = [urlsplit(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
+        connections += dict.fromkeys(f"{parts.scheme}://{parts.netloc}" for parts in called)
     return content_security_policy(connections)
 
 
@@ -210,9 +211,12 @@ def _settings(api: RetrievalApi, issuer: Issuer | None, options: Options) -> dic
     if issuer is None:
         return page_settings(api.kind)
     is_ours = issuer.login_domain is not None
+    audiences = [issuer.audience] if is_ours else [each.strip() for each in issuer.audience.split(",")]
     return page_settings(
         "oidc",
         issuer=issuer.url,
-        client_id=issuer.audience if is_ours else options.console_client_id or issuer.audience.partition(",")[0],
+        client_id=audiences[0] if is_ours else options.console_client_id or audiences[0],
+        audiences=audiences,
         scope=SCOPE if is_ours else f"{SCOPE} {OFFLINE}",
+        sign_out_url=f"{issuer.login_domain}/logout" if is_ours else None,
     )

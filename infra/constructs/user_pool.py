@@ -28,11 +28,13 @@ class Issuer:
         url: The issuer, as its tokens write it.
         audience: The audiences of tokens, separated by commas.
         login_domain: Base URL of the sign-in page, if the stacks created it.
+        token_endpoint: Where another issuer gives tokens for codes, if its metadata was read.
     """
 
     url: str
     audience: str
     login_domain: str | None = None
+    token_endpoint: str | None = None
 
 
 class UserPool(Construct):
@@ -99,7 +101,11 @@ class UserPool(Construct):
         self.issuer = Issuer(pool.user_pool_provider_url, client.user_pool_client_id, domain.base_url())
 
     def add_callback(self, url: str) -> None:
-        """Let the sign-in page send people back to a URL that is known after the functions, which know the client."""
+        """Let the pages that sign people in and out send them back to a URL.
+
+        It is known after the functions, which know the client.
+        """
         resource = self._client.node.default_child
         assert isinstance(resource, cognito.CfnUserPoolClient), "a client's default child is its resource"
         resource.callback_ur_ls = [*self._callback_urls, url]
+        resource.logout_ur_ls = [url]

@@ -230,14 +230,16 @@ def _sent(method: str, url: str, **request: Any) -> dict[str, Any]:
 def bearer_of(answer: Mapping[str, Any], audiences: Sequence[str]) -> str:
     """Return the token that the API accepts: the access token if it is for the API, else the ID token.
 
+    The console has the same rule: web/src/bearer.ts.
+
     Raises:
         StackError: Neither is for one of the audiences.
     """
     for name in ("access_token", "id_token"):
-        claims = claims_of(answer.get(name, ""))
+        claims = claims_of(answer.get(name) or "")
         # The access tokens of Amazon Cognito name the client only.
         named = claims.get("aud", claims.get("client_id"))
-        if set([named] if isinstance(named, str) else named or ()) & set(audiences):
+        if any(each in audiences for each in (named if isinstance(named, list) else [named])):
             return str(answer[name])
     raise StackError(f"The issuer issued no token for {' or '.join(audiences)}: see --audience and --scope")
 

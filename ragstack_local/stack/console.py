@@ -60,6 +60,7 @@ class ConsoleSettings:
             anonymous=self.anonymous,
             issuer=self.issuer,
             client_id=self.client_id,
+            audiences=[self.client_id] if self.client_id else [],
             scope=SCOPE if self.issuer else None,
             example=EXAMPLE,
         )

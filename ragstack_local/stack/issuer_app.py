@@ -25,6 +25,7 @@ from oauthlib.oauth2.rfc8628.grant_types import DeviceCodeGrant
 from oauthlib.openid import RequestValidator
 from oauthlib.openid.connect.core.grant_types import AuthorizationCodeGrant, RefreshTokenGrant
 from starlette.applications import Starlette
+from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -186,6 +187,26 @@ class _Validator(RequestValidator):  # type: ignore[misc] # oauthlib has no type
     def get_original_scopes(self, refresh_token: str, *_: Any, **__: Any) -> Sequence[str]:
         return self._refresh_tokens[refresh_token].scopes
 
+    def is_ours(self, id_token: str) -> bool:
+        """Return whether a token was issued here, also if it expired."""
+        try:
+            jwt.decode(
+                id_token,
+                self._key.public_key(),
+                ["RS256"],
+                audience=CLIENT,
+                issuer=self._issuer,
+                options={"verify_exp": False, "verify_iat": False},
+            )
+        except jwt.InvalidTokenError:
+            return False
+        return True
+
+    def sign_out(self, id_token: str) -> None:
+        """Forget the refresh tokens of the user of an ID token."""
+        user = jwt.decode(id_token, options={"verify_signature": False})["sub"]
+        self._refresh_tokens = {name: each for name, each in self._refresh_tokens.items() if each.user != user}
+
     # Devices
 
     def add_device(self, found: MutableMapping[str, Any]) -> None:
@@ -246,9 +267,10 @@ def create_issuer(
             Route("/token", pages.token, methods=["POST"]),
             Route("/device_authorization", pages.device_authorization, methods=["POST"]),
             Route("/device", pages.device, methods=["GET", "POST"]),
+            Route("/logout", pages.logout),
         ]
     )
-    return Guard(application, origins=[issuer, *origins], pages=("/authorize",))
+    return Guard(application, origins=[issuer, *origins], pages=("/authorize", "/logout"))
 
 
 class _Pages:
@@ -277,6 +299,7 @@ class _Pages:
             "authorization_endpoint": f"{issuer}/authorize",
             "token_endpoint": f"{issuer}/token",
             "device_authorization_endpoint": f"{issuer}/device_authorization",
+            "end_session_endpoint": f"{issuer}/logout",
             "jwks_uri": f"{issuer}/keys",
             "response_types_supported": ["code"],
             "grant_types_supported": [*grants],
@@ -329,6 +352,24 @@ class _Pages:
         if not self._validator.sign_in_on_device(named, user):
             return _page("The code is unknown, or was used", asks_code=True)
         return HTMLResponse("<p>You are signed in on the device. You can close this page.</p>")
+
+    async def logout(self, request: Request) -> Response:
+        """Sign the user of an ID token out, and go back. Source: OpenID Connect RP-Initiated Logout 1.0, section 2."""
+        id_token = request.query_params.get("id_token_hint", "")
+        if not self._validator.is_ours(id_token):
+            return JSONResponse(
+                {"error": "invalid_request", "error_description": "id_token_hint is not a token of this issuer"}, 400
+            )
+        self._validator.sign_out(id_token)
+        back = request.query_params.get("post_logout_redirect_uri")
+        if back is None:
+            return HTMLResponse("<p>You are signed out. You can close this page.</p>")
+        if not self._validator.validate_redirect_uri(CLIENT, back):
+            return JSONResponse(
+                {"error": "invalid_request", "error_description": "post_logout_redirect_uri is not registered"}, 400
+            )
+        state = request.query_params.get("state")
+        return RedirectResponse(URL(back) if state is None else URL(back).include_query_params(state=state), 302)
 
 
 def _fixed(content: Mapping[str, Any]) -> Callable[[Request], Response]:

@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_s3 as s3
 
+from infra.constructs.console import page_policy
+from infra.constructs.user_pool import Issuer
 from infra.options import OptionError, Options
 from ragstack_common.api.route_table import ROUTES
 from ragstack_common.console import API_PATHS
@@ -86,11 +90,30 @@ def test_the_page_may_reach_its_bucket_and_the_issuer_alone(cognito: Any) -> Non
     assert security["ReferrerPolicy"]["ReferrerPolicy"] == "no-referrer"
 
 
+@pytest.mark.parametrize(
+    ("token_endpoint", "hosts"),
+    [
+        (None, ["https://accounts.google.com"]),
+        ("https://accounts.google.com/token", ["https://accounts.google.com"]),
+        ("https://oauth2.googleapis.com/token", ["https://accounts.google.com", "https://oauth2.googleapis.com"]),
+    ],
+)
+def test_the_page_may_reach_where_another_issuer_gives_tokens(token_endpoint: str | None, hosts: list[str]) -> None:
+    bucket = s3.Bucket.from_bucket_name(Stack(), "Documents", "documents")
+
+    policy = page_policy(bucket, Issuer("https://accounts.google.com", "api", token_endpoint=token_endpoint))
+
+    (connections,) = [part.split() for part in policy.split("; ") if part.startswith("connect-src")]
+    assert [each.rstrip(";") for each in connections[3:]] == hosts
+
+
 def test_the_sign_in_page_may_send_people_back(cognito: Any) -> None:
-    first, own = cognito.only("AWS::Cognito::UserPoolClient")["CallbackURLs"]
+    client = cognito.only("AWS::Cognito::UserPoolClient")
+    first, own = client["CallbackURLs"]
 
     assert first == "https://app.example.com/callback"
     assert text(own).startswith('https://<{"Fn::GetAtt": ["ConsoleDistribution')
+    assert client["LogoutURLs"] == [own]
     assert text(cognito.templates["RagStackApi"]["Outputs"]["ConsoleUrl"]["Value"]) == text(own)
 
 

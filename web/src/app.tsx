@@ -1,15 +1,16 @@
 /** The frame of every page: who is signed in, the navigation, and the page of the address. */
-import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
-import { type ApiError, Client } from "./api/client";
+import { type ReactNode, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { ApiError, Client } from "./api/client";
 import type { Me } from "./api/types";
-import { AppContext } from "./context";
+import { AppContext, type AppValues } from "./context";
+import { Kept } from "./kept";
 import { AskPage } from "./pages/ask/AskPage";
 import { Announcer } from "./parts/Announcer";
 import { later } from "./parts/later";
 import { SignIn } from "./parts/SignIn";
-import { ErrorBox, Loading } from "./parts/states";
-import { UndoBar } from "./parts/Undo";
-import { address, usePlace } from "./route";
+import { ErrorBox, Loading, Notice } from "./parts/states";
+import { UndoBar, waiting } from "./parts/Undo";
+import { address, go, usePlace } from "./route";
 import type { Session } from "./session";
 
 const SearchPage = later(() => import("./pages/search/SearchPage"));
@@ -27,35 +28,63 @@ const PAGES: { name: string; title: string; right: "read" | "write" | "operate";
 
 export function App({ session }: { session: Session }) {
   const client = useMemo(() => new Client(session), [session]);
-  const [me, setMe] = useState<Me | null>(null);
+  const [known, setKnown] = useState<Known | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const identify = useCallback(() => {
     setError(null);
-    client.get<Me>("/api/me").then(setMe, (reason: unknown) => setError(reason as ApiError));
-  }, [client]);
+    whoIs(client, session).then(setKnown, (reason: unknown) =>
+      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 500, "Unknown")),
+    );
+  }, [client, session]);
   useEffect(identify, [identify]);
-  const context = useMemo(() => (me ? { client, session, me } : null), [client, session, me]);
+  const context = useMemo(() => (known ? { client, session, ...known } : null), [client, session, known]);
 
-  if (error?.status === 401) return <SignIn session={session} onKey={identify} />;
-  if (error) return <ErrorBox error={error} onRetry={identify} />;
+  if (error?.status === 401) return <SignIn session={session} reason={reasonOf(error)} />;
+  if (error)
+    return (
+      <>
+        <ErrorBox error={error} onRetry={identify} />
+        {error.status === 403 && (
+          <button type="button" onClick={() => void session.signOut()}>
+            Sign out
+          </button>
+        )}
+      </>
+    );
   if (!context) return <Loading what="your account" />;
   return (
     <AppContext value={context}>
       <Announcer>
-        <Frame me={context.me} session={session} />
+        <Frame me={context.me} session={session} isSignedIn={context.isSignedIn} />
       </Announcer>
     </AppContext>
   );
 }
 
-function Frame({ me, session }: { me: Me; session: Session }) {
+interface Known extends Pick<AppValues, "me" | "kept"> {
+  isSignedIn: boolean;
+}
+
+async function whoIs(client: Client, session: Session): Promise<Known> {
+  const me = await client.get<Me>("/api/me");
+  const isSignedIn = await session.isSignedIn();
+  const kept = Kept.open(session.settings.issuer, isSignedIn ? me.name : null);
+  if (kept.isAnother) go(address("ask"), { replace: true }); // the address has what they asked
+  return { me, kept, isSignedIn };
+}
+
+/** What to say to people who were signed in; null to others. */
+function reasonOf(error: ApiError): string | null {
+  if (error.code === "NotAuthenticated") return null;
+  return error.code === "SignedOut" ? "You are signed out." : "Your session has expired. Sign in again.";
+}
+
+function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSignedIn: boolean }) {
   const place = usePlace();
+  const isOver = useSyncExternalStore(session.subscribe, session.isOver);
+  const name = me.name.replace(/^user:/, "");
   const pages = PAGES.filter((page) => me.rights.includes(page.right));
   const page = pages.find(({ name }) => name === place.page);
-  const [isSignedIn, setSignedIn] = useState(false);
-  useEffect(() => {
-    void session.isSignedIn().then(setSignedIn);
-  }, [session]);
   useEffect(() => {
     document.title = `${page?.title ?? "Not found"} · ${session.settings.title}`;
   }, [page, session]);
@@ -73,32 +102,46 @@ function Frame({ me, session }: { me: Me; session: Session }) {
             </a>
           ))}
         </nav>
-        {session.hasSignIn && !isSignedIn && (
+        {session.hasSignIn && (!isSignedIn || isOver) && (
           <button type="button" onClick={() => void session.signIn()}>
             Sign in
           </button>
         )}
-        {isSignedIn && (
+        {session.hasSignIn && !isOver && (
           <details className="account">
-            <summary>{me.name.replace(/^user:/, "")}</summary>
+            <summary>{isSignedIn ? name : "Not signed in"}</summary>
             <div className="menu">
-              <p>Rights: {me.rights.join(", ")}</p>
+              <p>Rights: {me.rights.join(", ") || "none"}</p>
               <p>
                 {me.labels === null ? "Sees every document" : `Sees ${me.labels.join(", ") || "no label"}`}
               </p>
-              <button type="button" onClick={() => void session.signOut()}>
-                Sign out
-              </button>
+              {isSignedIn && (
+                <button type="button" onClick={() => void signOut(session)}>
+                  Sign out
+                </button>
+              )}
             </div>
           </details>
         )}
       </header>
       <main id="main" tabIndex={-1}>
+        {isOver && (
+          <Notice kind="warning">
+            {isSignedIn ? `The session of ${name} has expired.` : "You have to sign in."} Sign in to go on.
+            What {isSignedIn ? name : "you"} wrote is kept, and nobody else who signs in sees it.
+          </Notice>
+        )}
         {page ? page.body() : <NotHere name={place.page} />}
       </main>
       <UndoBar />
     </>
   );
+}
+
+/** Do what waits for "Undo" as the person who asked for it, then sign out. */
+async function signOut(session: Session): Promise<void> {
+  await waiting.finish();
+  await session.signOut();
 }
 
 function NotHere({ name }: { name: string }) {

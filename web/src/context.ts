@@ -2,12 +2,14 @@
 import { createContext, useCallback, useContext, useEffect, useState } from "react";
 import type { ApiError, Client } from "./api/client";
 import type { Me } from "./api/types";
+import type { Kept } from "./kept";
 import type { Session } from "./session";
 
 export interface AppValues {
   client: Client;
   session: Session;
   me: Me;
+  kept: Kept;
 }
 
 export const AppContext = createContext<AppValues | null>(null);
@@ -16,6 +18,20 @@ export function useApp(): AppValues {
   const values = useContext(AppContext);
   if (values === null) throw new Error("useApp needs an AppContext");
   return values;
+}
+
+/** State that stays when the page is left or loaded again, for the same person. */
+export function useKept<T>(name: string, otherwise: T): [T, (value: T) => void] {
+  const { kept } = useApp();
+  const [value, setValue] = useState<T>(() => kept.read(name, otherwise));
+  const write = useCallback(
+    (next: T) => {
+      setValue(next);
+      kept.write(name, next);
+    },
+    [kept, name],
+  );
+  return [value, write];
 }
 
 export interface Loaded<T> {

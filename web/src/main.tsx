@@ -6,6 +6,11 @@ import { Session } from "./session";
 import "./style/base.css";
 import "./style/parts.css";
 
+// A page that the browser kept for *Back* may show what somebody else saw before they signed out.
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
+
 const root = createRoot(document.getElementById("root") as HTMLElement);
 Session.open().then(
   (session) =>

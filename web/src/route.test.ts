@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { address, parsePlace } from "./route";
+import { address, isSame, parsePlace } from "./route";
 
 test("an address leads back to its parts", () => {
   const place = parsePlace(address("documents", { q: "50 % #1 & ?" }, "a/b c#d?e"));
@@ -8,4 +8,14 @@ test("an address leads back to its parts", () => {
 
 test("an empty address asks", () => {
   expect(parsePlace("")).toMatchObject({ page: "ask", id: null });
+});
+
+test.each([
+  ["#/ask?q=two%20words", "#/ask?q=two+words", true],
+  ["#/search?q=%C3%BC&k=3", "#/search?q=ü&k=3", true],
+  ["#/documents/a%2Fb", "#/documents/a/b", true],
+  ["#/ask?q=a", "#/ask?q=b", false],
+  ["#/ask?q=a", "#/search?q=a", false],
+])("%s and %s are the same place: %s", (one, other, expected) => {
+  expect(isSame(one, other)).toBe(expected);
 });

@@ -1,5 +1,8 @@
 /** Who uses the console, and how their requests prove it. */
-import { UserManager, WebStorageStateStore } from "oidc-client-ts";
+import { ErrorResponse, type User, UserManager, WebStorageStateStore } from "oidc-client-ts";
+import { ApiError } from "./api/client";
+import { bearerOf, claimsOf } from "./bearer";
+import { Kept } from "./kept";
 
 /** The deployment's own settings, from /console.json. */
 export interface ConsoleSettings {
@@ -8,14 +11,28 @@ export interface ConsoleSettings {
   anonymous: boolean;
   issuer: string | null;
   client_id: string | null;
+  /** The audiences of tokens that the API accepts. */
+  audiences: string[];
   scope: string | null;
+  /** Where people sign out, if the issuer's metadata does not say it. */
+  sign_out_url: string | null;
   title: string;
   example: string | null;
 }
 
 const API_KEY = "ragstack.api-key";
+/** Somebody signed out in this tab: nothing is asked without signing in until they choose it. */
+const SIGNED_OUT = "ragstack.signed-out";
+
+/** A token counts as expired so long before, so that it does not expire on the way. */
+const EARLY_SECONDS = 30;
 
 export class Session {
+  private listeners = new Set<() => void>();
+  private renewal: Promise<User | null> | null = null;
+  /** Whether the proof that this page sent is no longer accepted: it has to be given again. */
+  private over = false;
+
   private constructor(
     readonly settings: ConsoleSettings,
     private readonly users: UserManager | null,
@@ -32,9 +49,10 @@ export class Session {
     if (users && query.has("state") && (query.has("code") || query.has("error"))) {
       try {
         const user = await users.signinCallback();
-        restore(typeof user?.state === "string" ? user.state : "");
+        sessionStorage.removeItem(SIGNED_OUT);
+        restore(user?.state as Left | undefined);
       } catch (error) {
-        restore("");
+        restore(undefined);
         throw error;
       }
     }
@@ -46,35 +64,140 @@ export class Session {
     return this.settings.auth !== "none";
   }
 
-  async isSignedIn(): Promise<boolean> {
-    return Object.keys((await this.headers()) ?? {}).length > 0;
+  /** Whether somebody signed out in this tab, and has not chosen how to go on. */
+  get isSignedOut(): boolean {
+    return sessionStorage.getItem(SIGNED_OUT) !== null;
   }
 
-  /** The headers that prove who sends a request; null if nobody is signed in. */
-  async headers(): Promise<Record<string, string> | null> {
-    const nobody = this.settings.auth === "none" || this.settings.anonymous ? {} : null;
+  readonly isOver = () => this.over;
+  readonly subscribe = (listener: () => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Note that the API no longer accepts the proof. */
+  end(): void {
+    this.over = true;
+    for (const listener of this.listeners) listener();
+  }
+
+  async isSignedIn(): Promise<boolean> {
+    return this.users === null
+      ? sessionStorage.getItem(API_KEY) !== null
+      : (await this.users.getUser()) !== null;
+  }
+
+  /**
+   * The headers that prove who sends a request. A person whose session expired does not become nobody: what they wrote
+   * and read would go on as somebody else's.
+   */
+  async headers(): Promise<Record<string, string>> {
+    if (this.isSignedOut) throw new ApiError("You are signed out.", 401, "SignedOut");
     if (this.users === null) {
       const key = sessionStorage.getItem(API_KEY);
-      return key ? { "x-api-key": key } : nobody;
+      return key ? { "x-api-key": key } : this.nobody();
     }
-    let user = await this.users.getUser();
-    if (user?.expired) user = user.refresh_token ? await this.users.signinSilent().catch(() => null) : null;
-    return user ? { Authorization: `Bearer ${user.access_token}` } : nobody;
+    const user = await this.users.getUser();
+    if (user === null) return this.nobody();
+    const bearer = this.validBearer(user) ?? this.validBearer(await this.renewed(user));
+    if (bearer === null) throw new ApiError("Your session has expired.", 401, "SessionExpired");
+    return { Authorization: `Bearer ${bearer}` };
   }
 
-  /** Go to the issuer's page, and come back to the same address. */
+  private nobody(): Record<string, string> {
+    if (this.settings.auth === "none" || this.settings.anonymous) return {};
+    throw new ApiError("Sign in first.", 401, "NotAuthenticated");
+  }
+
+  /** The token for the API; null if it expired. */
+  private validBearer(user: User | null): string | null {
+    if (user === null) return null;
+    const bearer = bearerOf(user, this.settings.audiences);
+    if (bearer === null) {
+      const text = `The issuer issued no token for ${this.settings.audiences.join(" or ")}, so the API cannot know you.`;
+      throw new ApiError(text, 403, "NoTokenForTheApi");
+    }
+    const expiresAt = Number(claimsOf(bearer).exp ?? user.expires_at ?? Number.POSITIVE_INFINITY);
+    return expiresAt - EARLY_SECONDS > Date.now() / 1000 ? bearer : null;
+  }
+
+  /** New tokens for the refresh token; null if there are none. Many issuers accept it only once, so requests share it. */
+  private renewed(user: User): Promise<User | null> {
+    if (!user.refresh_token || this.users === null) return Promise.resolve(null);
+    this.renewal ??= this.users
+      .signinSilent()
+      .catch((error: unknown) => {
+        if (error instanceof ErrorResponse) return null;
+        throw new ApiError(
+          "The issuer does not answer, so your session cannot be renewed.",
+          0,
+          "Unreachable",
+        );
+      })
+      .finally(() => {
+        this.renewal = null;
+      });
+    return this.renewal;
+  }
+
+  /** Go to the issuer's page, and come back to the same address. With API keys, ask for one. */
   async signIn(): Promise<void> {
-    await this.users?.signinRedirect({ state: location.hash });
+    if (this.users)
+      return this.users.signinRedirect({
+        state: { hash: location.hash, state: history.state } satisfies Left,
+      });
+    sessionStorage.removeItem(API_KEY);
+    location.reload();
   }
 
+  /** Use another key: another person, for whom the page is loaded again. */
   setApiKey(key: string): void {
     sessionStorage.setItem(API_KEY, key);
+    sessionStorage.removeItem(SIGNED_OUT);
+    location.reload();
   }
 
+  /** Go on as nobody, if the API answers callers who have not signed in. */
+  async continueSignedOut(): Promise<void> {
+    await this.forgetProof();
+    sessionStorage.removeItem(SIGNED_OUT);
+    this.leave();
+  }
+
+  /** Sign out here and at the issuer, and forget everything. */
   async signOut(): Promise<void> {
-    sessionStorage.clear();
+    const user = await this.users?.getUser();
+    const there = user ? await this.signOutAddress(user) : null;
+    await this.forgetProof();
+    sessionStorage.setItem(SIGNED_OUT, "yes");
+    this.leave(there);
+  }
+
+  /** Where the issuer ends its own session; null if it cannot be reached, or has no such page. */
+  private async signOutAddress(user: User): Promise<string | null> {
+    const { client_id, issuer, sign_out_url } = this.settings;
+    const named =
+      sign_out_url ?? (await this.users?.metadataService.getEndSessionEndpoint().catch(() => undefined));
+    if (!named) return null;
+    const address = new URL(named);
+    const query: Record<string, string> = isCognito(issuer)
+      ? { client_id: client_id ?? "", logout_uri: home() } // it does not follow the specification
+      : { id_token_hint: user.id_token ?? "", client_id: client_id ?? "", post_logout_redirect_uri: home() };
+    for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
+    return address.href;
+  }
+
+  private async forgetProof(): Promise<void> {
     await this.users?.removeUser();
-    location.reload();
+    sessionStorage.removeItem(API_KEY);
+    Kept.forget();
+  }
+
+  /** Load another page in place of this one, whose address has a question and whose memory has what it showed. */
+  private leave(address: string | null = null): void {
+    history.replaceState(null, "", home());
+    if (address === null) location.reload();
+    else location.assign(address);
   }
 }
 
@@ -83,7 +206,7 @@ function manager(settings: ConsoleSettings): UserManager {
     authority: settings.issuer ?? "",
     client_id: settings.client_id ?? "",
     scope: settings.scope ?? "openid",
-    redirect_uri: new URL("./", location.href.split(/[?#]/)[0]).href,
+    redirect_uri: home(),
     userStore: new WebStorageStateStore({ store: sessionStorage }),
     stateStore: new WebStorageStateStore({ store: sessionStorage }),
     automaticSilentRenew: false,
@@ -92,6 +215,22 @@ function manager(settings: ConsoleSettings): UserManager {
   });
 }
 
-function restore(hash: string): void {
-  history.replaceState(null, "", `${location.pathname}${hash}`);
+/** Source: Amazon Cognito developer guide, the sign-out endpoint. */
+function isCognito(issuer: string | null): boolean {
+  return issuer !== null && new URL(issuer).hostname.startsWith("cognito-idp.");
+}
+
+/** The address of the console itself. */
+function home(): string {
+  return new URL("./", location.href.split(/[?#]/)[0]).href;
+}
+
+/** The place that people left to sign in. */
+interface Left {
+  hash: string;
+  state: unknown;
+}
+
+function restore(left: Left | undefined): void {
+  history.replaceState(left?.state ?? null, "", `${location.pathname}${left?.hash ?? ""}`);
 }

@@ -68,9 +68,9 @@ def test_a_page_that_may_use_the_stack_gets_a_code(provider: Provider) -> None:
     assert answer.headers["location"].startswith("http://localhost:5173/back?code=")
 
 
-@pytest.mark.parametrize(("path", "status"), [("/authorize", 400), ("/token", 403), ("/device", 403)])
+@pytest.mark.parametrize(("path", "status"), [("/authorize", 400), ("/logout", 400), ("/token", 403), ("/device", 403)])
 def test_a_page_may_send_people_to_sign_in(issuer: str, path: str, status: int) -> None:
-    """The console sends no referrer. Without parameters, the page for signing in refuses the client."""
+    """The console sends no referrer. Without parameters, the pages for signing in and out refuse the client."""
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
     assert send(issuer, "GET", path, **link).status == status
@@ -199,3 +199,54 @@ def test_the_key_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
 
     assert key_id(first) == key_id(second)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def signed_in(provider: Provider) -> dict[str, Any]:
+    """All tokens of a user who signed in on the page."""
+    asked = provider.authorization(APPLICATION, CALLBACK)
+    back = posted(asked.url, user="alice").headers["location"]
+    form = {
+        "grant_type": "authorization_code",
+        "code": parse_qs(urlsplit(back).query)["code"][0],
+        "redirect_uri": CALLBACK,
+        "client_id": CLIENT,
+        "code_verifier": asked.verifier,
+    }
+    found: dict[str, Any] = posted(provider.metadata["token_endpoint"], **form).json()
+    return found
+
+
+def left(provider: Provider, **query: str) -> httpx2.Response:
+    return httpx2.get(provider.metadata["end_session_endpoint"], params=query)
+
+
+def test_who_signs_out_goes_back_and_cannot_renew(provider: Provider, clock: Clock) -> None:
+    tokens = signed_in(provider)
+    clock.ahead = 7200  # the ID token has expired, which is no reason to stay signed in
+
+    answer = left(
+        provider, id_token_hint=tokens["id_token"], post_logout_redirect_uri="http://localhost:5173/?a=1", state="x y"
+    )
+
+    assert (answer.status_code, answer.headers["location"]) == (302, "http://localhost:5173/?a=1&state=x+y")
+    with pytest.raises(StackError, match="refused"):
+        provider.refreshed(APPLICATION, tokens["refresh_token"])
+
+
+def test_signing_out_leads_to_registered_pages_alone(provider: Provider) -> None:
+    tokens = signed_in(provider)
+
+    answer = left(provider, id_token_hint=tokens["id_token"], post_logout_redirect_uri="https://evil.example/")
+
+    assert (answer.status_code, "location" in answer.headers) == (400, False)
+
+
+@pytest.mark.parametrize("hint", ["", "opaque", "a.b.c"])
+def test_signing_out_needs_a_token_of_the_issuer(provider: Provider, hint: str) -> None:
+    assert left(provider, id_token_hint=hint, post_logout_redirect_uri=CALLBACK).status_code == 400
+
+
+def test_without_an_address_signing_out_says_that_it_is_done(provider: Provider) -> None:
+    answer = left(provider, id_token_hint=signed_in(provider)["id_token"])
+
+    assert (answer.status_code, "You are signed out" in answer.text) == (200, True)

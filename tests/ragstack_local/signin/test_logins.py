@@ -155,26 +155,23 @@ def _token(**claims: Any) -> str:
     return jwt.encode(claims, "secret" * 8)
 
 
-@pytest.mark.parametrize(
-    ("access", "chosen"),
-    [
-        ({"aud": "api"}, "access_token"),
-        ({"aud": ["other", "api"]}, "access_token"),
-        ({"client_id": "api"}, "access_token"),
-        ({"aud": "other", "client_id": "api"}, "id_token"),
-        ({"aud": "other"}, "id_token"),
-        (None, "id_token"),
-    ],
-)
-def test_the_access_token_counts_if_it_is_for_the_api(access: dict[str, Any] | None, chosen: str) -> None:
-    answer = {"access_token": "opaque" if access is None else _token(**access), "id_token": _token(aud="api")}
-
-    assert bearer_of(answer, ["api"]) == answer[chosen]
+BEARER_CASES = json.loads(Path(__file__).with_name("bearer_cases.json").read_text())
+"""Shared with the console: web/src/bearer.test.ts."""
 
 
-def test_tokens_for_others_are_not_kept() -> None:
-    with pytest.raises(StackError, match="no token for api"):
-        bearer_of({"access_token": "opaque", "id_token": _token(aud="other")}, ["api"])
+@pytest.mark.parametrize("case", BEARER_CASES, ids=[case["name"] for case in BEARER_CASES])
+def test_the_token_for_the_api_is_chosen_by_its_audience(case: dict[str, Any]) -> None:
+    tokens = {
+        f"{name}_token": _token(**case[name]) if isinstance(case[name], dict) else case[name]
+        for name in ("access", "id")
+        if case[name] is not None
+    }
+
+    if case["chosen"] is None:
+        with pytest.raises(StackError, match="no token for api or second"):
+            bearer_of(tokens, ["api", "second"])
+    else:
+        assert bearer_of(tokens, ["api", "second"]) == tokens[f"{case['chosen']}_token"]
 
 
 def test_a_stack_has_an_api_for_people_who_signed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

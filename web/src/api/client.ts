@@ -9,6 +9,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     readonly requestId: string | null = null,
+    /** Seconds to wait before the next request; null if the server does not say. */
+    readonly waitSeconds: number | null = null,
   ) {
     super(message);
   }
@@ -60,8 +62,12 @@ export class Client {
     signal?: AbortSignal,
     keepalive = false,
   ): Promise<Response> {
-    const proof = await this.session.headers();
-    if (proof === null) throw new ApiError("Sign in first", 401, "NotAuthenticated");
+    let proof: Record<string, string>;
+    try {
+      proof = await this.session.headers();
+    } catch (error) {
+      throw this.noted(error);
+    }
     const headers = body === undefined ? proof : { ...proof, "Content-Type": "application/json" };
     let response: Response;
     try {
@@ -78,8 +84,14 @@ export class Client {
       const text = navigator.onLine ? "The server does not answer. Is it running?" : "You are offline.";
       throw new ApiError(text, 0, "Unreachable");
     }
-    if (!response.ok) throw await failure(response);
+    if (!response.ok) throw this.noted(await failure(response));
     return response;
+  }
+
+  /** Whoever is no longer known has to sign in again, whatever they were doing. */
+  private noted(error: unknown): unknown {
+    if (error instanceof ApiError && error.status === 401) this.session.end();
+    return error;
   }
 
   private async json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
@@ -89,12 +101,14 @@ export class Client {
 }
 
 async function failure(response: Response): Promise<ApiError> {
+  const wait = Number(response.headers.get("retry-after")) || null;
   try {
     const { error } = await response.json();
     const details = (error.details ?? []).map((each: { member: string; problem: string }) => each.problem);
     const text = details.length > 1 ? [error.message, ...details].join(" ") : error.message;
-    return new ApiError(text, response.status, error.code, error.requestId ?? null);
+    return new ApiError(text, response.status, error.code, error.requestId ?? null, wait);
   } catch {
-    return new ApiError(`The server answered with HTTP ${response.status}`, response.status, "Unknown");
+    const text = `The server answered with HTTP ${response.status}`;
+    return new ApiError(text, response.status, "Unknown", null, wait);
   }
 }

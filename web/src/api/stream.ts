@@ -27,7 +27,11 @@ export async function* askStream(
     yield { name, data: JSON.parse(data) } as AskEvent;
     if (name === "done") return;
   }
-  throw new ApiError("The connection broke before the answer was complete. Ask again.", 0, "Unreachable");
+  throw broken();
+}
+
+function broken(): ApiError {
+  return new ApiError("The connection broke before the answer was complete. Ask again.", 0, "Unreachable");
 }
 
 /** Split a stream into its events; lines that begin with a colon are heartbeats. */
@@ -40,7 +44,9 @@ export async function* events(
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch(() => {
+        throw broken();
+      });
       if (done) return;
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? "";

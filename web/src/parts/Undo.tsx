@@ -23,7 +23,7 @@ class Waiting {
 
   constructor() {
     globalThis.addEventListener?.("pagehide", () => {
-      for (const action of this.actions) this.carryOut(action.id, true);
+      for (const action of this.actions) void this.carryOut(action.id, true);
     });
   }
 
@@ -37,7 +37,7 @@ class Waiting {
     if (this.actions.some((each) => each.id === action.id)) return;
     this.timers.set(
       action.id,
-      setTimeout(() => this.carryOut(action.id), UNDO_SECONDS * 1000),
+      setTimeout(() => void this.carryOut(action.id), UNDO_SECONDS * 1000),
     );
     this.set([...this.actions, { ...action, isRunning: false }]);
   }
@@ -48,13 +48,18 @@ class Waiting {
     this.remove(id);
   }
 
-  private carryOut(id: string, isLeaving = false): void {
+  /** Carry out everything now. */
+  async finish(): Promise<void> {
+    await Promise.all(this.actions.map((action) => this.carryOut(action.id)));
+  }
+
+  private async carryOut(id: string, isLeaving = false): Promise<void> {
     const action = this.actions.find((each) => each.id === id);
     if (!action || action.isRunning) return;
     clearTimeout(this.timers.get(id));
     this.timers.delete(id);
     this.set(this.actions.map((each) => (each === action ? { ...each, isRunning: true } : each)));
-    void action.run(isLeaving).finally(() => this.remove(id));
+    await action.run(isLeaving).finally(() => this.remove(id));
   }
 
   private remove(id: string): void {

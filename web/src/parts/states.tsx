@@ -1,7 +1,8 @@
 /** What people see while there is nothing else to see. */
 import type { ReactNode } from "react";
-import { useEffect, useState } from "react";
+import { useContext, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
+import { AppContext } from "../context";
 
 const SLOW_SECONDS = 4;
 
@@ -21,29 +22,45 @@ export function Loading({ what }: { what: string }) {
 
 export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   const known = error instanceof ApiError ? error : null;
+  const session = useContext(AppContext)?.session;
+  const isUnknown = known?.status === 401;
   const title = known?.isOffline
     ? "No connection"
-    : known?.status === 403
-      ? "You may not do this"
-      : known?.status === 429
-        ? "Too many requests"
-        : "This did not work";
+    : isUnknown
+      ? "Sign in again"
+      : known?.status === 403
+        ? "You may not do this"
+        : known?.status === 429
+          ? "Too many requests"
+          : "This did not work";
   return (
     <section className="box error" role="alert">
       <h2>{title}</h2>
-      <p>{error.message}</p>
+      <p>{isUnknown ? "Your session has expired. What you wrote is kept for you." : error.message}</p>
+      {known?.status === 429 && <p>{waitText(known.waitSeconds)}</p>}
       {known?.requestId && (
         <p className="small">
           Request <code>{known.requestId}</code>
         </p>
       )}
-      {onRetry && (
-        <button type="button" onClick={onRetry}>
-          Try again
+      {isUnknown && session ? (
+        <button type="button" className="primary" onClick={() => void session.signIn()}>
+          Sign in
         </button>
+      ) : (
+        onRetry && (
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        )
       )}
     </section>
   );
+}
+
+function waitText(seconds: number | null): string {
+  if (seconds === null) return "Wait a moment, then try again.";
+  return `Wait ${seconds} ${seconds === 1 ? "second" : "seconds"}, then try again.`;
 }
 
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {

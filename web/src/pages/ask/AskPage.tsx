@@ -3,7 +3,7 @@ import { useCallback, useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { askStream } from "../../api/stream";
 import type { AskResponse, Source } from "../../api/types";
-import { useApp } from "../../context";
+import { useApp, useKept } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
@@ -13,67 +13,95 @@ import { milliseconds, percent } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { ErrorBox, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
-import { address, go, usePlace } from "../../route";
+import { address, go, goOr, usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import "../../style/ask.css";
 import { Answer, withSources } from "./Answer";
-import { type Asking, conversation, reduce, START, savedTurns, saveTurns } from "./conversation";
+import { Closest } from "./Closest";
+import {
+  type Asking,
+  another,
+  before,
+  CONVERSATIONS,
+  type Conversations,
+  type Turn as Kept,
+  NO_CONVERSATIONS,
+  reduce,
+  START,
+  turnsBefore,
+  withTurn,
+} from "./conversation";
 import { Sources } from "./Sources";
 
 export function AskPage() {
   const { client, session } = useApp();
   const announce = useAnnounce();
-  const { params } = usePlace();
+  const { params, entry, isRevisited } = usePlace();
   const key = params.toString();
-  const [draft, setDraft] = useState<Settings>(() => fromParams(params));
-  const [turns, setTurns] = useState<AskResponse[]>(savedTurns);
+  const settings = fromParams(params);
+  const [text, setText] = useKept("ask.draft", "");
+  const [target, setTarget] = useState<Settings>(settings);
+  const [all, setAll] = useKept<Conversations>(CONVERSATIONS, NO_CONVERSATIONS);
+  const latest = useRef(all);
   const [asking, dispatch] = useReducer(reduce, START);
   const running = useRef<AbortController | null>(null);
-  const settings = fromParams(params);
 
+  const keep = useCallback(
+    (next: Conversations) => {
+      latest.current = next;
+      setAll(next);
+    },
+    [setAll],
+  );
   const ask = useCallback(
-    async (asked: Settings, before: AskResponse[]) => {
+    async (asked: Settings, at: string) => {
       running.current?.abort();
       const abort = new AbortController();
       running.current = abort;
       dispatch({ type: "start", question: asked.question });
+      const request = toAsk(asked, before(turnsBefore(latest.current, at)));
       try {
-        for await (const event of askStream(client, toAsk(asked, conversation(before)), abort.signal)) {
+        for await (const event of askStream(client, request, abort.signal)) {
           if (abort.signal.aborted) return;
           dispatch({ type: "event", event });
-          if (event.name === "done")
-            announce(`${event.data.answered ? "Answer" : "No answer"}: ${event.data.answer}`);
+          if (event.name !== "done") continue;
+          keep(withTurn(latest.current, at, event.data));
+          announce(`${event.data.answered ? "Answer" : "No answer"}: ${event.data.answer}`);
         }
       } catch (error) {
         if (abort.signal.aborted) return;
-        const known = error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown");
+        const known = error instanceof ApiError ? error : new ApiError(String(error), 500, "Unknown");
         dispatch({ type: "failed", error: known });
       }
     },
-    [client, announce],
+    [client, announce, keep],
   );
 
-  // The address is the question: whoever opens it asks it.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an address is asked once
+  // The address is the question: whoever opens it asks it, and whoever comes back to it sees the answer that it had.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an entry of the history is asked once
   useEffect(() => {
     const asked = fromParams(new URLSearchParams(key));
-    setDraft({ ...asked, question: "" }); // the box is for the next question
+    setTarget(asked);
     if (!asked.question.trim()) return;
-    void ask(asked, turns);
+    const kept = latest.current.turns.find((turn) => turn.entry === entry);
+    if (kept) {
+      dispatch({ type: "show", response: kept.response });
+      keep({ ...latest.current, current: kept.conversation });
+    } else if (isRevisited) dispatch({ type: "unasked", question: asked.question });
+    else void ask(asked, entry);
     return () => running.current?.abort();
-  }, [key, ask]);
+  }, [key, entry, ask]);
 
-  const keep = (): AskResponse[] => {
-    const done = asking.response && turns.at(-1) !== asking.response ? [...turns, asking.response] : turns;
-    setTurns(done);
-    saveTurns(done);
-    return done;
+  /** Ask the question of this page, with other settings perhaps: its answer takes the place of the one before. */
+  const again = (next: Settings) => {
+    keep({ ...latest.current, turns: latest.current.turns.filter((turn) => turn.entry !== entry) });
+    goOr(address("ask", toParams(next)), () => void ask(next, entry), { replace: true });
   };
-  const submit = (next: Settings) => {
-    const before = keep();
-    const hash = address("ask", toParams(next));
-    if (hash === location.hash) void ask(next, before);
-    else go(hash);
+  const submit = () => {
+    if (text.trim()) {
+      setText("");
+      go(address("ask", toParams({ ...target, question: text })));
+    } else if (isChanged) again({ ...target, question: settings.question });
   };
   const stop = () => {
     running.current?.abort();
@@ -82,10 +110,14 @@ export function AskPage() {
   };
   const restart = () => {
     running.current?.abort();
-    saveTurns([]);
-    setTurns([]);
+    keep(another(latest.current));
+    setText("");
     go(address("ask"));
   };
+  const isChanged =
+    settings.question !== "" &&
+    toParams({ ...target, question: settings.question }).toString() !== toParams(settings).toString();
+  const turns = turnsBefore(all, settings.question === "" ? "" : entry);
   // On a phone, the box would hide the answer.
   const isNarrow = matchMedia("(max-width: 45rem)").matches;
   const isRunning =
@@ -94,12 +126,12 @@ export function AskPage() {
   return (
     <div className="stack">
       <h1 className="visually-hidden">Ask</h1>
-      {turns.length > 0 && <Earlier turns={turns} />}
+      {turns.length > 0 && <Others turns={turns} />}
       <form
         className="ask-form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (draft.question.trim()) submit(draft);
+          submit();
         }}
       >
         <div className="question">
@@ -108,8 +140,8 @@ export function AskPage() {
             rows={2}
             dir="auto"
             placeholder={settings.question ? "Ask a follow-up question" : "Ask your documents"}
-            value={draft.question}
-            onChange={(event) => setDraft({ ...draft, question: event.target.value })}
+            value={text}
+            onChange={(event) => setText(event.target.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
                 event.preventDefault();
@@ -122,27 +154,31 @@ export function AskPage() {
               Stop
             </button>
           ) : (
-            <button type="submit" className="primary" disabled={!draft.question.trim()}>
-              Ask
+            <button type="submit" className="primary" disabled={!text.trim() && !isChanged}>
+              {text.trim() || !isChanged ? "Ask" : "Ask again"}
             </button>
           )}
         </div>
         {isNarrow && settings.question !== "" ? (
           <details>
             <summary>Test Target</summary>
-            <TestTarget settings={draft} onChange={setDraft} withLanguage />
+            <TestTarget settings={target} onChange={setTarget} withLanguage />
           </details>
         ) : (
-          <TestTarget settings={draft} onChange={setDraft} withLanguage />
+          <TestTarget settings={target} onChange={setTarget} withLanguage />
+        )}
+        {isChanged && !text.trim() && !isRunning && (
+          <p className="small">Press Ask again to ask the same question with what you changed.</p>
         )}
       </form>
       {settings.question !== "" && (
         <Turn
+          key={entry}
           asking={asking}
           settings={settings}
-          onRetry={() => submit(settings)}
-          onWithoutInference={() => submit({ ...settings, infer: false })}
-          onEdit={() => setDraft({ ...draft, question: settings.question })}
+          onRetry={() => again(settings)}
+          onWithoutInference={() => again({ ...settings, infer: false })}
+          onEdit={() => setText(settings.question)}
         />
       )}
       {settings.question === "" && session.settings.example && (
@@ -162,17 +198,17 @@ export function AskPage() {
   );
 }
 
-function Earlier({ turns }: { turns: AskResponse[] }) {
+function Others({ turns }: { turns: readonly Kept[] }) {
   return (
     <details className="card">
       <summary>
         {turns.length} earlier {turns.length === 1 ? "question" : "questions"} in this conversation
       </summary>
       <ol className="stack">
-        {turns.map((turn, index) => (
-          <li key={index} dir="auto">
-            <strong>{turn.question}</strong>
-            <p className="answer">{turn.answer}</p>
+        {turns.map(({ entry, response }) => (
+          <li key={entry} dir="auto">
+            <strong>{response.question}</strong>
+            <p className="answer">{response.answer}</p>
           </li>
         ))}
       </ol>
@@ -250,9 +286,17 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
               : "The documents do not answer this."}
           </Notice>
         )}
-        {(response?.notes ?? []).map((note) => (
-          <Notice key={note.text}>{note.text}</Notice>
-        ))}
+        {asking.status === "unasked" && (
+          <Notice>
+            You came back to a question that was not answered.{" "}
+            <button type="button" onClick={onRetry}>
+              Ask it again
+            </button>
+          </Notice>
+        )}
+        {response && !response.answered && sources.length === 0 && (
+          <Closest settings={settings} question={response.searched_question ?? response.question} />
+        )}
         {response && <Facts response={response} />}
         {response && (
           <div className="row">

@@ -6,7 +6,8 @@ import type { Before } from "../../settings";
 
 export interface Asking {
   question: string;
-  status: "searching" | "answering" | "done" | "stopped" | "failed";
+  /** "unasked": people came back to a question that has no answer. */
+  status: "searching" | "answering" | "done" | "stopped" | "failed" | "unasked";
   /** The text so far. */
   text: string;
   /** Where finished sentences are in the text, with what they cite. */
@@ -18,6 +19,8 @@ export interface Asking {
 
 export type Action =
   | { type: "start"; question: string }
+  | { type: "unasked"; question: string }
+  | { type: "show"; response: AskResponse }
   | { type: "event"; event: AskEvent }
   | { type: "stopped" }
   | { type: "failed"; error: ApiError };
@@ -36,6 +39,10 @@ export function reduce(asking: Asking, action: Action): Asking {
   switch (action.type) {
     case "start":
       return { ...START, question: action.question };
+    case "unasked":
+      return { ...START, question: action.question, status: "unasked" };
+    case "show":
+      return shown(action.response);
     case "stopped":
       return asking.status === "done" ? asking : { ...asking, status: "stopped" };
     case "failed":
@@ -60,31 +67,60 @@ function receive(asking: Asking, event: AskEvent): Asking {
   }
 }
 
-const KEY = "ragstack.conversation";
-const MAX_TURNS = 50;
-
-/** Finished questions of this tab, oldest first. */
-export function savedTurns(): AskResponse[] {
-  try {
-    return JSON.parse(sessionStorage.getItem(KEY) ?? "[]") as AskResponse[];
-  } catch {
-    return [];
-  }
+/** An answer that was kept, as it was when it arrived. */
+function shown(response: AskResponse): Asking {
+  const found = { ...response, retrieval_ms: response.timings.retrieval_ms };
+  return { ...START, question: response.question, status: "done", text: response.answer, found, response };
 }
 
-export function saveTurns(turns: AskResponse[]): void {
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify(turns.slice(-MAX_TURNS)));
-  } catch {
-    // The tab's storage is full: the conversation is lost with a reload, and nothing else.
-  }
+/** A finished question. */
+export interface Turn {
+  /** The entry of the browser's history that shows it. */
+  entry: string;
+  /** The conversation that it belongs to. */
+  conversation: number;
+  response: AskResponse;
+}
+
+/** The questions of this tab, oldest first, and the conversation that the next one belongs to. */
+export interface Conversations {
+  current: number;
+  turns: readonly Turn[];
+}
+
+/** Where they are kept. */
+export const CONVERSATIONS = "ask.conversations";
+
+export const NO_CONVERSATIONS: Conversations = { current: 0, turns: [] };
+
+const MAX_TURNS = 50;
+
+/** The present conversation, without the turn of an entry that is asked again. */
+export function turnsBefore({ current, turns }: Conversations, entry: string): Turn[] {
+  return turns.filter((turn) => turn.conversation === current && turn.entry !== entry);
+}
+
+/** Add a finished question; one of the same entry is asked again, and takes its place. */
+export function withTurn(all: Conversations, entry: string, response: AskResponse): Conversations {
+  const turn = { entry, conversation: all.current, response };
+  const isKnown = all.turns.some((each) => each.entry === entry);
+  const turns = isKnown
+    ? all.turns.map((each) => (each.entry === entry ? turn : each))
+    : [...all.turns, turn];
+  return { ...all, turns: turns.slice(-MAX_TURNS) };
+}
+
+/** Begin another conversation; the answers before it stay for *Back*. */
+export function another(all: Conversations): Conversations {
+  return { ...all, current: Math.max(all.current, ...all.turns.map((turn) => turn.conversation)) + 1 };
 }
 
 /** What a follow-up sends. Without a model, words of the question before would be added, also to a new subject. */
-export function conversation(turns: AskResponse[]): Before {
-  const history = turns.flatMap((turn) => [
-    { role: "user" as const, content: turn.question },
-    { role: "assistant" as const, content: turn.answer },
+export function before(turns: readonly Turn[]): Before {
+  const history = turns.flatMap(({ response }) => [
+    { role: "user" as const, content: response.question },
+    { role: "assistant" as const, content: response.answer },
   ]);
-  return { history, rewrite: turns.at(-1)?.answerer.model != null && !turns.at(-1)?.answerer.quotes };
+  const answerer = turns.at(-1)?.response.answerer;
+  return { history, rewrite: answerer?.model != null && !answerer.quotes };
 }

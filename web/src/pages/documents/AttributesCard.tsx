@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentDetail } from "../../api/types";
-import { useApp } from "../../context";
+import { useApp, useKept } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
 import { Notice } from "../../parts/states";
@@ -105,9 +105,10 @@ interface EditorProps {
 }
 
 function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
-  const { client } = useApp();
+  const { client, kept } = useApp();
   const announce = useAnnounce();
-  const [rows, setRows] = useState<Row[]>(() => rowsOf(attributes));
+  const draft = `attributes.${document.id}`;
+  const [rows, setRows] = useKept<Row[]>(draft, rowsOf(attributes));
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isSaving, setSaving] = useState(false);
   const form = useRef<HTMLFormElement>(null);
@@ -118,10 +119,14 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     setProblem(next);
     form.current?.querySelector<HTMLInputElement>(`[data-row="${next.key}"]`)?.focus();
   };
+  const close = () => {
+    kept.remove(draft);
+    onClose();
+  };
   const save = async () => {
     const read = fromRows(rows);
     if ("text" in read) return fail(read);
-    if (JSON.stringify(sorted(read.attributes)) === JSON.stringify(sorted(attributes))) return onClose();
+    if (JSON.stringify(sorted(read.attributes)) === JSON.stringify(sorted(attributes))) return close();
     setSaving(true);
     setProblem(null);
     try {
@@ -129,6 +134,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
         attributes: read.attributes,
       });
       announce("The attributes are saved");
+      kept.remove(draft);
       onSaved(read.attributes);
     } catch (error) {
       const text = (error instanceof ApiError ? error.message : String(error)).replace(/^attributes: /, "");
@@ -146,7 +152,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
         void save();
       }}
       onKeyDown={(event) => {
-        if (event.key === "Escape") onClose();
+        if (event.key === "Escape") close();
       }}
     >
       {rows.map((row) => {
@@ -196,7 +202,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
         <button type="button" onClick={() => setRows([...rows, { key: nextKey(rows), name: "", value: "" }])}>
           Add an attribute
         </button>
-        <button type="button" onClick={onClose}>
+        <button type="button" onClick={close}>
           Cancel
         </button>
       </div>

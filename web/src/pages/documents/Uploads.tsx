@@ -1,8 +1,8 @@
 /** Uploads: choose or drop files and folders, and follow each until searches find it. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type FormEvent, memo, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
 import type { Corpora } from "../../api/types";
-import { useApp, useLoaded } from "../../context";
+import { useApp, useKept, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parsePairs } from "../../parts/attributes";
 import { bytes, documentName, percent } from "../../parts/names";
@@ -21,8 +21,9 @@ export interface Form {
   others: string;
 }
 
+const NO_FORM: Form = { folder: "", corpus: "", version: "", others: "" };
 /** What the form says, for as long as the tab is open. */
-const form: { current: Form } = { current: { folder: "", corpus: "", version: "", others: "" } };
+const FORM = "uploads.form";
 
 export function attributesOf({ corpus, version, others }: Form): Attributes | string {
   const found = parsePairs(others);
@@ -36,12 +37,13 @@ export function attributesOf({ corpus, version, others }: Form): Attributes | st
 
 /** Add files with the attributes of the form. Returns what is wrong with them. */
 export function useAdd(): (chosen: readonly Chosen[]) => string | null {
-  const { client } = useApp();
+  const { client, kept } = useApp();
   const announce = useAnnounce();
   return (chosen) => {
-    const attributes = attributesOf(form.current);
+    const form = kept.read(FORM, NO_FORM);
+    const attributes = attributesOf(form);
     if (typeof attributes === "string") return attributes;
-    uploads.add(uploadApi(client), chosen, form.current.folder, attributes);
+    uploads.add(uploadApi(client), chosen, form.folder, attributes);
     announce(`${chosen.length} ${chosen.length === 1 ? "file" : "files"} added`);
     return null;
   };
@@ -97,13 +99,10 @@ function Choose({ onAdd }: { onAdd: (chosen: Chosen[]) => void }) {
 }
 
 function AttributesForm({ problem }: { problem: string | null }) {
-  const [values, setValues] = useState(form.current);
+  const [values, setValues] = useKept(FORM, NO_FORM);
   const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
   const list = useId();
-  const set = (change: Partial<Form>) => {
-    form.current = { ...values, ...change };
-    setValues(form.current);
-  };
+  const set = (change: Partial<Form>) => setValues({ ...values, ...change });
   const wrong = typeof attributesOf(values) === "string" ? (attributesOf(values) as string) : null;
   return (
     <fieldset className="upload-form">

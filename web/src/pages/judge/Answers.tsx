@@ -3,7 +3,7 @@ import { useCallback, useEffect, useReducer, useState } from "react";
 import { ApiError } from "../../api/client";
 import { askStream } from "../../api/stream";
 import type { Source } from "../../api/types";
-import { useApp } from "../../context";
+import { useApp, useKept } from "../../context";
 import { questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { JudgeAnswer, Reference, type Verdict } from "../../parts/JudgeAnswer";
@@ -12,7 +12,7 @@ import { Empty, ErrorBox, Notice } from "../../parts/states";
 import { usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import { Answer } from "../ask/Answer";
-import { reduce, START } from "../ask/conversation";
+import { type Conversations, NO_CONVERSATIONS, reduce, START, withTurn } from "../ask/conversation";
 import { Sources } from "../ask/Sources";
 import { KeysHelp, useKeys } from "./keys";
 import { QuestionForm, useNext } from "./QuestionForm";
@@ -52,9 +52,18 @@ function Judging({ settings }: { settings: Settings }) {
   const id = questionId(settings.question, questions);
   const verdict = questions.find((question) => question.id === id)?.answer ?? null;
 
+  const { entry } = usePlace();
+  const [answered, setAnswered] = useKept<Conversations>("judge.answers", NO_CONVERSATIONS);
+  const again = () => {
+    setAnswered({ ...answered, turns: answered.turns.filter((each) => each.entry !== entry) });
+    setTurn((before) => before + 1);
+  };
+
   const key = toParams(settings).toString();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for the settings
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the entry stands for the settings, and is asked once
   useEffect(() => {
+    const before = answered.turns.find((each) => each.entry === entry);
+    if (before) return dispatch({ type: "show", response: before.response });
     const abort = new AbortController();
     const ask = async () => {
       dispatch({ type: "start", question: settings.question });
@@ -62,7 +71,9 @@ function Judging({ settings }: { settings: Settings }) {
         for await (const event of askStream(client, toAsk(settings), abort.signal)) {
           if (abort.signal.aborted) return;
           dispatch({ type: "event", event });
-          if (event.name === "done") announce(`Answer: ${event.data.answer}`);
+          if (event.name !== "done") continue;
+          setAnswered(withTurn(answered, entry, event.data));
+          announce(`Answer: ${event.data.answer}`);
         }
       } catch (error) {
         if (abort.signal.aborted) return;
@@ -72,7 +83,7 @@ function Judging({ settings }: { settings: Settings }) {
     };
     void ask();
     return () => abort.abort();
-  }, [client, turn, key]);
+  }, [client, turn, entry, key]);
 
   const isDone = asking.status === "done";
   const decide = useCallback(
@@ -97,7 +108,7 @@ function Judging({ settings }: { settings: Settings }) {
   const sources = asking.response?.sources ?? asking.found?.sources ?? [];
   return (
     <>
-      <QuestionForm tab="answers" settings={settings}>
+      <QuestionForm tab="answers" settings={settings} onAgain={again}>
         <button type="button" onClick={takeBack}>
           Undo <kbd>u</kbd>
         </button>
@@ -105,9 +116,7 @@ function Judging({ settings }: { settings: Settings }) {
       </QuestionForm>
       <section className="turn" aria-label="Answer" aria-busy={!isDone && asking.status !== "failed"}>
         <div className="stack">
-          {asking.status === "failed" && asking.error && (
-            <ErrorBox error={asking.error} onRetry={() => setTurn((before) => before + 1)} />
-          )}
+          {asking.status === "failed" && asking.error && <ErrorBox error={asking.error} onRetry={again} />}
           {asking.text === "" && !isDone && asking.status !== "failed" && (
             <p className="answer small">
               <span className="spinner" aria-hidden="true" />{" "}

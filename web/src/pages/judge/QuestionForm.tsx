@@ -1,8 +1,9 @@
 /** The question to judge; several lines are several questions, which wait for their turn. */
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
+import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
 import { TestTarget } from "../../parts/TestTarget";
-import { address, go } from "../../route";
+import { address, go, goOr } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import { useJudgments } from "./useJudgments";
 import { wait, waitingQuestions } from "./waiting";
@@ -10,13 +11,16 @@ import { wait, waitingQuestions } from "./waiting";
 interface Props {
   tab: "results" | "answers";
   settings: Settings;
+  /** Search or ask again, for people who send the same question. */
+  onAgain?: () => void;
   children?: ReactNode;
 }
 
-export function QuestionForm({ tab, settings, children }: Props) {
+export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Props) {
   const key = toParams(settings).toString();
   const [draft, setDraft] = useState(settings);
   useEffect(() => setDraft(fromParams(new URLSearchParams(key))), [key]);
+  const { kept } = useApp();
   const { isSaving } = useJudgments();
   const next = useNext(tab, settings);
   const submit = (event: FormEvent) => {
@@ -25,8 +29,8 @@ export function QuestionForm({ tab, settings, children }: Props) {
       .split("\n")
       .map((line) => line.trim())
       .filter(Boolean);
-    if (written.length > 1) wait(written);
-    if (written[0]) go(address("judge", toParams({ ...draft, question: written[0] }), tab));
+    if (written.length > 1) wait(kept, written);
+    if (written[0]) goOr(address("judge", toParams({ ...draft, question: written[0] }), tab), onAgain);
   };
   return (
     <form className="ask-form" onSubmit={submit}>
@@ -66,7 +70,8 @@ export function QuestionForm({ tab, settings, children }: Props) {
 
 /** Go to the next question with the same settings; null if there is no other question. */
 export function useNext(tab: "results" | "answers", settings: Settings): (() => void) | null {
+  const { kept } = useApp();
   const { questions } = useJudgments();
-  const question = nextQuestion(settings.question, waitingQuestions(), questions);
+  const question = nextQuestion(settings.question, waitingQuestions(kept), questions);
   return question === null ? null : () => go(address("judge", toParams({ ...settings, question }), tab));
 }

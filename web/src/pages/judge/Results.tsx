@@ -102,7 +102,7 @@ function Judging({ settings }: { settings: Settings }) {
 
   return (
     <>
-      <QuestionForm tab="results" settings={settings}>
+      <QuestionForm tab="results" settings={settings} onAgain={found.reload}>
         <button type="button" onClick={takeBack}>
           Undo <kbd>u</kbd>
         </button>

@@ -1,9 +1,10 @@
 /** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
 import { useEffect, useRef, useState } from "react";
+import { useApp } from "../../context";
 
 export type Keys = Record<string, () => void>;
 
-const SETTING = "ragstack.keys";
+const SETTING = "keys";
 
 /** Whether an event belongs to a field, a dialog or a shortcut of the browser. */
 export function isTaken(event: KeyboardEvent): boolean {
@@ -14,7 +15,8 @@ export function isTaken(event: KeyboardEvent): boolean {
 }
 
 export function useKeys(keys: Keys): { areOn: boolean; setOn: (on: boolean) => void } {
-  const [areOn, setAreOn] = useState(() => localStorage.getItem(SETTING) !== "off");
+  const { kept } = useApp();
+  const [areOn, setAreOn] = useState(() => kept.read(SETTING, true, "browser"));
   const current = useRef(keys);
   current.current = keys;
   useEffect(() => {
@@ -29,7 +31,7 @@ export function useKeys(keys: Keys): { areOn: boolean; setOn: (on: boolean) => v
     return () => removeEventListener("keydown", listen);
   }, [areOn]);
   const setOn = (on: boolean) => {
-    localStorage.setItem(SETTING, on ? "on" : "off");
+    kept.write(SETTING, on, "browser");
     setAreOn(on);
   };
   return { areOn, setOn };

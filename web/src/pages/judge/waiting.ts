@@ -1,14 +1,12 @@
 /** Questions that somebody wrote down to judge, kept in this tab. */
-const KEY = "ragstack.judge.waiting";
+import type { Kept } from "../../kept";
 
-export function waitingQuestions(): string[] {
-  try {
-    return JSON.parse(sessionStorage.getItem(KEY) ?? "[]") as string[];
-  } catch {
-    return [];
-  }
+const NAME = "judge.waiting";
+
+export function waitingQuestions(kept: Kept): string[] {
+  return kept.read<string[]>(NAME, []);
 }
 
-export function wait(questions: readonly string[]): void {
-  sessionStorage.setItem(KEY, JSON.stringify([...new Set([...waitingQuestions(), ...questions])]));
+export function wait(kept: Kept, questions: readonly string[]): void {
+  kept.write(NAME, [...new Set([...waitingQuestions(kept), ...questions])]);
 }

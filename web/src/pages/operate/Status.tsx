@@ -1,10 +1,10 @@
 /** The state of the service at a glance, read again every 30 seconds. */
 import { useEffect, useState } from "react";
-import { useLoaded } from "../../context";
+import { useKept, useLoaded } from "../../context";
 import { time } from "../../parts/names";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
-import { savedTurns } from "../ask/conversation";
+import { CONVERSATIONS, type Conversations, NO_CONVERSATIONS } from "../ask/conversation";
 import { count, duration, problems, quietAlarms, type ServiceStatus, STATUSES } from "./status";
 import { Throughput } from "./Throughput";
 
@@ -260,8 +260,8 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
 
 /** Tokens are what the answers of this tab report; the interface keeps no sum and knows no prices. */
 function Cost() {
-  const turns = savedTurns();
-  const used = turns.map((turn) => turn.usage).filter((usage) => usage !== undefined);
+  const [{ turns }] = useKept<Conversations>(CONVERSATIONS, NO_CONVERSATIONS);
+  const used = turns.map(({ response }) => response.usage).filter((usage) => usage !== undefined);
   const sum = (member: "input_tokens" | "output_tokens") =>
     used.reduce((total, usage) => total + usage[member], 0);
   const isEstimated = used.some((usage) => usage.estimated);
@@ -275,7 +275,7 @@ function Cost() {
         </p>
       ) : (
         <p>
-          <strong>{count(used.length, "question")}</strong> of this tab&rsquo;s conversation:{" "}
+          <strong>{count(used.length, "question")}</strong> of this tab:{" "}
           {sum("input_tokens").toLocaleString()} tokens read and {sum("output_tokens").toLocaleString()}{" "}
           written
           {isEstimated && ", partly estimated"}.

@@ -6,7 +6,7 @@ import { useAnnounce } from "../../parts/Announcer";
 import { OriginalDialog, type Shown } from "../../parts/Original";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
-import { address, go, usePlace } from "../../route";
+import { address, goOr, usePlace } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import "../../style/search.css";
 import { Comparison } from "./Comparison";
@@ -28,10 +28,10 @@ export default function SearchPage() {
   useSpoken(first, second, place.other !== null);
 
   const submit = (next: SearchPlace) => {
-    const hash = address("search", toAddress(next));
-    if (hash !== location.hash) return go(hash);
-    first.reload();
-    if (next.other) second.reload();
+    goOr(address("search", toAddress(next)), () => {
+      first.reload();
+      if (next.other) second.reload();
+    });
   };
   const search = (settings: Settings) => submit({ ...place, settings });
   const { question } = place.settings;

@@ -1,0 +1,186 @@
+"""Who uses the console: what one person leaves is not another's, and an expired session is a way to sign in."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from tests.browser.conftest import Open
+from tests.browser.support import check_accessibility, sign_in
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+
+LEAVE = "How many days of annual leave do I have?"
+ASKED = f"#/ask?q={quote(LEAVE)}"
+LAPTOP = "Who do I call when my laptop is stolen?"
+
+CHANGE_TOKENS = """claims => {
+    const name = Object.keys(sessionStorage).find(key => key.startsWith('oidc.user:'));
+    const {refresh_token, ...user} = JSON.parse(sessionStorage.getItem(name));
+    for (const kind of ['access_token', 'id_token']) {
+        const [head, payload] = user[kind].split('.');
+        const known = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')));
+        user[kind] = `${head}.${btoa(JSON.stringify({...known, ...claims})).replace(/=+$/, '')}.${'A'.repeat(342)}`;
+    }
+    sessionStorage.setItem(name, JSON.stringify({...user, expires_at: claims.exp ?? user.expires_at}));
+}"""
+
+
+def expire(page: Page) -> None:
+    page.evaluate(CHANGE_TOKENS, {"exp": 1})
+
+
+def answered(page: Page) -> str:
+    expect(page.get_by_role("region", name="Answer")).to_have_attribute("aria-busy", "false")
+    return page.locator(".turn .answer").inner_text()
+
+
+def asked(page: Page, question: str) -> dict[str, Any]:
+    """Ask, and return what was sent."""
+    page.get_by_role("textbox", name="Question").fill(question)
+    with page.expect_request("**/api/ask/stream") as sent:
+        page.keyboard.press("Enter")
+    found: dict[str, Any] = sent.value.post_data_json
+    return found
+
+
+def everything(page: Page) -> str:
+    """What the page shows, and what the browser keeps."""
+    kept: str = page.evaluate("JSON.stringify([{...sessionStorage}, {...localStorage}])")
+    return page.locator("body").inner_text() + kept + page.url
+
+
+def test_another_person_in_the_tab_gets_nothing_of_the_one_before(visit: Open) -> None:
+    page = visit(ASKED, user="alice", expects_failures=True)
+    assert "days of annual leave" in answered(page)
+    page.get_by_role("textbox", name="Question").fill("secret draft")
+    expire(page)
+
+    page.reload()
+    expect(page.get_by_text("Your session has expired.")).to_be_visible()
+    sign_in(page, "bob")
+
+    expect(page.get_by_role("textbox", name="Question")).to_have_value("")
+    assert not re.search(r"annual leave|secret draft|alice", everything(page))
+    assert "chat_history" not in asked(page, LAPTOP)
+
+
+def test_what_nobody_asked_is_not_the_conversation_of_who_signs_in(visit: Open) -> None:
+    page = visit(f"#/ask?q={quote(LAPTOP)}")
+    answered(page)
+    page.goto(page.url.split("#")[0] + "#/ask")
+    expect(page.get_by_text("1 earlier question")).to_be_visible()
+
+    sign_in(page, "bob")
+
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+    assert "laptop" not in page.evaluate("JSON.stringify({...sessionStorage})")
+    assert "chat_history" not in asked(page, "How long is parental leave?")
+
+
+def test_a_new_conversation_sends_nothing_of_the_one_before(visit: Open) -> None:
+    page = visit(ASKED, user="olga")
+    answered(page)
+
+    page.get_by_role("button", name="Start a new conversation").click()
+
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+    assert "chat_history" not in asked(page, LAPTOP)
+
+
+def test_a_session_that_expires_is_a_way_to_sign_in_and_the_draft_stays(visit: Open) -> None:
+    page = visit(ASKED, user="alice", expects_failures=True)
+    answered(page)
+    page.get_by_role("textbox", name="Question").fill("And a telephone?")
+    expire(page)
+
+    page.get_by_role("link", name="Documents").click()
+    expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
+    expect(page.locator(".account")).to_have_count(0)
+    check_accessibility(page)
+    page.get_by_role("link", name="Ask").click()
+    page.locator("header").get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="alice", exact=True).click()
+
+    expect(page.get_by_role("textbox", name="Question")).to_have_value("And a telephone?")
+    page.get_by_role("textbox", name="Question").press("Enter")
+    expect(page.get_by_text("1 earlier question")).to_be_visible()
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1}, {"sub": "mallory"}], ids=["expired", "of another key"])
+def test_a_question_that_is_refused_is_asked_after_signing_in(visit: Open, claims: dict[str, Any]) -> None:
+    page = visit("#/ask", user="alice", expects_failures=True)
+    page.evaluate(CHANGE_TOKENS, claims)
+    page.get_by_role("textbox", name="Question").fill(LEAVE)
+    page.keyboard.press("Enter")
+
+    box = page.get_by_role("alert")
+    expect(box.get_by_role("heading", name="Sign in again")).to_be_visible()
+    expect(box.get_by_role("button", name="Try again")).to_have_count(0)
+    box.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="alice", exact=True).click()
+
+    expect(page.locator(".account summary")).to_have_text("alice")
+    assert "days of annual leave" in answered(page)
+
+
+def test_an_expired_session_does_not_go_on_as_nobody(visit: Open) -> None:
+    """Callers who have not signed in are another person, with other rights."""
+    page = visit("#/ask", user="alice", expects_failures=True)
+    expire(page)
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request) if "/api/" in request.url else None)
+
+    page.get_by_role("link", name="Documents").click()
+
+    expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
+    assert [request.url for request in sent if "authorization" not in request.headers] == []
+
+
+def test_signing_out_ends_the_session_at_the_issuer_and_asks_nothing(visit: Open) -> None:
+    page = visit(ASKED, user="alice")
+    answered(page)
+    page.locator(".account summary").click()
+
+    with page.expect_request("**/logout?**") as left:
+        page.get_by_role("button", name="Sign out").click()
+
+    query = parse_qs(urlsplit(left.value.url).query)
+    assert query["post_logout_redirect_uri"] == [page.url.split("#")[0]]
+    assert query["id_token_hint"][0].count(".") == 2
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    assert "annual leave" not in everything(page)
+    check_accessibility(page)
+
+
+def test_who_signed_out_chooses_to_go_on_without_signing_in(visit: Open) -> None:
+    page = visit(ASKED, user="alice")
+    answered(page)
+    page.locator(".account summary").click()
+    page.get_by_role("button", name="Sign out").click()
+
+    page.get_by_role("button", name="Continue without signing in").click()
+
+    page.locator(".account summary", has_text="Not signed in").click()
+    expect(page.get_by_text("Rights: ")).to_be_visible()
+    assert "annual leave" not in everything(page)
+
+
+def test_several_requests_renew_an_expired_session_once(visit: Open) -> None:
+    """Many issuers accept a refresh token only once."""
+    page = visit("#/ask", user="alice")
+    page.evaluate(CHANGE_TOKENS.replace("{refresh_token, ...user}", "user"), {"exp": 1})
+    renewals: list[str] = []
+    page.on("request", lambda request: renewals.append(request.url) if request.url.endswith("/token") else None)
+
+    page.get_by_role("link", name="Search").click()  # reads collections, versions and attributes at once
+    expect(page.get_by_role("option", name=re.compile("people"))).to_be_attached()
+
+    assert len(renewals) == 1
+    expect(page.locator(".account summary")).to_have_text("alice")
+    assert json.loads(
+        page.evaluate("sessionStorage.getItem(Object.keys(sessionStorage).find(k => k.startsWith('oidc')))")
+    )

@@ -1,0 +1,47 @@
+/** Without an answer: the documents that Search would show first. */
+import { useState } from "react";
+import type { RetrieveResponse } from "../../api/types";
+import { useLoaded } from "../../context";
+import { documentName, place } from "../../parts/names";
+import { OriginalDialog, type Shown } from "../../parts/Original";
+import { address } from "../../route";
+import { type Settings, toParams, toRetrieve } from "../../settings";
+
+const MOST = 3;
+
+export function Closest({ settings, question }: { settings: Settings; question: string }) {
+  const [open, setOpen] = useState<Shown | null>(null);
+  const request = toRetrieve({ ...settings, question });
+  const { data } = useLoaded<RetrieveResponse>(JSON.stringify(request), (client, signal) =>
+    client.post("/api/retrieve", request, signal),
+  );
+  if (!data) return null; // a failure here is no news: the question was answered
+  const sources = new Set<string | null>();
+  const documents = data.results.filter(({ source }) => !sources.has(source) && sources.add(source));
+  if (documents.length === 0) return <p className="small">Search finds nothing either.</p>;
+  return (
+    <section className="card stack closest" aria-labelledby="closest-title">
+      <h3 id="closest-title">The closest documents</h3>
+      <ol className="stack">
+        {documents.slice(0, MOST).map((result) => (
+          <li key={result.source}>
+            <button type="button" className="quiet name" onClick={() => setOpen(result)}>
+              <bdi>{documentName(result.source)}</bdi>
+            </button>
+            {place(result) && (
+              <span className="small" dir="auto">
+                {" "}
+                {place(result)}
+              </span>
+            )}
+            <blockquote dir="auto">{result.content}</blockquote>
+          </li>
+        ))}
+      </ol>
+      <p>
+        <a href={address("search", toParams({ ...settings, question }))}>Search for it</a>
+      </p>
+      {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
+    </section>
+  );
+}
