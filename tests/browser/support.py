@@ -56,6 +56,44 @@ def sign_in(page: Page, user: str) -> None:
     expect(page.locator(".account summary")).to_have_text(re.compile(rf"\b{user}$"), timeout=START_MILLISECONDS)
 
 
+UNREADABLE: Final = """() => {
+    const width = document.documentElement.clientWidth;
+    const found = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const element = node.parentElement;
+        if (!node.data.trim() || element.closest('.visually-hidden, .skip, svg, option')) continue;
+        if (!element.checkVisibility({visibilityProperty: true})) continue;
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        for (const rect of range.getClientRects()) {
+            let [left, right] = [rect.left, rect.right];
+            for (let box = element; box !== document.body; box = box.parentElement) {
+                const style = getComputedStyle(box);
+                if (style.overflowX === 'visible') continue;
+                const outer = box.getBoundingClientRect();
+                if (['auto', 'scroll'].includes(style.overflowX) && !box.matches('nav')) {
+                    [left, right] = [outer.left, outer.right];
+                    break;
+                }
+                [left, right] = [Math.max(left, outer.left), Math.min(right, outer.right)];
+            }
+            const isOut = left < -1 || right > width + 1;
+            if (rect.width > 12 && (isOut || right - left < Math.min(rect.width - 1, 100)))
+                found.push(`${node.data.trim().slice(0, 30)}: ${right - left} of ${rect.width} px`);
+        }
+    }
+    return [...new Set(found)];
+}"""
+"""The texts that are outside of the window, or of which boxes around them show less than 100 pixels."""
+
+
+def check_readable(page: Page) -> None:
+    """Check that every text can be read without scrolling sideways; regions that scroll themselves may be wider."""
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page.url
+    assert page.evaluate(UNREADABLE) == [], page.url
+
+
 def check_accessibility(page: Page) -> None:
     """Check a page as it is now with axe, contrast included.
 

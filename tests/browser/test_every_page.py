@@ -1,6 +1,7 @@
 """Every page, light and dark: accessible, and as the pictures in the documentation show it."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -9,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
-from tests.e2e.support import ROOT
+from tests.browser.support import check_accessibility, check_readable
+from tests.e2e.support import ROOT, LocalStack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -26,6 +27,21 @@ PAGES: Final = {
     "judge": f"#/judge?q={QUESTION}",
     "operate": "#/operate",
 }
+
+
+PARTS: Final = (
+    "#/documents?tab=uploads",
+    "#/documents?tab=failures",
+    "#/documents?tab=jobs",
+    "#/judge/answers?q=leave",
+    "#/judge/questions",
+    "#/judge/measure",
+    "#/operate/access",
+    "#/operate/view-as?as=user:bob,group:engineering",
+    f"#/search?q={QUESTION}&compare=on&b.k=3",
+    f"#/search?q={QUESTION}&missing=leave-and-holidays-2026.md",
+)
+"""Parts of pages with addresses of their own."""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -45,8 +61,39 @@ def test_a_page_fits_a_phone(visit: Open, name: str) -> None:
     page = visit(PAGES[name], user="olga", viewport={"width": 390, "height": 800})
     is_loaded(page)
 
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    check_readable(page)
     check_accessibility(page)
+
+
+@pytest.mark.parametrize("width", [320, 360, 390, 768])
+def test_every_text_can_be_read_on_a_narrow_screen(visit: Open, width: int, unreadable: str) -> None:
+    page = visit("#/documents", user="olga", expects_failures=True, viewport={"width": width, "height": 640})
+    expect(page.get_by_role("link", name=unreadable)).to_be_visible()
+    rows = page.locator(".documents a")
+    assert page.evaluate("document.querySelectorAll('.documents .gap').length") > 0  # more rows than fit
+    assert min(rows.evaluate_all("links => links.map(link => link.clientWidth)")) > min(width / 2, 250)
+    check_readable(page)
+    rows.first.click()
+    expect(page.get_by_role("heading", name="Attributes")).to_be_visible()
+    is_loaded(page)
+    check_readable(page)
+
+    for place in [*PAGES.values(), *PARTS]:
+        page.evaluate(f"location.hash = '{place}'")
+        is_loaded(page)
+        check_readable(page)
+
+
+@pytest.fixture(scope="session")
+def unreadable(stack: LocalStack, handbook: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A document with a long name whose view fails, so that there are failures, too."""
+    name = "a-contract-with-northwind-of-the-year-2024-signed.pdf"
+    folder = tmp_path_factory.mktemp("unreadable")
+    (folder / name).write_text("%PDF broken")
+    prefix = "samples/contracts-of-the-legal-department"
+    stack.run("ingest", folder, "--prefix", prefix, timeout=120)
+    yield name
+    stack.run("delete", f"{prefix}/{name}", timeout=120)
 
 
 @pytest.mark.parametrize("name", PAGES)

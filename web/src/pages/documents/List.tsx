@@ -1,6 +1,15 @@
 /** All documents: filters, and a table that holds only the rows in sight. */
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import { Fragment, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
+import {
+  Fragment,
+  type KeyboardEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import type { Corpora, DocumentSummary, Facets } from "../../api/types";
 import { useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
@@ -14,6 +23,9 @@ import { LISTED, meaning } from "./status";
 import { isActive, useUploads } from "./uploads";
 
 const ROW_PIXELS = 52;
+/** On a phone: two lines of the name, and one of the folder and the status. */
+const TALL_ROW_PIXELS = 88;
+const PHONE = matchMedia("(max-width: 40rem)");
 const ROWS_PER_PAGE_KEY = 10;
 /** Rows below those in sight that are loaded before people reach them. */
 const AHEAD = 300;
@@ -186,13 +198,15 @@ interface TableProps {
 
 function Table({ listing, rows, isComplete }: TableProps) {
   const scroller = useRef<HTMLElement>(null);
+  const isPhone = useSyncExternalStore(onPhone, () => PHONE.matches);
+  const height = isPhone ? TALL_ROW_PIXELS : ROW_PIXELS;
   const [active, setActive] = useState(0);
   const wanted = useRef<number | null>(null);
   const deleted = new Set(useWaiting().map((action) => action.id));
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PIXELS,
+    estimateSize: () => height,
     overscan: 8,
     initialOffset: listing.offset,
     initialRect: { width: innerWidth, height: innerHeight }, // rows at once, before the list is measured
@@ -202,6 +216,8 @@ function Table({ listing, rows, isComplete }: TableProps) {
         (a, b) => a - b,
       ),
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other rows are measured again
+  useEffect(() => virtual.measure(), [height]);
   const items = virtual.getVirtualItems();
   const lastShown = virtual.range?.endIndex ?? 0;
   useEffect(() => {
@@ -296,11 +312,17 @@ function Table({ listing, rows, isComplete }: TableProps) {
   );
 }
 
+function onPhone(listener: () => void): () => void {
+  PHONE.addEventListener("change", listener);
+  return () => PHONE.removeEventListener("change", listener);
+}
+
+/** The rows out of sight. One cell: a cell for each column would keep room for columns that are hidden. */
 function Gap({ height }: { height: number }) {
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
     <tr aria-hidden="true" className="gap">
-      <td colSpan={6} style={{ height }} />
+      <td style={{ height }} />
     </tr>
   );
 }
@@ -315,6 +337,11 @@ interface RowProps {
 
 const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: RowProps) {
   const folder = row.key.split("/").slice(0, -1).join("/");
+  const shownStatus = isDeleted ? (
+    <span className="badge warn">Will be deleted</span>
+  ) : (
+    <StatusBadge status={row.status} />
+  );
   return (
     <tr aria-rowindex={number + 2} className={isDeleted ? "deleted" : undefined}>
       <td>
@@ -329,18 +356,13 @@ const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: Row
         </a>
         <span className="small below">
           <bdi>{folder || "No folder"}</bdi>
+          <span className="inline-status">{shownStatus}</span>
         </span>
       </td>
       <td className="folder" title={folder}>
         <bdi>{folder}</bdi>
       </td>
-      <td className="status">
-        {isDeleted ? (
-          <span className="badge warn">Will be deleted</span>
-        ) : (
-          <StatusBadge status={row.status} />
-        )}
-      </td>
+      <td className="status">{shownStatus}</td>
       <td className="corpus">
         <bdi>{row.corpus ?? ""}</bdi>
       </td>
