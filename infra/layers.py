@@ -1,10 +1,10 @@
 """Build the layers of the functions, without docker.
 
 ``python -m infra.layers`` builds the layer of third-party packages that every function shares from the wheels that
-``requirements-layer.txt`` pins: for AWS the ones of Lambda's interpreter and processor, for the local stack those of
-this machine, where functions run as local processes. Packages that one function alone needs are an extra layer, so that
-they cost the others no cold start. The last layer is ``ragstack_common`` itself: a change to it does not upload the
-packages again.
+``requirements-layer.txt`` pins with their hashes: for AWS the ones of Lambda's interpreter and processor, for the local
+stack those of this machine, where functions run as local processes. Packages that one function alone needs are an extra
+layer, so that they cost the others no cold start. The last layer is ``ragstack_common`` itself: a change to it does not
+upload the packages again.
 """
 
 import argparse
@@ -136,15 +136,16 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
 
 
 def extra_pins(name: str) -> frozenset[str]:
-    """Return the packages, with their versions, of an extra layer."""
+    """Return the packages, with their versions and hashes, of an extra layer."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
     unused = UNUSED_PACKAGES if name == VIEWER else ()
     return frozenset(pin for pin in pins - _pins(REQUIREMENTS) if pin.partition("==")[0] not in unused)
 
 
 def _pins(requirements: Path) -> frozenset[str]:
-    """Read the packages with their versions; the other lines say what asked for them."""
-    return frozenset(line for line in requirements.read_text().splitlines() if line[:1].isalnum())
+    """Read the packages with their versions and hashes, each in one line; the other lines say what asked for them."""
+    joined = requirements.read_text().replace("\\\n", "")
+    return frozenset(" ".join(line.split()) for line in joined.splitlines() if line[:1].isalnum())
 
 
 def _layer(name: str, target: Target, pins: frozenset[str], build: Path) -> Path:
@@ -209,9 +210,11 @@ def _install(wheels: Wheels, pins: frozenset[str], packages: Path) -> None:
     command += ["--no-deps", "--only-binary", ":all:", "--python", sys.executable, "--target", packages]
     if wheels.platform:
         command += ["--python-version", ".".join(map(str, wheels.python)), "--python-platform", wheels.platform]
+    command += ["--require-hashes", "--requirement", "-"]
     variables = uv_settings(pip_settings(), os.environ)
-    command += sorted(pins)
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)  # noqa: S603
+    finished = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, check=False, env=variables, input="\n".join(sorted(pins))
+    )
     if finished.returncode:
         raise LayerError(
             f"the layer for {wheels} cannot be built: {' '.join(finished.stderr.split())}"

@@ -1,10 +1,13 @@
 """The environments of the Makefile: where packages come from, a checkout that moved, and what `make clean` keeps."""
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 import venv
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,7 @@ def test_a_moved_environment_runs_its_programs_again(tmp_path: Path) -> None:
 
 def test_make_repairs_a_checkout_that_was_moved(tmp_path: Path) -> None:
     (tmp_path / ".venv/stamps").mkdir(parents=True)
+    (tmp_path / "requirements-build.txt").touch()
     (tmp_path / ".venv/stamps/environment").touch()
     description = tmp_path / ".venv/pyvenv.cfg"
     plan = ["make", "--dry-run", "--file", ROOT / "Makefile", ".venv/stamps/environment"]
@@ -83,24 +87,109 @@ def test_make_repairs_a_checkout_that_was_moved(tmp_path: Path) -> None:
     assert "infra.environments prepare" not in outputs[1]
 
 
-def test_uv_finds_packages_where_pip_is_configured_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "herons-1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("herons.py", "")
-        wheel.writestr("herons-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: herons\nVersion: 1\n")
-        wheel.writestr("herons-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("herons-1.dist-info/RECORD", "")
-    (tmp_path / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links =\n    {tmp_path}\n")
+def wheel_of_herons(folder: Path, version: str, content: str = "") -> str:
+    """Write a wheel, and return its pin with its hash."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file, metadata = folder / f"herons-{version}-py3-none-any.whl", f"herons-{version}.dist-info"
+    with zipfile.ZipFile(file, "w") as wheel:
+        wheel.writestr("herons.py", content)
+        wheel.writestr(f"{metadata}/METADATA", f"Metadata-Version: 2.1\nName: herons\nVersion: {version}\n")
+        wheel.writestr(f"{metadata}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{metadata}/RECORD", "")
+    return f"herons=={version} --hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}\n"
+
+
+def index_of_herons(folder: Path, version: str, content: str = "") -> str:
+    """Write an index of packages, and return the pin of its wheel."""
+    pin = wheel_of_herons(folder / "herons", version, content)
+    (file,) = (folder / "herons").glob("*.whl")
+    (folder / "herons" / "index.html").write_text(f"<a href='{file.name}'>{file.name}</a>")
+    return pin
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], list[Path]]:
+    """Installs a pin, with a configuration of pip."""
     for name in [*os.environ]:
         if name.startswith(("PIP_", "UV_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(environments, "MAIN", Path(sys.prefix))
 
-    with pytest.raises(SystemExit) as ended:
-        environments.install(tmp_path / "environment", ["herons"])
+    def install(pin: str, configuration: str) -> list[Path]:
+        (tmp_path / "pip.conf").write_text(f"[install]\n{configuration}\n")
+        (tmp_path / "requirements.txt").write_text(pin)
+        with pytest.raises(SystemExit):
+            environments.install(tmp_path / "environment", tmp_path / "requirements.txt")
+        return [*tmp_path.glob("environment/lib/*/site-packages/herons.py")]
 
-    assert ended.value.code == 0
-    assert [*tmp_path.glob("environment/lib/*/site-packages/herons.py")]
+    return install
+
+
+def test_uv_finds_packages_where_pip_is_configured_to(
+    tmp_path: Path, installed: Callable[[str, str], list[Path]]
+) -> None:
+    pin = wheel_of_herons(tmp_path / "wheels", "1")
+
+    assert installed(pin, f"no-index = true\nfind-links =\n    {tmp_path / 'wheels'}")
+
+
+@pytest.mark.parametrize("configuration", ["find-links = {}/extra", "extra-index-url = file://{}/extra"])
+def test_a_package_that_is_not_the_locked_one_is_refused(
+    tmp_path: Path,
+    installed: Callable[[str, str], list[Path]],
+    capfd: pytest.CaptureFixture[str],
+    configuration: str,
+) -> None:
+    pin = index_of_herons(tmp_path / "locked", "1")
+    index_of_herons(tmp_path / "main", "1", "evil = True")
+    index_of_herons(tmp_path / "extra", "1", "evil = True")
+    (tmp_path / "extra" / "herons-1-py3-none-any.whl").write_bytes(
+        (tmp_path / "extra" / "herons" / "herons-1-py3-none-any.whl").read_bytes()
+    )
+
+    assert not installed(pin, f"index-url = file://{tmp_path}/main\n{configuration.format(tmp_path)}")
+    assert "Hash mismatch" in capfd.readouterr().err
+
+
+def test_a_requirement_without_a_hash_is_refused(
+    tmp_path: Path, installed: Callable[[str, str], list[Path]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    wheel_of_herons(tmp_path / "wheels", "1")
+
+    assert not installed("herons==1\n", f"no-index = true\nfind-links = {tmp_path / 'wheels'}")
+    assert "--require-hashes" in capfd.readouterr().err
+
+
+def test_an_extra_index_with_other_versions_is_not_in_the_way(
+    tmp_path: Path, installed: Callable[[str, str], list[Path]]
+) -> None:
+    pin = index_of_herons(tmp_path / "main", "1")
+    index_of_herons(tmp_path / "extra", "2")
+
+    assert installed(pin, f"index-url = file://{tmp_path}/main\nextra-index-url = file://{tmp_path}/extra")
+
+
+def test_a_package_that_only_an_extra_index_has_is_found(
+    tmp_path: Path, installed: Callable[[str, str], list[Path]]
+) -> None:
+    (tmp_path / "main").mkdir()
+    pin = index_of_herons(tmp_path / "extra", "1")
+
+    assert installed(pin, f"index-url = file://{tmp_path}/main\nextra-index-url = file://{tmp_path}/extra")
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("requirements*.txt")), ids=lambda file: file.name)
+def test_every_locked_package_has_a_hash_and_no_file_names_an_index(file: Path) -> None:
+    lines = file.read_text().replace("\\\n", "").splitlines()
+    pins = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+    assert pins
+    assert [
+        pin for pin in pins if not re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==\S+( ;.+?)?( +--hash=sha256:\w{64})+", pin)
+    ] == []
+    assert "://" not in file.read_text()
 
 
 def test_settings_of_pip_become_those_of_uv() -> None:
@@ -112,14 +201,29 @@ def test_settings_of_pip_become_those_of_uv() -> None:
         "progress-bar": "off",
     }
 
-    settings = uv_settings(pip, {"UV_DEFAULT_INDEX": "https://mine.example/simple", "HOME": "/root"})
+    settings = uv_settings(pip, {"HOME": "/root"})
 
     settings.pop("UV_SYSTEM_CERTS", None)  # if this machine has certificates
     assert settings == {
         "HOME": "/root",
         "SSL_CERT_FILE": "/etc/own.pem",
-        "UV_DEFAULT_INDEX": "https://mine.example/simple",
+        "UV_INDEX": "https://packages.example/simple https://a.example/simple",
+        "UV_DEFAULT_INDEX": "https://b.example/simple",
         "UV_FIND_LINKS": "/wheels,/more",
-        "UV_INDEX": "https://a.example/simple https://b.example/simple",
-        "UV_INDEX_STRATEGY": "unsafe-best-match",
     }
+
+
+@pytest.mark.parametrize(
+    ("pip", "own"),
+    [
+        ({"extra-index-url": "https://a.example/simple"}, {}),
+        ({"index-url": "https://a.example/simple"}, {"UV_DEFAULT_INDEX": "https://mine.example/simple"}),
+        ({"index-url": "https://a.example/simple"}, {"UV_INDEX": "https://mine.example/simple"}),
+    ],
+)
+def test_indexes_of_pip_are_left_out_if_the_main_one_is_known_otherwise(
+    pip: dict[str, str], own: dict[str, str]
+) -> None:
+    settings = uv_settings(pip, own)
+
+    assert {name: value for name, value in settings.items() if "INDEX" in name} == own

@@ -263,6 +263,21 @@ def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, caps
     assert layers._fingerprint(Wheels.for_target(Target.AWS), layers._pins(requirements)) != fingerprint
 
 
+def test_a_layer_has_only_packages_with_the_locked_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "herons-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("herons.py", "evil = True")
+        wheel.writestr("herons-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: herons\nVersion: 1\n")
+        wheel.writestr("herons-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("herons-1.dist-info/RECORD", "")
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(f"herons==1 \\\n    --hash=sha256:{'0' * 64}\n    # via ragstack\n")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+
+    with pytest.raises(LayerError, match="Hash mismatch"):
+        dependencies_layer(Target.LOCAL, build=tmp_path / "build", requirements=requirements)
+
+
 def test_without_the_package_index_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path.parent / "empty"))
