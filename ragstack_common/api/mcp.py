@@ -38,6 +38,7 @@ from ragstack_common.api import mcp_texts
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.mcp_arguments import read_arguments
 from ragstack_common.api.operations import DocumentStatusRequest, Operations, parse_request
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.config import MCP_FAILURES
@@ -208,7 +209,7 @@ class _Tools:
         self._operations = operations
         self._metrics = metrics
         self._registry: dict[str, dict[str, Any]] = {}
-        """The names of the registry's tools, with the members that have one allowed value."""
+        """The input schemas of the registry's tools, by their names."""
 
     async def list_tools(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[*(each.tool for each in _OPERATIONS.values()), *await self._registered()])
@@ -242,17 +243,17 @@ class _Tools:
     async def _called(self, name: str, arguments: dict[str, Any], progress: Progress) -> CallToolResult:
         operation = _OPERATIONS.get(name)
         if operation is not None:
-            request = parse_request(operation.request, arguments)
+            request = parse_request(operation.request, read_arguments(operation.tool.input_schema, arguments))
             response = await operation.run(self._operations, request, progress)
             return _success(operation.text(response), response.model_dump(mode="json"))
         if name not in self._registry:
-            self._registry = {
-                tool["name"]: _only_values(tool["input_schema"]) for tool in await self._operations.tools()
-            }
+            self._registry = {tool["name"]: tool["input_schema"] for tool in await self._operations.tools()}
         if name not in self._registry:
             known = ", ".join([*_OPERATIONS, *sorted(self._registry.keys() - _OPERATIONS.keys())])
             raise MCPError(INVALID_PARAMS, f"There is no tool {name!r:.80}; the tools are {known}")
-        output = dict(await self._operations.run_tool(name, {**self._registry[name], **arguments}))
+        schema = self._registry[name]
+        members = read_arguments(_filled_in(schema), arguments)
+        output = dict(await self._operations.run_tool(name, {**_only_values(schema), **members}))
         return _success(mcp_texts.of_tool(output), output)
 
     async def _registered(self) -> list[Tool]:

@@ -1,6 +1,7 @@
 """The tools over the Model Context Protocol, called with the official client over a real socket."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -241,9 +242,41 @@ async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperat
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {"query": QUESTION, "metadata_filter": "null", "top_k": 1.0, "explain": "true"}),
+        ("search", {"query": QUESTION, "filter_mode": None, "passages": None, "explain": None, "infer_filter": None}),
+        ("ask", {"question": QUESTION, "chat_history": None, "language": None, "check_support": "false"}),
+        ("ask", {"question": QUESTION, "chat_history": '[{"role": "user", "content": "Hello"}]', "top_k": "2"}),
+        ("retriever", {"texts": json.dumps([QUESTION]), "collection_name": None, "top_k": None}),
+        ("retriever", {"texts": [QUESTION], "partition_name": None, "top_k": 3.0}),
+    ],
+)
+async def test_arguments_are_accepted_as_clients_write_them(url: str, tool: str, arguments: dict[str, Any]) -> None:
+    async with Client(url) as client:
+        result = await client.call_tool(tool, arguments)
+
+    assert not result.is_error, result.content[0].text
+    assert "leave" in result.content[0].text
+
+
+@pytest.mark.parametrize("tool", ["list_corpora", "list_versions"])
+def test_a_tool_without_arguments_accepts_null_for_all_of_them(url: str, tool: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": None}}
+
+    response = httpx.post(url, json=body, headers={"Accept": "application/json"})
+
+    assert response.json()["result"].get("isError", False) is False
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "InvalidRequest: query: Field required"),
+        ({"query": None}, "InvalidRequest: query: Input should be a valid string"),
+        ({"query": "x", "metadata_filter": "year 2026"}, "InvalidRequest: metadata_filter: Input should be a valid"),
+        ({"query": "x", "top_k": 2.5}, "InvalidRequest: top_k: Input should be a valid integer"),
+        ({"query": "x", "top_k": "many"}, "InvalidRequest: top_k: Input should be a valid integer"),
         ({"query": "x", "topk": 3}, "InvalidRequest: topk: Extra inputs are not permitted"),
         ({"query": "x", "metadata_filter": {"year": {"$like": 1}}}, "InvalidFilter: "),
     ],
