@@ -3,6 +3,7 @@
 Source: Rajpurkar et al. 2016, "SQuAD", for the normalization of words and the F1 over them.
 """
 
+import re
 import string
 import unicodedata
 from collections import Counter
@@ -28,6 +29,8 @@ Verdict = Literal["correct", "partial", "wrong"]
 LEAST_SENTENCE: Final = 6
 RIGHT_SHARE: Final = 0.6
 """Share of the words of a reference that make an answer right, where the references are sentences."""
+
+_NUMBER_SIGN: Final = re.compile(r"(?<=\w)[-.:/](?=\w)")
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def has_reference(text: str, references: Sequence[str]) -> bool:
 
 
 def _spaced(text: str) -> str:
-    return " ".join(["", *search_words(text), ""])
+    """Return the words in spaces; numbers in parts, so that 1870-1871 contains 1870."""
+    return " ".join(["", *(part for word in search_words(text) for part in _NUMBER_SIGN.split(word)), ""])
 
 
 def token_recall(text: str, references: Sequence[str]) -> float:

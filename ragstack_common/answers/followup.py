@@ -73,10 +73,10 @@ def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
     own, asked = Question.of(question), Question.of(before)
     if not asked.words or len(own.words) > MAX_OWN_WORDS:
         return None
-    has_number = any(word.isdecimal() for word in words(question))
+    has_number = any(word[0].isdecimal() for word in words(question))
     kept = []
     for word in words(before):
-        if has_number and word.isdecimal():
+        if has_number and word[0].isdecimal():
             continue
         (term, *_) = terms([word], asked.language)
         if term in asked.words and term not in own.words and word not in kept:

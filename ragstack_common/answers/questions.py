@@ -72,7 +72,7 @@ class Question:
         """
         language = language or detect_language(text)
         # A pair of characters would count its characters twice, and against fixed shares of the question.
-        found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if len(words(term)) == 1]
+        found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if words(term) == [term]]
         subject = [word for word in found if word not in _ASKING] or found
         wanted = expected(text, detect_language(text))
         light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))

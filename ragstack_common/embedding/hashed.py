@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ragstack_common.embedding.protocol import Embedding, Vectors
 from ragstack_common.text.languages import detect
-from ragstack_common.text.words import is_stop_word, words
+from ragstack_common.text.words import is_stop_word, runs
 
 DIMENSION: Final = 1024
 """nDCG@10 of the vectors alone on SciFact: .49 with 512, .56 with 1024, .59 with 2048; 100,000 take 400 MB at 1024."""
@@ -59,7 +59,7 @@ class HashedEmbedding(Embedding):
         """Embed texts; see :class:`Embedding`."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
-            if found := words(text):
+            if found := runs(text):
                 self._embed_into(vectors[row], found)
         return vectors
 

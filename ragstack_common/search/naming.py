@@ -12,6 +12,7 @@ from typing import Final
 
 from ragstack_common.filters.tree import Scalar
 from ragstack_common.text.languages import ENGLISH, STOP_WORDS
+from ragstack_common.text.spelling import without_accents
 
 MAX_PHRASE_WORDS: Final = 8
 """Words of a question that may name one value together."""
@@ -152,7 +153,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return without_accents("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
 def words_of(value: Scalar) -> list[str]:

@@ -35,6 +35,35 @@ def with_ascii_digits(text: str) -> str:
     return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in text)
 
 
+_ACCENTS: Final = re.compile("[\u0300-\u036f]")
+_LETTERS: Final = str.maketrans(
+    {
+        "œ": "oe",
+        "æ": "ae",
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ħ": "h",
+        "ŧ": "t",
+        "ı": "i",
+        "ß": "ss",
+        "ŋ": "n",
+        "ə": "a",
+        "ĸ": "k",
+    }
+)
+"""Small letters without a decomposition. In capitals, Turkish texts have I for both of its letters."""
+
+
+def without_accents(text: str) -> str:
+    """Return a text in small letters without the marks on Latin, Greek and Cyrillic letters, and with œ as oe."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text))).translate(_LETTERS)
+
+
 def is_arabic(word: str) -> bool:
     """Whether a word begins with an Arabic letter."""
     return "\u0600" <= word[:1] <= "\u06ff"

@@ -1,8 +1,9 @@
 """The words of texts and queries in any language, as every index, reranker and answer compares them.
 
-A word is a run of letters, combining marks and digits. In scripts without spaces between words, each character with its
-marks is a word, and two neighbours are a term too. All other words are stemmed by Snowball: by the language of the text
-for Latin letters, and by the script for others.
+A word is a run of letters, combining marks and digits, or a number of several parts: see
+:mod:`ragstack_common.text.numeric`. In scripts without spaces between words, each character with its marks is a word,
+and two neighbours are a term too. All other words are stemmed by Snowball: by the language of the text for Latin
+letters, and by the script for others.
 """
 
 import re
@@ -17,7 +18,8 @@ import Stemmer  # type: ignore[import-not-found]
 
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.languages import ENGLISH, STOP_WORDS, UNSPACED, detect
-from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits
+from ragstack_common.text.numeric import ATOM, canonical, further, is_number, may_have_numbers, spanning, written
+from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits, without_accents
 
 SATURATION: Final = 1.2
 """k1 of BM25: how fast repeated words count less. Source: Robertson and Zaragoza 2009, and Lucene."""
@@ -41,6 +43,7 @@ WORDS_READ: Final = 2_000
 STEMS_REMEMBERED: Final = 200_000
 
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
+_ASCII_OR_NUMBER: Final = re.compile(f"{ATOM}|[a-z0-9]+")
 _INVISIBLE: Final = (
     "\u00ad",
     "\u200b",
@@ -67,7 +70,6 @@ _SCRIPTS: Final = (
 
 _NOT_LATIN: Final = "\u0370"
 _FIRST_DENSE: Final = "\u0e00"
-_ACCENTS: Final = re.compile("[\u0300-\u036f]")
 _DENSE: Final = re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
 _STEMMED: Final = frozenset(STOP_WORDS) - {"vi"} | {own for _, _, own in _SCRIPTS if own}
 _OTHER_STOP_WORDS: Final = frozenset[str]().union(*(STOP_WORDS[tag] for _, _, tag in _SCRIPTS if tag in STOP_WORDS))
@@ -90,7 +92,30 @@ def normalized(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the normalized words of a text, in order."""
-    return _ASCII_WORD.findall(text.lower()) if text.isascii() else _word().findall(normalized(text))
+    return _canonical(_written_words(_prepared(text)))
+
+
+def runs(text: str) -> list[str]:
+    """Return the runs of letters and digits of a text, normalized and in order: 6.3 has two. Vectors depend on them."""
+    return _runs(text.lower() if text.isascii() else normalized(text))
+
+
+def _runs(prepared: str) -> list[str]:
+    return (_ASCII_WORD if prepared.isascii() else _word()).findall(prepared)
+
+
+def _prepared(text: str) -> str:
+    return text.lower() if text.isascii() else normalized(written(text))
+
+
+def _written_words(prepared: str) -> list[str]:
+    if may_have_numbers(prepared):
+        return (_ASCII_OR_NUMBER if prepared.isascii() else _word_or_number()).findall(prepared)
+    return _runs(prepared)
+
+
+def _canonical(found: Sequence[str]) -> list[str]:
+    return [word if word.isalnum() else canonical(word) for word in found]
 
 
 def detect_language(*texts: str) -> str:
@@ -99,16 +124,26 @@ def detect_language(*texts: str) -> str:
 
 
 def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:
-    """Return the terms by which a text is found, in order.
+    """Return the terms by which a text is found: those of its words in order, then those of numbers and codes.
 
     Args:
         text: The text, or its words.
         language: Its tag; detected by default. Without one (""), no word in Latin letters is stemmed.
     """
-    found = words(text) if isinstance(text, str) else text
+    prepared = _prepared(text) if isinstance(text, str) else "\n".join(text)
+    found = _written_words(prepared) if isinstance(text, str) else text
+    return _terms(found, prepared, language, is_query=False)
+
+
+def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_query: bool) -> list[str]:
+    of_numbers: list[str] = []
+    if may_have_numbers(prepared):
+        several = [word for word in found if is_number(word)]
+        of_numbers = [term for word in several for term in further(word, is_query=is_query)] + spanning(prepared)
+        found = _canonical(found)
     stem = _stems(detect(found[:WORDS_READ]) if language is None else language).__getitem__
-    if "".join(found).isascii() or max(found) < _FIRST_DENSE:
-        return list(map(stem, found))
+    if prepared.isascii() or max(found, default="") < _FIRST_DENSE:
+        return [*map(stem, found), *of_numbers]
     stemmed, before = [], False
     for number, word in enumerate(found):
         is_dense = _DENSE.match(word) is not None
@@ -116,7 +151,7 @@ def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:
             stemmed.append(found[number - 1] + word)
         stemmed.append(word if is_dense else stem(word))
         before = is_dense
-    return stemmed
+    return stemmed + of_numbers
 
 
 def query_terms(text: str, language: str | None = None) -> Counter[str]:
@@ -128,9 +163,11 @@ def query_terms(text: str, language: str | None = None) -> Counter[str]:
         text: The query.
         language: That of the texts, if it is known; detected by default.
     """
-    found = words(text)
+    prepared = _prepared(text)
+    found = _written_words(prepared)
     language = detect(found[:WORDS_READ]) if language is None else language
-    counts = Counter(terms([word for word in found if not is_stop_word(word, language)] or found, language))
+    subject = [word for word in found if not is_stop_word(word, language)] or found
+    counts = Counter(_terms(subject, prepared, language, is_query=True))
     repeated = [term for turn in range(MAX_REPEATS) for term, count in counts.items() if count > turn]
     return Counter(repeated[:MAX_TERMS])
 
@@ -157,13 +194,10 @@ class _Stems(dict[str, str]):
             stem = devanagari_spelling(stem)
         if language == "ar" and word[0] >= _NOT_LATIN:
             stem = arabic_stem(stem)
-        elif language in _STEMMED:
+        elif language in _STEMMED and not is_number(word):
             with _STEMMING:
                 stem = _stemmer(language).stemWord(stem)
-        if not stem.isascii():
-            stem = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", stem)))
-            stem = stem.replace("\u0131", "i")  # in capitals, Turkish texts have I for both
-        self[word] = stem = stem or word
+        self[word] = stem = without_accents(stem) or word
         return stem
 
 
@@ -189,3 +223,8 @@ def _word() -> re.Pattern[str]:
     """Return the pattern of a word; that of the standard library ends at combining marks."""
     marks, spaced = combining_marks(), rf"[^\W_{DENSE_RANGES}{HANGUL_RANGES}]+"
     return re.compile(rf"{spaced}(?:[{marks}]+(?:{spaced})?)*|[^\W_][{marks}]*")
+
+
+@cache
+def _word_or_number() -> re.Pattern[str]:
+    return re.compile(f"{ATOM}|{_word().pattern}")

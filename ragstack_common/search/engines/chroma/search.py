@@ -133,7 +133,7 @@ class KeywordIndex:
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute(
             "CREATE VIRTUAL TABLE words USING fts5(id UNINDEXED, header, body, "
-            "tokenize = \"unicode61 remove_diacritics 0 categories 'L* M* N* Co'\")"
+            "tokenize = \"unicode61 remove_diacritics 0 categories 'L* M* N* P* Co'\")"
         )
         self._lock = Lock()
 

@@ -1,0 +1,180 @@
+"""Numbers, dates, versions, clauses and addresses: each is one word, however many dots, dashes or spaces it has.
+
+A part of it, such as the year of a date, is a term of the text too, but not of a query, which would find permutations:
+10.0.1.2 has the same parts as 10.1.0.2. Where a text may be read in two ways, such as 3.500, both readings are terms.
+"""
+
+import re
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
+from typing import Final
+
+from ragstack_common.text.spelling import with_ascii_digits
+
+LEAST_JOINED: Final = 7
+"""Digits of a number in dashes, such as a telephone number or an ISBN, that is also written without them."""
+
+LONGEST_CODE: Final = 40
+"""Characters of a code, such as QX-4471; longer ones are addresses of the web."""
+
+MONTHS: Final = 12
+DAYS: Final = 31
+
+_WRITTEN: Final = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
+        **dict.fromkeys("\u2019\u02bc\uff07\u066c\u00a0\u2007\u2009\u202f", "'"),
+        "\u066b": ".",
+    }
+)
+"""One form of dashes, decimal marks, and marks between thousands, such as a space that does not break the line."""
+
+_END: Final = r"(?!\d|[.,]\d)"
+_HEX: Final = "[0-9a-f]"
+_MAC: Final = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}(?![\w:-])|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}(?![\w.])"
+_PIECES: Final = rf"(?:{_HEX}{{1,4}}(?::{_HEX}{{1,4}})*+)?+"
+_IPV6: Final = rf"(?=[:a-f]*+\d)(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}|{_PIECES}::{_PIECES})(?![\w:])"
+_GROUPED: Final = (
+    r"\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|\d{1,3}(?:'\d{3})+(?:[.,]\d+)?|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?"
+    r"|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3})+,\d+"
+)
+_SPACED: Final = (
+    r"(?<!\d )(?<!\d[.,])(?:[1-9]\d?(?: \d{3}){2,}|[1-9]\d{0,2}(?: \d{3})* 000)(?:[.,]\d+)?(?![.,]?\d| \d{3}(?!\d))"
+)
+ATOM: Final = (
+    r"[a-z]++(?=[\s,;)]|\.\s)"  # most words, fast
+    rf"|(?=[\da-f]*+[:.-])(?:(?<![\w:.-])(?:{_MAC})|(?<![\w:])(?:{_IPV6}))"
+    rf"|(?=\d++[^\w\n]\d)(?:(?:{_GROUPED}){_END}|{_SPACED}|\d+(?:-\d+)+{_END}|\d+(?:/\d+)+{_END}|\d+(?::\d+)+{_END}"
+    r"|\d+(?:\.\d+)+|(?<!\d,)\d+,\d+(?!,?\d))"
+    r"|v\d+(?:\.\d+)+|[a-z]++(?=\d+(?:\.\d+)+)"
+)
+"""Alternatives of a pattern for words, in normalized texts: numbers of several parts, and letters before a version."""
+
+_MAY_HAVE: Final = re.compile(r"\d(?:[-_./:+,']\w| \d{3}(?!\d))|[-_./:+(]\d|::|0\d+ \d")
+_IS_ATOM: Final = re.compile(ATOM)
+_IS_GROUPED: Final = re.compile(_GROUPED)
+_IS_SPACED: Final = re.compile(_SPACED)
+_IS_MAC: Final = re.compile(_MAC)
+_IS_ADDRESS: Final = re.compile("::|(?::[^:]+){5}")
+_IS_DOTTED: Final = re.compile(r"\d+(?:\.\d+)+")
+_THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}([.,])\d{3}(?:\1\d{3})*")
+_DATE: Final = re.compile(
+    r"(?P<y>\d{4})(?P<m>[-/.])(\d{1,2})(?P=m)(\d{1,2})|(\d{1,2})(?P<sign>[-/.])(\d{1,2})(?P=sign)(\d{4})"
+)
+_CODE: Final = re.compile(r"(?<![^\W_])(?=[a-z_./:+-]*+\d)[a-z\d]++(?:[-_./:+][a-z\d]++)++")
+_GROUPS: Final = re.compile(r"\d(?<![\d.,]\d)\d{0,2}(?: \d{3})+(?![.,]?\d)")
+_TELEPHONE: Final = re.compile(
+    r"[+(0](?:(?<=\+)\d|(?<=\()(?<!\w\()\d|(?<=0)(?<![\w.,+(]0)(?<!\d 0)\d{1,4}[ /-])[\d ()/-]{4,16}\d(?![\d.,])"
+)
+_JOINT: Final = re.compile(r"(?<!\d)[\W_]+|[\W_]+(?!\d)")
+_SIGN: Final = re.compile("[-., ':/]")
+_LETTER: Final = re.compile("[a-z]")
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def written(text: str) -> str:
+    """Return a text with one form of the marks within numbers."""
+    return text if text.isascii() else text.translate(_WRITTEN)
+
+
+def may_have_numbers(text: str) -> bool:
+    """Whether a normalized text may have a number of several parts."""
+    return _MAY_HAVE.search(text) is not None
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number of several parts."""
+    return not word.isalnum() and _SIGN.search(word) is not None
+
+
+@lru_cache(maxsize=100_000)
+def canonical(found: str) -> str:
+    """Return one form of a word: of numbers, without marks between thousands and with a decimal point."""
+    if found.isalnum() and found.isascii():
+        return found
+    number = with_ascii_digits(found)
+    if _IS_GROUPED.fullmatch(number):
+        return _with_point(number)
+    if _IS_MAC.fullmatch(number):
+        return ":".join(re.findall(_HEX * 2, re.sub(r"[:.-]", "", number)))
+    if ":" in number:
+        try:
+            return IPv6Address(number).compressed
+        except AddressValueError:
+            return number
+    if "," in number and _THOUSANDS.fullmatch(number):
+        return number.replace(",", "")
+    if _IS_SPACED.fullmatch(number):
+        return number.replace(" ", "").replace(",", ".")
+    if number[0] == "v" and _IS_DOTTED.fullmatch(number, 1):
+        return number[1:]
+    return number.replace(",", ".") if number[0].isdecimal() else found
+
+
+def _with_point(number: str) -> str:
+    """Return a number with groups of thousands as digits, with its decimals after a point."""
+    marks = re.sub(r"\d", "", number)
+    has_decimals = marks[-1] != marks[0] or (marks[0] == "'" and marks[-1] != "'")
+    whole, decimals = number.rsplit(marks[-1], 1) if has_decimals else (number, "")
+    joined = re.sub(r"\D", "", whole)
+    return f"{joined}.{decimals}" if decimals else joined
+
+
+@lru_cache(maxsize=100_000)
+def further(found: str, *, is_query: bool) -> tuple[str, ...]:
+    """Return the terms of a number of several parts, other than its canonical form."""
+    word = canonical(found)
+    if _IS_ADDRESS.search(word):
+        return ()
+    readings = [*_dates(word)]
+    parts = _NUMBER.findall(word) if not word.isdecimal() else []
+    if _IS_DOTTED.fullmatch(word):
+        # Ends in a point: the beginning of a version. An exact one has it too, and is found before longer ones.
+        readings.append(f"{word}.")
+        if _THOUSANDS.fullmatch(word):
+            readings.append(word.replace(".", ""))
+        if not is_query:
+            readings += [".".join(parts[:count]) + "." for count in range(2, len(parts))]
+    elif len(parts) > 2 and len(joined := "".join(parts)) >= LEAST_JOINED and word[0].isdecimal():  # noqa: PLR2004 - a range has two
+        readings.append(joined)
+    if not is_query:
+        if "," in found and word.isdecimal() and _THOUSANDS.fullmatch(found):
+            readings.append(found.replace(",", "."))
+        return (*readings, *(parts or (_NUMBER.findall(found) if " " in found else ())))
+    is_pair = len(parts) == 2 and "." not in word  # noqa: PLR2004 - a range, a score or a time, whose ends are numbers
+    return (*readings, *parts) if is_pair else tuple(readings)
+
+
+def _dates(word: str) -> list[str]:
+    """Return the dates that a number may be, year first; 7/2/2026 may be two."""
+    date = _DATE.fullmatch(word)
+    if date is None:
+        return []
+    if date["y"]:
+        found = [(date["y"], date[3], date[4])]
+    else:
+        found = [(date[8], date[7], date[5])]
+        if date["sign"] == "/":
+            found.append((date[8], date[5], date[7]))
+    dates = (
+        f"{year}-{int(month):02}-{int(day):02}"
+        for year, month, day in found
+        if 1 <= int(month) <= MONTHS and 1 <= int(day) <= DAYS
+    )
+    return [date for date in dict.fromkeys(dates) if date != word]
+
+
+def spanning(text: str) -> list[str]:
+    """Return the terms that span several words of a normalized text: codes, telephone numbers, thousands in spaces.
+
+    QX-4471 has the term qx4471, as it is also written.
+    """
+    codes = (match[0] for match in _CODE.finditer(text))
+    found = [
+        _JOINT.sub("", code)
+        for code in codes
+        if len(code) <= LONGEST_CODE and _LETTER.search(code) and not _IS_ATOM.fullmatch(code)
+    ]
+    groups = (match[0].replace(" ", "") for match in _GROUPS.finditer(text) if not _IS_SPACED.fullmatch(match[0]))
+    telephones = (re.sub(r"\D", "", match[0]) for match in _TELEPHONE.finditer(text))
+    return [*found, *groups, *(digits for digits in telephones if len(digits) >= LEAST_JOINED)]
