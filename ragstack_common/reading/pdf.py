@@ -189,7 +189,9 @@ class _Visible(NamedTuple):
 def _visible(raw: Any, page: Any, characters: Any) -> _Visible:
     text: str = characters.get_text_range()
     is_listed = len(text) == characters.count_chars()
-    units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
+    units: Sequence[int] = range(len(text) + 1)
+    if max(text, default="") > "\uffff":
+        units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
     frame = _Frame(raw, page, characters)
     if frame.has_everything(text, units):
         return _Visible(text, units, is_listed)
@@ -224,18 +226,28 @@ class _Frame:
         self._least = min(LEAST_SIZE, (self._box.right - self._box.left) * LEAST_SIZE / 595)
 
     def has_everything(self, text: str, units: Sequence[int]) -> bool:
-        """Check quickly whether all characters are visible: only a few of each line are looked at."""
+        """Check quickly whether all characters are visible; false if that is not certain.
+
+        PDFium lists no rectangles of characters without a size. They are found at the beginnings of lines.
+        """
         shown: str = self._characters.get_text_bounded(*self._box)
         if sum(map(len, shown.split())) != sum(map(len, text.split())):
             return False
+        left, top, right, bottom = c_double(), c_double(), c_double(), c_double()
+        sides = byref(left), byref(top), byref(right), byref(bottom)
         for number in range(self._raw.FPDFText_CountRects(self._characters, 0, -1)):
-            left, top, right, bottom = c_double(), c_double(), c_double(), c_double()
-            self._raw.FPDFText_GetRect(self._characters, number, *map(byref, (left, top, right, bottom)))
-            line = _Rectangle(left.value, bottom.value, right.value, top.value)
-            if line.top - line.bottom < self._least or not self._box.has(line):
+            self._raw.FPDFText_GetRect(self._characters, number, *sides)
+            if top.value - bottom.value < self._least or not self._box.has(
+                _Rectangle(left.value, bottom.value, right.value, top.value)
+            ):
                 return False
-        ends = (place for line in re.finditer(r"[^\r\n]+", text) for place in (line.start(), line.end() - 1))
-        return all(text[place].isspace() or self.has(units[place], text[place]) for place in ends)
+        sides = byref(left), byref(right), byref(bottom), byref(top)
+        for line in re.finditer(r"[^\r\n]+", text):
+            index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, units[line.start()])
+            self._raw.FPDFText_GetCharBox(self._characters, index, *sides)
+            if top.value - bottom.value < self._least:
+                return False
+        return True
 
     def has(self, unit: int, character: str) -> bool:
         """Whether a character is visible; if PDFium does not say where it is, it counts as visible."""
