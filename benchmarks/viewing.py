@@ -2,7 +2,7 @@
 
 The PDF has 300 pages. Each request goes through the handler, with S3 and DynamoDB of moto in this process: the figures
 include the requests to them and the check of access, and not API Gateway. "opened" reads the file again for each
-request, as the first request of a container does; "open" is another page of the same document.
+request, as the first request for a document does; "open" is another page of the same document.
 
 Run: ``python benchmarks/viewing.py [--pages 300] [--requests 20]``.
 """
@@ -26,6 +26,7 @@ from rich.console import Console
 from lambdas.viewer import handler as viewer
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.reading.pdf import PdfDocument
+from ragstack_common.reading.viewing import MAX_KEPT_DOCUMENTS
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from tests.support.events import Context, api_event
@@ -33,7 +34,10 @@ from tests.support.pdf_files import report
 from tests.support.registry_table import create_table
 
 SEED = 7
-BUCKET, KEY, TABLE = "documents", "report.pdf", "registry"
+BUCKET, TABLE = "documents", "registry"
+KEYS = tuple(f"report-{number}.pdf" for number in range(MAX_KEPT_DOCUMENTS + 1))
+"""Copies of one file: each is opened again when the others were shown since."""
+
 WORDS = "the leave policy travel reimbursement of costs shall be paid within thirty days after receipt by department"
 
 
@@ -75,23 +79,23 @@ def stored(count: int) -> list[str]:
         pages = [document.text(number) for number in range(1, min(count, len(document)) + 1)]
     bucket = {"LocationConstraint": CREDENTIALS["AWS_REGION"]}
     s3_client().create_bucket(Bucket=BUCKET, CreateBucketConfiguration=bucket)  # type: ignore[arg-type]
-    etag = s3_client().put_object(Bucket=BUCKET, Key=KEY, Body=data)["ETag"]
     create_table(dynamodb_client(), TABLE)
-    unknown = DocumentRecord(f"s3://{BUCKET}/{KEY}")
-    known = DocumentRecord(unknown.uri, status=Status.INDEXED, observed=Observation(etag=etag, size=len(data)))
-    assert not DocumentRegistry(TABLE, dynamodb_client()).write([Change(unknown, known)])
+    for key in KEYS:
+        etag = s3_client().put_object(Bucket=BUCKET, Key=key, Body=data)["ETag"]
+        unknown = DocumentRecord(f"s3://{BUCKET}/{key}")
+        known = DocumentRecord(unknown.uri, status=Status.INDEXED, observed=Observation(etag=etag, size=len(data)))
+        assert not DocumentRegistry(TABLE, dynamodb_client()).write([Change(unknown, known)])
     return pages
 
 
 def measured(pages: list[str], requests: int, sizes: list[int], *, is_opened: bool, has_page: bool) -> list[float]:
     """Return the milliseconds of each request, without those of the first, which loads libraries."""
     times = []
-    for _ in range(requests + 1):
+    for number in range(requests + 1):
         page = random.randrange(len(pages))
         passage = pages[page][200:1500]
-        body = {"uri": f"s3://{BUCKET}/{KEY}", "texts": [passage[300:420], passage[700:900]], "passage": passage}
-        if is_opened:
-            viewer.viewer()._kept.clear()  # noqa: SLF001 - what a new container begins with
+        key = KEYS[number % len(KEYS) if is_opened else 0]
+        body = {"uri": f"s3://{BUCKET}/{key}", "texts": [passage[300:420], passage[700:900]], "passage": passage}
         started = time.perf_counter()
         answer = answered(viewer.handler, body | ({"page": page + 1} if has_page else {}))
         times.append((time.perf_counter() - started) * 1000)

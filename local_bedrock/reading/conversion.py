@@ -5,8 +5,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from local_bedrock.processes.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 from ragstack_common.reading import conversion
+from ragstack_common.reading.limits import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 
 
 def convert(

@@ -7,14 +7,14 @@ from typing import Final
 
 from pebble import ProcessExpired
 
-from local_bedrock.processes.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, WorkerPool
+from local_bedrock.processes.worker_pool import WorkerPool
 from local_bedrock.reading import conversion
 from ragstack_common.reading import formats
 from ragstack_common.reading.conversion import plain_text
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.limits import MEMORY_LIMIT, ended_its_reader, took_too_long
 
 TIME_LIMIT_SECONDS: Final = 120.0
-TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
 
@@ -85,18 +85,11 @@ class Parser:
         try:
             return self._pool.call(conversion.convert, *arguments, timeout=self._time_limit_seconds)
         except TimeoutError:
-            raise UnreadableDocument(
-                f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
-            ) from None
+            raise UnreadableDocument(took_too_long(file_format, self._time_limit_seconds)) from None
         except ProcessExpired as error:
             if light and error.exitcode == -signal.SIGPROF:
                 raise formats.NotLight from None
-            # C++ libraries abort when they get no memory; damaged files cause other signals.
-            if error.exitcode in (TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
-                raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
-            raise UnreadableDocument(
-                f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
-            ) from None
+            raise UnreadableDocument(ended_its_reader(file_format, error.exitcode)) from None
 
 
 def _paged(text: str, title: str | None) -> ParsedDocument:

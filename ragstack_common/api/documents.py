@@ -316,11 +316,19 @@ class DocumentNow:
 
 
 class SeenDocument(NamedTuple):
-    """A document that a caller sees, in the version of which the registry knows the label."""
+    """A document that a caller sees, in the version of which the registry knows the label.
+
+    Attributes:
+        key: Its key.
+        etag: Its entity tag.
+        size: Bytes.
+        failure: Why it could not be indexed; None if it could, or if that is not known yet.
+    """
 
     key: str
     etag: str
     size: int
+    failure: str | None
 
 
 class Documents:
@@ -426,7 +434,8 @@ class Documents:
         observed = record.observed
         if observed.etag is None:
             raise DocumentNotFoundError(f"The document {record.id} was deleted")
-        return SeenDocument(self._key(record), observed.etag, observed.size)
+        failure = redacted(record.reason or "") if record.status is Status.FAILED else None
+        return SeenDocument(self._key(record), observed.etag, observed.size, failure)
 
     def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.

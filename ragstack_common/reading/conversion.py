@@ -78,10 +78,13 @@ def convert(
         _check_archive(data, file_format)
     text, title = _pdf(data, limits) if file_format == "pdf" else _office(data, file_format, limits)
     if len(text) > MAX_TEXT_CHARACTERS:
-        raise UnreadableDocument(
-            f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."
-        )
+        raise UnreadableDocument(too_much_text(file_format))
     return _whole(text), _whole(title) if title else None
+
+
+def too_much_text(file_format: str) -> str:
+    """Return the reason why a file with more than ``MAX_TEXT_CHARACTERS`` is not read."""
+    return f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."
 
 
 def _pdf(data: bytes, limits: AbstractContextManager[None]) -> tuple[str, None]:

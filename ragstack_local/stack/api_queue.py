@@ -39,7 +39,8 @@ SERVED_ELSEWHERE: Final = "answers"
 """Runs in a process of its own and streams; it takes no worker."""
 
 _REQUEST: Final = re.compile(r"/_aws/execute-api/[^/]+/[^/]+(?P<path>/.*)")
-_TRANSLATED: Final = (429, 502)
+_TIMED_OUT: Final = re.compile(r"Sandbox\.Timedout|Task timed out")
+_TRANSLATED: Final = (429, 500, 502, 503, 504)
 """Statuses with which MiniStack returns its own errors of functions."""
 
 
@@ -127,6 +128,9 @@ def _error(body: bytes) -> tuple[int, str, str] | None:
         return None
     if not isinstance(found, dict) or "error" in found:
         return None
+    if found.keys() == {"message"}:
+        # The stage of a REST API has the function's error as a text.
+        found = {"errorType": "Sandbox.Timedout" if _TIMED_OUT.search(str(found["message"])) else "Runtime"}
     if found.get("__type") == "TooManyRequestsException":
         return 429, "Throttled", "The local stack runs too many functions: try again later"
     if found.get("errorType") == "Sandbox.Timedout":

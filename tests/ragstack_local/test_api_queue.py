@@ -85,6 +85,15 @@ def test_a_request_that_waits_too_long_gets_the_error_of_the_api() -> None:
     [
         (502, {"errorMessage": "Task timed out", "errorType": "Sandbox.Timedout"}, 504, "INTEGRATION_TIMEOUT"),
         (502, {"errorMessage": "No module named x", "errorType": "Runtime.HandlerError"}, 502, "InternalError"),
+        (
+            502,
+            {"message": '{"errorMessage": "Task timed out after 29.00 seconds", "errorType": "Sandbox.Timedout"}'},
+            504,
+            "INTEGRATION_TIMEOUT",
+        ),
+        (502, {"message": "Task timed out after 29.00 seconds"}, 504, "INTEGRATION_TIMEOUT"),
+        (502, {"message": "Lambda invocation error"}, 502, "InternalError"),
+        (500, {"message": "Internal Server Error"}, 502, "InternalError"),
         (429, {"__type": "TooManyRequestsException", "message": "Rate Exceeded"}, 429, "Throttled"),
         (502, {"error": {"code": "Embedding"}}, 502, "Embedding"),
     ],

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lambdas.viewer import handler as viewer
-from ragstack_common.api.view import MAX_SHOWN_CHARACTERS
+from ragstack_common.api import view
 from ragstack_common.reading.pdf import PdfDocument
+from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments, viewing_process
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support.pdf_files import mapped, pages, protected, text
@@ -81,7 +81,21 @@ def test_ligatures_and_characters_beyond_16_bits_are_marked(show: Show) -> None:
     assert office["left"] + office["width"] < face["left"] < face["left"] + face["width"] < desk["left"]
 
 
+class InThisProcess:
+    """Shows documents where a test can change how they are read."""
+
+    def __init__(self) -> None:
+        self._documents = OpenDocuments(1 << 40)
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    def call(self, message: bytes, _: float) -> bytes:
+        return self._documents.answer(message)
+
+
 def test_a_text_without_a_place_on_the_page_is_not_marked(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "viewing_process", InThisProcess)
     monkeypatch.setattr(PdfDocument, "boxes", lambda _, __, spans: [[] for _ in spans])
 
     _, found = show("a.pdf", REPORT, texts=["Travel costs", "not there"])
@@ -168,7 +182,7 @@ def test_an_unknown_or_deleted_document_is_not_found(show: Show, aws: Aws) -> No
 
 def test_a_version_that_nobody_has_labelled_is_not_shown(show: Show, aws: Aws) -> None:
     show("a.txt", b"Public.")
-    viewer.viewer.cache_clear()
+    viewing_process().close()
     aws.put("a.txt", "Secret.")
 
     assert error_of(show("a.txt")) == (502, "ServiceUnavailable")

@@ -1,0 +1,134 @@
+"""A process that answers messages one after the other, and is replaced when it ends.
+
+It works on AWS Lambda, which has no shared memory and therefore none of the locks of ``multiprocessing``'s pools.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, Pipe
+from typing import Final
+
+_KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+"""A process that reads hostile files gets no credentials."""
+
+
+class ProcessEnded(Exception):  # noqa: N818 - expected of hostile files
+    """The process ended before it answered.
+
+    Attributes:
+        exit_code: Negative for a signal, as in ``subprocess``.
+        had_answered: Whether it had answered an earlier message.
+    """
+
+    def __init__(self, exit_code: int | None, *, had_answered: bool) -> None:
+        super().__init__(f"exit code {exit_code}")
+        self.exit_code = exit_code
+        self.had_answered = had_answered
+
+
+class WarmProcess:
+    """Runs a module of Python that calls :func:`serve`, from its first use to the end of this process.
+
+    Args:
+        module: Its name.
+        arguments: For it, after the numbers of its two pipes.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+        self._module, self._arguments = module, arguments
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
+
+    def start(self) -> None:
+        """Start the process in the background, so that the first call waits less."""
+        with self._lock:
+            self._process()
+
+    def call(self, message: bytes, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> bytes:
+        """Send a message, and return the answer; calls wait for each other.
+
+        Raises:
+            TimeoutError: There was no answer in time; the process is killed.
+            ProcessEnded: The process ended.
+        """
+        until = clock() + timeout_seconds
+        with self._lock:
+            running = self._process()
+            try:
+                running.messages.send_bytes(message)
+                if not running.answers.poll(max(0.0, until - clock())):
+                    raise TimeoutError
+                answer = running.answers.recv_bytes()
+            except (EOFError, OSError) as error:
+                self._running = None
+                running.end()
+                if isinstance(error, TimeoutError):
+                    raise
+                raise ProcessEnded(running.process.returncode, had_answered=running.has_answered) from None
+            running.has_answered = True
+            return answer
+
+    def close(self) -> None:
+        """End the process; the next call starts another one."""
+        with self._lock:
+            if self._running is not None:
+                self._running.end()
+                self._running = None
+
+    def _process(self) -> "_Running":
+        if self._running is None:
+            self._running = _Running(self._module, self._arguments)
+        return self._running
+
+
+class _Running:
+    """The process, and the ends of its pipes."""
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        theirs, self.messages = Pipe(duplex=False)
+        self.answers, answering = Pipe(duplex=False)
+        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        descriptors = (theirs.fileno(), answering.fileno())
+        self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and arguments of our own
+            [sys.executable, "-m", module, *map(str, descriptors), *arguments],
+            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        answering.close()
+        self.has_answered = False
+        self.end = weakref.finalize(self, _end, self.process, self.messages, self.answers)
+
+
+def _end(process: "subprocess.Popen[bytes]", *pipes: Connection) -> None:
+    for pipe in pipes:
+        pipe.close()
+    try:
+        # One that is ending by itself has a code of its own.
+        process.wait(0.2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def serve(messages: int, answers: int, answer: Callable[[bytes], bytes]) -> None:
+    """Answer the messages of a :class:`WarmProcess` until it closes its end.
+
+    Args:
+        messages: Number of the pipe from which they are read.
+        answers: Number of the pipe to which answers are written.
+        answer: Called with each message.
+    """
+    with Connection(messages, writable=False) as received, Connection(answers, readable=False) as sent:
+        while True:
+            try:
+                message = received.recv_bytes()
+            except EOFError:
+                return
+            sent.send_bytes(answer(message))
