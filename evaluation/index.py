@@ -121,7 +121,7 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
         StackError: It does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder), *arguments]
+    command = [sys.executable, "-P", "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder), *arguments]
     with held_interrupts():
         child = Child.start("The local Bedrock", command, environment, folder / "bedrock.log", ends_with_parent=True)
     try:

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
 from ragstack_local.errors import FAILED, NOTHING_FOUND, WRONG_USAGE, UsageError
-from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_file
+from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_files
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points that are commands too, under their own names: functions, or Typer apps with commands."""
@@ -124,12 +124,15 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _read_environment_file(context: typer.Context, is_verbose: bool) -> None:
-    """Read .env before the options of the command, some of which are variables."""
+def _read_environment_files(context: typer.Context, is_verbose: bool) -> None:
+    """Read .env before the options of the command, some of which are variables, and say what it sets."""
     if context.obj is None:
-        context.obj = read_file()
+        context.obj = read_files()
+        if context.obj.lines:
+            typer.echo("; ".join(context.obj.lines), err=True)
     if is_verbose:
-        typer.echo(context.obj, err=True)
+        for line in context.obj.details:
+            typer.echo(line, err=True)
 
 
 @app.callback()
@@ -141,9 +144,9 @@ def _ragstack(
         bool,
         typer.Option(
             "--verbose",
-            callback=_read_environment_file,
+            callback=_read_environment_files,
             expose_value=False,
-            help=f"Print which variables the file {FILE} in the current folder sets.",
+            help=f"Print more about the files {FILE} and {FILE}.local of the current folder.",
         ),
     ] = False,
 ) -> None: ...

@@ -8,19 +8,28 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
-from urllib.parse import urlsplit
 
 import typer
 
+from ragstack_common.core.addresses import is_here
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
-from ragstack_local.target.address import LOOPBACK, Address
+from ragstack_local.target.address import Address, UrlOfFile
 from ragstack_local.target.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
-from ragstack_local.target.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE
+from ragstack_local.target.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE, file_of
 
 if TYPE_CHECKING:
     from ragstack_local.api.http_operations import HttpOperations
+
+
+def _with_file(context: typer.Context, parameter: typer.CallbackParam, url: str | None) -> str | None:
+    """Remember that a file of the current folder names the API, unless the command line or the environment does."""
+    file = file_of(API_URL_VARIABLE)
+    source = context.get_parameter_source(str(parameter.name))
+    is_typed = source is not None and source.name == "COMMANDLINE"
+    return url if url is None or file is None or is_typed else UrlOfFile(url, file)
+
 
 OnAws = Annotated[
     bool,
@@ -37,6 +46,7 @@ ApiUrl = Annotated[
         "--api-url",
         metavar="URL",
         envvar=API_URL_VARIABLE,
+        callback=_with_file,
         help="Use only the API at this URL, written up to its stage. Requests to API Gateway are signed with the AWS"
         " credentials unless a key or a token is given.",
     ),
@@ -64,12 +74,22 @@ def announce(where: str) -> None:
         display.errors.print(where, style="dim", soft_wrap=True)
 
 
+def _warn_of_file(address: Address) -> None:
+    """Say on the error stream that an API gets no credential, also if the command prints JSON."""
+    display.errors.print(
+        f"Stack: the API {address.api_url}, named by {address.file}. It gets no key, token, login or signature:"
+        f" confirm it with --api-url, or set {API_URL_VARIABLE} in the environment",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
 def local_settings() -> list[str]:
     """Return the names of environment variables that lead AWS SDKs to a local stack, as `ragstack env` sets them.
 
     These are endpoints on this machine, and with the local credentials also these and the local region.
     """
-    found = [name for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL") and _is_here(value)]
+    found = [name for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL") and is_here(value)]
     if all(os.environ.get(name) == value for name, value in LOCAL_CREDENTIALS.items()):
         local = LOCAL_CREDENTIALS | LOCAL_REGIONS
         found += [name for name, value in local.items() if os.environ.get(name) == value]
@@ -83,13 +103,6 @@ def _leave_local_settings() -> None:
         del os.environ[name]
     if ignored:
         announce(f"Ignored, because they are for a local stack: {', '.join(ignored)} (`ragstack env --unset`)")
-
-
-def _is_here(url: str) -> bool:
-    try:
-        return bool(LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)
@@ -156,15 +169,18 @@ class Target(StackTarget):
                 raise typer.BadParameter(
                     "it has a line break or another character that a header cannot hold", param_hint=option
                 )
-        if not self.is_api:
+        if self.api_url is None or not self.is_api:
             return Address.of(connection or self.connect(), self.api_key, self.token)
-        if not _is_here(str(self.api_url)):
+        if not is_here(self.api_url):
             _leave_local_settings()
         try:
-            address = Address.at(str(self.api_url), self.api_key, self.token)
+            address = Address.at(self.api_url, self.api_key, self.token)
         except ConfigurationError as error:
             raise typer.BadParameter(str(error), param_hint="--api-url") from None
-        announce(f"Stack: the API {address.api_url}")
+        if address.file is None:
+            announce(f"Stack: the API {address.api_url}")
+        else:
+            _warn_of_file(address)
         return address
 
     def api(self, connection: Connection | None = None) -> "HttpOperations":

@@ -23,6 +23,7 @@ from ragstack_common.answers.models import (
     collected,
     estimated_tokens,
 )
+from ragstack_common.core.addresses import keeps_secrets
 from ragstack_common.core.deadline import seconds_left, wait_for
 from ragstack_common.core.errors import GenerationError, GenerationTimeoutError, ModelThrottledError
 
@@ -57,7 +58,7 @@ class OpenAIProvider:
         url: Without user name and password.
 
     Raises:
-        GenerationError: The URL is not valid.
+        GenerationError: The URL is not valid, or would get a secret unencrypted.
     """
 
     name = "openai"
@@ -80,6 +81,10 @@ class OpenAIProvider:
         if not usable:
             raise GenerationError(f"--llm-url {url} is not a URL: write, for example, http://localhost:11434/v1")
         self.url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        if (api_key or parts.password) and not keeps_secrets(url):
+            raise GenerationError(
+                f"{self.url} is not encrypted, so no API key is sent to it: use https, or unset the key"
+            )
         self._whole_url, self._api_key = url, api_key
         self._model, self._temperature, self._retries = model, temperature, retries
 

@@ -215,7 +215,7 @@ def _install(folder: Path, report: Report) -> Path:
 def _installer() -> list[str]:
     if find_spec("pip"):
         quick = ["--retries", "1", "--timeout", str(CONNECT_SECONDS), "--no-cache-dir", "--disable-pip-version-check"]
-        return [sys.executable, "-m", "pip", "install", "--no-compile", *quick]
+        return [sys.executable, "-P", "-m", "pip", "install", "--no-compile", *quick]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python", sys.executable, "--no-cache"]
     raise EmbeddingError("Fetching a model needs pip or uv: install one of them, then run the command again")

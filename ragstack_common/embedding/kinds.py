@@ -8,11 +8,11 @@ from typing import Final
 
 from ragstack_common import model_cache
 from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.core.addresses import EMBEDDING_KEY_VARIABLE
 from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding, Vectors
 
-API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 POOLING_VARIABLE: Final = "POOLING"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
 FORMS: Final = (
@@ -29,9 +29,9 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
         choice: One of :data:`FORMS`.
         cache_folder: Where embedded texts are cached; None caches nothing. It is first used with the first text.
             ``hashed`` has no cache, because it embeds a passage in 0.3 ms.
-        environment: Environment variables: :data:`API_KEY_VARIABLE` for an ``openai`` server with authentication, and
-            :data:`POOLING_VARIABLE` for a model in ONNX form if the choice does not name the pooling. None uses those
-            of the process.
+        environment: Environment variables: :data:`EMBEDDING_KEY_VARIABLE` for an ``openai`` server with authentication,
+            and :data:`POOLING_VARIABLE` for a model in ONNX form if the choice does not name the pooling. None uses
+            those of the process.
 
     Raises:
         EmbeddingError: The kind is unknown, or its model cannot be loaded; the message says what to do.
@@ -131,7 +131,7 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
             with needs_extra("local", "The embedding openai"):
                 from ragstack_common.embedding import openai  # noqa: PLC0415 - slow to import
 
-            return openai.load(url, environment.get(API_KEY_VARIABLE))
+            return openai.load(url, environment.get(EMBEDDING_KEY_VARIABLE))
         case "bedrock", model if model:
             from ragstack_common.embedding.bedrock import BedrockEmbedding  # noqa: PLC0415 - imports boto3
 

@@ -16,6 +16,7 @@ from openai import (
     OpenAIError,
 )
 
+from ragstack_common.core.addresses import keeps_secrets
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
 
@@ -100,11 +101,13 @@ def load(address: str, api_key: str | None) -> OpenAIEmbedding:
         api_key: For a server with authentication.
 
     Raises:
-        EmbeddingError: The server cannot be reached, or rejects the call.
+        EmbeddingError: The server cannot be reached, rejects the call, or would get the key unencrypted.
     """
     url, _, model = address.partition("#")
     if not url.startswith(("http://", "https://")) or not model:
         raise EmbeddingError(f"{address!r} is not URL#MODEL: write for example openai:http://127.0.0.1:11434/v1#MODEL")
+    if api_key and not keeps_secrets(url):
+        raise EmbeddingError(f"{url} is not encrypted, so no API key is sent to it: use https, or unset the key")
     client = OpenAI(
         base_url=url,
         api_key=api_key or "none",

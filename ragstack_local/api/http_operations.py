@@ -15,6 +15,7 @@ from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.api.tool_models import ToolList, ToolSuccess
+from ragstack_common.core.addresses import is_here, keeps_secrets
 from ragstack_common.core.deadline import in_thread
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
@@ -148,8 +149,16 @@ class HttpOperations:
         """Post a file with the form that the API signed; return the headers of the bucket's response.
 
         Raises:
-            ApiError: The bucket rejected the file or could not be reached.
+            ApiError: The bucket rejected the file or could not be reached, or the file would leave this machine for an
+                address that nobody confirmed, or unencrypted for one that an encrypted API names.
         """
+        address = self._find()
+        if address.file is not None and not (is_here(address.api_url) and is_here(url)):
+            raise ApiError(
+                f"{address.file} names the API, so no file is sent to it: confirm it with --api-url {address.api_url}"
+            )
+        if keeps_secrets(address.api_url) and not keeps_secrets(url):
+            raise ApiError(f"The API names {url} for uploads, which is not encrypted")
         files, timeout = {"file": (name, content)}, httpx2.Timeout(UPLOAD_SECONDS)
         try:
             response = await self._client(url).post(url, data=dict(fields), files=files, timeout=timeout)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from pydantic import BaseModel
 
+from ragstack_common.core.addresses import keeps_secrets
 from ragstack_local.api.calls import run
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
-from ragstack_local.target.address import Address, user_logins
+from ragstack_local.target.address import Address, UrlOfFile, user_logins
 from ragstack_local.targets import ApiUrl, AsJson, StackTarget, Target, with_target
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ def login(
     if user is not None and device:
         raise typer.BadParameter("give --user or --device, not both", param_hint="--device")
     is_api = api_url is not None and not target.aws
+    if is_api and isinstance(api_url, UrlOfFile):
+        raise typer.BadParameter(f"{api_url} is named by {api_url.file}: confirm it", param_hint="--api-url")
+    if is_api and not keeps_secrets(str(api_url)):
+        raise typer.BadParameter(f"{api_url} is not encrypted: use https", param_hint="--api-url")
     connection = None if is_api else target.connect()
     url = _people_url(connection) if connection else str(api_url).rstrip("/")
     audiences = audience or _audiences(connection)

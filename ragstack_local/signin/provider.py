@@ -14,6 +14,7 @@ import httpx2
 from oauthlib.oauth2 import DeviceClient, OAuth2Error, WebApplicationClient
 
 from local_bedrock.options import LOCAL
+from ragstack_common.core.addresses import keeps_secrets
 from ragstack_local.errors import StackError
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -83,13 +84,14 @@ class Provider:
         Raises:
             StackError: The issuer has none, is another one, or sends secrets over plain HTTP to another machine.
         """
+        if not keeps_secrets(issuer):
+            raise StackError(f"The issuer {issuer} is not encrypted: use https")
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         found = _sent("GET", url)
         if found.get("issuer") != issuer:
             raise StackError(f"{issuer} calls itself {found.get('issuer')}: use that name")
         for name in ("authorization_endpoint", "token_endpoint", "device_authorization_endpoint"):
-            parts = urlsplit(str(found.get(name, "https:")))
-            if parts.scheme != "https" and parts.hostname not in (LOCAL, "localhost"):
+            if not keeps_secrets(str(found.get(name, "https:"))):
                 raise StackError(f"The {name} of {issuer} is not encrypted: {found[name]}")
         # oauthlib knows no exception for this machine, and warns about scopes that the provider leaves out.
         os.environ |= {"OAUTHLIB_INSECURE_TRANSPORT": "1", "OAUTHLIB_RELAX_TOKEN_SCOPE": "1"}

@@ -282,7 +282,7 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
 
 
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
-    command: list[str | Path] = [sys.executable, "-m", "local_bedrock"]
+    command: list[str | Path] = [sys.executable, "-P", "-m", "local_bedrock"]
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / BEDROCK, "--replace-index"]
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]
@@ -296,14 +296,14 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
 
 
 def _start_issuer(options: StackOptions, aws_endpoint: str) -> Child:
-    command: list[str | Path] = [sys.executable, "-m", issuer.SERVER, str(options.issuer_port)]
+    command: list[str | Path] = [sys.executable, "-P", "-m", issuer.SERVER, str(options.issuer_port)]
     command += [options.data / "issuer-key.pem", *options.pages]
     environment = local_environment(aws_endpoint)
     return Child.start("The local issuer", command, environment, _logs(options) / "issuer.log", ends_with_parent=True)
 
 
 def _start_answers(project: Project, options: StackOptions, aws_endpoint: str) -> Child:
-    command: list[str | Path] = [sys.executable, "-m", answers.__name__, str(options.answers_port)]
+    command: list[str | Path] = [sys.executable, "-P", "-m", answers.__name__, str(options.answers_port)]
     command += [project.root / answers.HANDLER, *options.origins]
     env = answers_environment(options.data, aws_endpoint)
     return Child.start("The server of answers", command, env, _logs(options) / "answers.log", ends_with_parent=True)
@@ -321,7 +321,7 @@ def _start_console(options: StackOptions, connection: Connection) -> Child:
         anonymous=AuthKind.NONE in options.auth,
         origins=options.origins,
     )
-    command: list[str | Path] = [sys.executable, "-m", console.SERVER, settings.as_argument()]
+    command: list[str | Path] = [sys.executable, "-P", "-m", console.SERVER, settings.as_argument()]
     environment = local_environment(str(connection.aws_endpoint))
     return Child.start("The console", command, environment, _logs(options) / "console.log", ends_with_parent=True)
 

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
+from ragstack_common.core.addresses import is_here, keeps_secrets
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_local.errors import ApiError, StackError
 from ragstack_local.signin.logins import Logins
@@ -13,7 +15,6 @@ from ragstack_local.target.environment import user_folder
 if TYPE_CHECKING:
     from ragstack_local.target.connection import Connection
 
-LOOPBACK: Final = re.compile(r"127(\.\d+){3}|::1|(.+\.)?localhost")
 _EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?amazonaws\.com(\.cn)?")
 """Source: Amazon API Gateway developer guide, invoking REST APIs."""
 
@@ -23,9 +24,31 @@ HOW_TO_AUTHENTICATE: Final = (
 )
 
 
+class UrlOfFile(str):
+    """The URL of an API from a file of the current folder, which may be from elsewhere: it gets no credential.
+
+    Args:
+        url: The URL.
+        file: The file.
+    """
+
+    __slots__ = ("file",)
+    file: Path
+
+    def __new__(cls, url: str, file: Path) -> Self:
+        """Remember the file."""
+        made = super().__new__(cls, url)
+        made.file = file
+        return made
+
+
 @dataclass(frozen=True)
 class Address:
-    """Where an API is, and how its callers authenticate: by a key, a token, the login of this user or a signature."""
+    """Where an API is, and how its callers authenticate: by a key, a token, the login of this user or a signature.
+
+    Raises:
+        ConfigurationError: A credential would be sent unencrypted to another machine.
+    """
 
     api_url: str
     api_key: str | None = field(default=None, repr=False)
@@ -34,6 +57,14 @@ class Address:
     sign: bool = False
     region: str | None = None  # of the signature; None for that of the AWS settings
     answers_url: str | None = None  # where answers stream, if elsewhere
+    file: Path | None = None  # the file that names it; None if the user does
+
+    def __post_init__(self) -> None:
+        """Check that the credentials stay secret."""
+        has_credentials = self.api_key or self.token or self.logins or self.sign
+        for url in (self.api_url, self.answers_url):
+            if has_credentials and url is not None and not keeps_secrets(url):
+                raise ConfigurationError(f"{url} is not encrypted, so no key, token or login is sent to it: use https")
 
     @classmethod
     def of(cls, connection: "Connection", api_key: str | None = None, token: str | None = None) -> "Address":
@@ -54,18 +85,20 @@ class Address:
 
         Without a key, a token or a login, requests are signed: to a host of API Gateway for the region in its name; to
         another host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests
-        to this machine are not signed.
+        to this machine are not signed. A URL from a file gets no credential at all.
 
         Raises:
-            ConfigurationError: The URL is not an API's.
+            ConfigurationError: The URL is not an API's, or would get a credential unencrypted.
         """
         scheme, host = _checked(url)
         found = _EXECUTE_API.fullmatch(host)
         if found and not urlsplit(url).path.strip("/"):
             raise ConfigurationError(f"{url!r} lacks the API's stage: write {url.rstrip('/')}/prod, for example")
+        if isinstance(url, UrlOfFile):
+            return cls(url.rstrip("/"), file=url.file)
         url = url.rstrip("/")
         logins = None if api_key or token else _logins_at(url)
-        may_sign = not (api_key or token or logins or LOOPBACK.fullmatch(host))
+        may_sign = not (api_key or token or logins or is_here(url))
         sign = may_sign and (found is not None or (scheme == "https" and _has_credentials()))
         return cls(url, api_key, token, logins, sign=sign, region=found[1] if found else None)
 

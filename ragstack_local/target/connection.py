@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from local_bedrock.options import LOCAL
 from ragstack_common.config import STACKS
+from ragstack_common.core.addresses import is_here
 from ragstack_common.ingestion_config import FUNCTION_SETTINGS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
@@ -174,9 +175,14 @@ class Connection:
                 " the command takes it, --api-url"
             )
         try:
-            return cls(**fields)
+            found = cls(**fields)
         except TypeError:
             raise StackError("The local stack is still starting: try again in a moment") from None
+        # The folder may be from elsewhere, and commands send tokens and documents to these addresses.
+        addresses = (found.api_url, found.people_url, found.answers_url, found.aws_endpoint, found.bedrock_endpoint)
+        if elsewhere := [url for url in (*addresses, found.oidc_issuer) if url is not None and not is_here(url)]:
+            raise StackError(f"{file} names {elsewhere[0]}, and no local stack is there: delete the file")
+        return found
 
     @classmethod
     def of_deployed_stack(cls, prefix: str = DEFAULT_PREFIX) -> "Connection":

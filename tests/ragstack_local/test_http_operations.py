@@ -345,3 +345,18 @@ def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
     events.close()
 
     eventually(api.closed.is_set)
+
+
+@pytest.mark.parametrize("secret", [{"api_key": SECRET}, {"token": SECRET}])
+def test_a_credential_is_not_sent_unencrypted_to_another_machine(secret: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="is not encrypted, so no key, token or login is sent to it"):
+        Address.at("http://search.example/prod", **secret)
+    with pytest.raises(ConfigurationError, match="is not encrypted"):
+        Address("https://search.example/prod", answers_url="http://answers.example", **secret)
+
+    assert Address.at("http://search.example/prod").api_url == "http://search.example/prod"
+
+
+def test_a_request_to_api_gateway_is_not_signed_unencrypted() -> None:
+    with pytest.raises(ConfigurationError, match="is not encrypted"):
+        Address.at(f"http://{HOST}/prod")

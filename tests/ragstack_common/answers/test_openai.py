@@ -158,6 +158,14 @@ def test_an_invalid_url_is_rejected(url: str) -> None:
         OpenAIProvider(url)
 
 
+@pytest.mark.parametrize(("url", "key"), [("http://gpu.example/v1", "sk-1"), ("http://me:secret@gpu.example/v1", None)])
+def test_a_key_is_not_sent_unencrypted_to_another_machine(url: str, key: str | None) -> None:
+    with pytest.raises(GenerationError, match=r"^http://gpu.example/v1 is not encrypted, so no API key is sent to it"):
+        OpenAIProvider(url, "llama", key)
+
+    OpenAIProvider("http://gpu.example/v1", "llama")
+
+
 def test_a_password_in_the_url_is_never_shown() -> None:
     provider = OpenAIProvider("http://me:secret@127.0.0.1:1/v1")
 

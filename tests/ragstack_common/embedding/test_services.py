@@ -89,6 +89,11 @@ def test_the_api_key_of_the_environment_is_sent() -> None:
     assert "secret" not in model.description
 
 
+def test_a_key_is_not_sent_unencrypted_to_another_machine() -> None:
+    with pytest.raises(EmbeddingError, match=r"^http://gpu.example/v1 is not encrypted, so no API key is sent to it"):
+        embedding.load("openai:http://gpu.example/v1#m", environment={"RAGSTACK_EMBEDDING_API_KEY": "secret"})
+
+
 @pytest.mark.parametrize(
     ("choice", "words"),
     [

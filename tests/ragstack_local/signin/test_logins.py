@@ -206,3 +206,16 @@ def test_nobody_signs_in_to_a_stack_without_people(tmp_path: Path) -> None:
 
     assert done.returncode == 3
     assert "Nobody can sign in to this stack: start it with `ragstack up --auth none,oidc`" in done.stderr
+
+
+@pytest.mark.parametrize("issuer", ["http://login.example", "ftp://login.example"])
+def test_an_issuer_is_read_only_over_https(issuer: str) -> None:
+    with pytest.raises(StackError, match="is not encrypted: use https"):
+        Provider.discover(issuer)
+
+
+def test_nobody_signs_in_to_an_api_without_encryption(tmp_path: Path) -> None:
+    done = ragstack("login", "--api-url", "http://search.example/prod", "--client-id", "ragstack", data=tmp_path)
+
+    assert done.returncode == 2
+    assert "http://search.example/prod is not encrypted: use https" in done.stderr

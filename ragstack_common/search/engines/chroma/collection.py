@@ -359,7 +359,7 @@ def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbed
     """
     recorded = recorded_embedding(collection)
     if recorded is not None:
-        choice = (built and built.embedding_choice) or choice_of(recorded)
+        choice = (built and manifest.recorded_choice(built)) or choice_of(recorded)
         if choice is None:
             raise ConfigurationError(
                 f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "

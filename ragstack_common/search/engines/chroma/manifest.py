@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ragstack_common.core.addresses import EMBEDDING_KEY_VARIABLE
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.knowledge_config import KnowledgeSettings, with_pooling
 from ragstack_common.model_cache import KNOWN
@@ -134,10 +135,25 @@ def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | N
     """
     if built is None:
         return with_pooling(settings.embedding, settings.pooling)
-    chosen = with_pooling(settings.embedding or built.embedding_choice or None, settings.pooling)
+    chosen = with_pooling(settings.embedding or recorded_choice(built) or None, settings.pooling)
     model, _, pooling = built.embedding.partition("#")
     folder = KNOWN[chosen].folder if chosen in KNOWN else Path((chosen or "").removeprefix("onnx:")).resolve().name
     return with_pooling(chosen, pooling) if model.startswith(f"onnx:{folder}@") else chosen
+
+
+def recorded_choice(built: Manifest) -> str:
+    """Return the embedding that a manifest names, as ``--embedding`` takes it; empty if it names none.
+
+    Raises:
+        ConfigurationError: It is one of a server, to which a key of the environment would be sent.
+    """
+    choice = built.embedding_choice
+    if choice.startswith("openai:") and os.environ.get(EMBEDDING_KEY_VARIABLE):
+        raise ConfigurationError(
+            f"The manifest of {built.collection} names the embedding {choice}, and {EMBEDDING_KEY_VARIABLE} is sent"
+            f" only to a server that you name: set EMBEDDING_MODEL={choice}, or unset the key"
+        )
+    return choice
 
 
 def write(manifest: Manifest, db_path: Path) -> Path:

@@ -1,0 +1,31 @@
+"""The manifest of a collection, which may come from elsewhere with its folder."""
+
+import pytest
+
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.knowledge_config import KnowledgeSettings
+from ragstack_common.search.engines.chroma.manifest import Counts, Manifest, embedding_of
+
+SERVER = "openai:https://evil.example/v1#m"
+BUILT = Manifest(
+    collection="handbook",
+    embedding="openai:m",
+    embedding_choice=SERVER,
+    dimension=8,
+    space="cosine",
+    chunk_size=1000,
+    chunk_overlap=100,
+    built_at="2026-11-01T00:00:00Z",
+    total=Counts(),
+)
+
+
+def test_a_key_is_not_sent_to_a_server_that_only_the_manifest_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAGSTACK_EMBEDDING_API_KEY", raising=False)
+    assert embedding_of(KnowledgeSettings(), BUILT) == SERVER
+
+    monkeypatch.setenv("RAGSTACK_EMBEDDING_API_KEY", "secret")
+    with pytest.raises(ConfigurationError, match="is sent only to a server that you name: set EMBEDDING_MODEL=openai:"):
+        embedding_of(KnowledgeSettings(), BUILT)
+
+    assert embedding_of(KnowledgeSettings.from_env({"EMBEDDING_MODEL": SERVER}), BUILT) == SERVER
