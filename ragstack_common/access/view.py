@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ragstack_common.access.callers import Caller
+from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.access.rules import EVERYTHING, Scope
+from ragstack_common.access.rules import EVERYTHING, AccessRules, Scope
 from ragstack_common.config import SOURCE_URI_KEY
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidFilterError, RegistryError
@@ -66,7 +66,7 @@ async def search_as(
             if found is None:
                 raise
             return found, hidden
-        labels = {chunk.source: chunk.metadata.get(rules.policy.attribute) for chunk in chunks_of(found)}
+        labels = _labels_of(chunks_of(found), rules)
         newest, hidden = await in_thread(partial(guard.check, caller, labels, None if in_registry else labels))
         if newest.labels(caller) != rules.labels(caller):
             rules, found, excluded = newest, None, frozenset()
@@ -77,6 +77,23 @@ async def search_as(
     if found is None:
         raise RegistryError("The access rules changed during the search, repeatedly; try again")
     return found, hidden
+
+
+def require_sight(guard: Guard, caller: Caller, chunks: "Sequence[RetrievedChunk]", *, in_registry: bool) -> None:
+    """Check that a caller still sees the documents of chunks, in one read for up to 99 documents.
+
+    Raises:
+        NotAllowedError: A rule, or a document's label, changed since they were found.
+        RegistryError: The rules or the labels cannot be read.
+    """
+    labels = _labels_of(chunks, guard.known_rules())
+    hidden = guard.check(caller, labels, None if in_registry else labels).hidden
+    if hidden:
+        guard.refuse(caller, Right.READ, min(hidden), "What you may see changed during the answer: ask again")
+
+
+def _labels_of(chunks: "Sequence[RetrievedChunk]", rules: AccessRules) -> dict[str, Any]:
+    return {chunk.source: chunk.metadata.get(rules.policy.attribute) for chunk in chunks}
 
 
 def _without(scope: Scope, sources: Collection[str]) -> Scope:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from time import monotonic, time
+from typing import Final
 
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
@@ -21,7 +22,10 @@ from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_de
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.error_responses import redacted
-from ragstack_common.search.models import Note
+from ragstack_common.search.models import Note, SearchOutcome
+
+SIGHT_SECONDS: Final = 1.0
+"""An event of an answer is sent only if its caller's access was checked at most this long ago."""
 
 
 class AskService:
@@ -76,6 +80,7 @@ class AskService:
             RetrievalError: Every search failed.
             GenerationError: No answer could be generated before the deadline.
             LimitReachedError: The caller asked as many questions today as they may.
+            NotAllowedError: The caller lost access to a document during the answer.
         """
         async with aclosing(self.stream(request, caller)) as events:
             async for event in events:
@@ -111,6 +116,7 @@ class AskService:
             # Unless it is rewritten, the same search whatever the history is.
             search_request = RetrieveRequest(query=searched or request.question, **options)
             outcome = await self.searches.search(search_request, caller)
+        seen_at = self._clock()
         search = report_of(outcome)
         question = Question(
             request.question,
@@ -137,10 +143,20 @@ class AskService:
         )
         async with aclosing(answering.events()) as events:
             async for event in events:
+                seen_at = await self._seen(outcome, caller, seen_at)
                 yield event
         answer = AskResponse(**answering.answer(), **search)
+        await self._seen(outcome, caller, seen_at)
         span.ended(answer)
         yield answer
+
+    async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
+        """Check the caller's access if the last check is old; return when it was checked."""
+        if self._clock() - seen_at < SIGHT_SECONDS:
+            return seen_at
+        now = self._clock()
+        await in_thread(partial(self.searches.require_sight, outcome, caller))
+        return now
 
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""

@@ -11,7 +11,7 @@ from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Scope
-from ragstack_common.access.view import search_as
+from ragstack_common.access.view import require_sight, search_as
 from ragstack_common.api.catalogue import (
     VERSION_KEY,
     Corpora,
@@ -219,6 +219,15 @@ class QueryService:
 
         outcome = await self._seen_by(caller, searched)
         return [chunk for chunk in outcome.chunks if chunk.source == source]
+
+    def require_sight(self, outcome: SearchOutcome, caller: Caller) -> None:
+        """Check that a caller still sees what a search found.
+
+        Raises:
+            NotAllowedError: The caller doesn't see one of the documents any more.
+            RegistryError: The rules or the labels cannot be read.
+        """
+        require_sight(self._guard, caller, outcome.chunks, in_registry=self.is_registered)
 
     def top_k(self, request: RetrieveRequest) -> int:
         """Return the largest number of results of a request."""

@@ -1,14 +1,18 @@
 """Revocations and changed labels count at once, although the index follows later."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
+from ragstack_common.api.ask import AskService
 from ragstack_common.api.search_models import RetrieveRequest
+from ragstack_common.config import AnswerSettings
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.access.world import Document, World, deployed, stable, user
@@ -184,3 +188,96 @@ def test_no_search_after_a_revocation_has_the_document(world: World) -> None:
 
     assert failures == []
     assert SECRET not in str(searches.retrieve(REQUEST, ALICE))
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A model that writes sentences, between which something happens."""
+
+    between: Callable[[], object]
+    name: str = "writing"
+    model: str = "writing"
+    quotes: bool = False
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        raise NotImplementedError(request)
+
+    async def stream(self, _: ModelRequest) -> AsyncIterator[ModelPiece]:
+        for number in range(4):
+            yield ModelText(f"Sentence {number} about leave [1]. ")
+            if number == 1:
+                self.between()
+        yield ModelEnd("end_turn", 1, 1, self.model)
+
+
+def revoke(world: World) -> None:
+    body = {"label": "hr", "principal": "group:hr", "effect": "deny"}
+    assert world.call(OLGA, "POST", "/api/access", body)[0] == 200
+
+
+LOSSES: Mapping[str, Callable[[World], object]] = {
+    "revoked": revoke,
+    "relabelled": lambda world: world.relabel(SECRET, "board"),
+    "deleted": lambda world: world.relabel(SECRET, "hr", Status.DELETED),
+}
+
+
+def writing(world: World, clock: Clock, loss: Callable[[World], object]) -> None:
+    """Let the answers of a world take five seconds, during which its caller may lose a document."""
+
+    def between() -> None:
+        loss(world)
+        clock.now += 5.0
+
+    world.answering = AskService(AnswerSettings(), world.searches(), Writing(between), clock=clock)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_stream_ends_when_its_caller_loses_a_document(world: World, name: str) -> None:
+    writing(world, Clock(), LOSSES[name])
+
+    status, events = world.post(ALICE, "/api/ask/stream", {"question": QUESTION})
+
+    assert status == 200
+    assert [kind for kind, _ in events][-1] == "error"
+    assert events[-1][1]["error"]["code"] == "NotAllowed"
+    assert "Sentence 0" in str(events)
+    assert "Sentence 2" not in str(events)
+    assert [each["resource"] for each in world.audits if each["kind"] == "refused"] == [f"s3://documents/{SECRET}"]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_whole_answer_is_refused_too(world: World, name: str) -> None:
+    writing(world, Clock(), LOSSES[name])
+
+    status, answer = world.post(ALICE, "/api/ask", {"question": QUESTION})
+
+    assert (status, answer["error"]["code"]) == (403, "NotAllowed")
+    assert "Sentence" not in str(answer)
+
+
+def test_an_answer_over_mcp_ends_too(world: World) -> None:
+    writing(world, Clock(), revoke)
+
+    _, answer = world.tool(ALICE, "ask", question=QUESTION)
+
+    assert answer["result"]["isError"]
+    assert "Sentence" not in str(answer)
+
+
+def test_a_stream_of_somebody_who_keeps_access_goes_on(world: World) -> None:
+    writing(world, Clock(), lambda made: made.relabel("travel.md", "hr"))
+
+    _, events = world.post(ALICE, "/api/ask/stream", {"question": QUESTION})
+
+    assert "Sentence 3" in str(events)
+    assert [kind for kind, _ in events if kind == "error"] == []

@@ -183,6 +183,7 @@ class World:
         index: What searches find.
         logs: Lines of the log at INFO and above, without audit events.
         audits: The audit events.
+        answering: Answers questions; made with the first one.
     """
 
     def __init__(self, policy: AccessPolicy, documents: Sequence[Document], verifier: Verifier) -> None:
@@ -195,7 +196,7 @@ class World:
         self.index = ExactIndex(documents, policy.attribute)
         self.engine = MultiSliceBackend(self.index, vocabulary=self._vocabulary)
         self._verifier = verifier
-        self._answers: AskService | None = None
+        self.answering: AskService | None = None
 
     def add(self, document: Document, before: DocumentRecord | None = None) -> None:
         """Write a document to bucket and registry; the index does not change."""
@@ -216,9 +217,9 @@ class World:
         return query_function.service()
 
     def answers(self) -> AskService:
-        if self._answers is None:
-            self._answers = AskService(AnswerSettings(), self.searches(), ExtractiveProvider())
-        return self._answers
+        if self.answering is None:
+            self.answering = AskService(AnswerSettings(), self.searches(), ExtractiveProvider())
+        return self.answering
 
     def call(self, caller: Caller, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """Send a request of a caller through the function that API Gateway chooses."""
