@@ -126,6 +126,15 @@ SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
 CORPUS_KEY: Final = "corpus"
 """The attribute that names a document's corpus."""
 
+VERSION_KEY: Final = "version"
+"""The attribute that names a document's version."""
+
+RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
+"""How the attributes begin that Bedrock gives to chunks."""
+
+OWN_PREFIX: Final = "ragstack_"
+"""How the attributes begin that RAGStack gives to chunks."""
+
 ALL_CORPORA: Final = "all"
 """The corpus filter that asks for every corpus; no corpus can have this name."""
 

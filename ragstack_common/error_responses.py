@@ -55,6 +55,7 @@ _STATUS_OF: Final = {
     errors.ModelThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.GenerationTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
     errors.RegistryError: HTTPStatus.BAD_GATEWAY,
+    errors.AccessRulesError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DeliveryError: HTTPStatus.BAD_GATEWAY,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.RetrievalTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
@@ -71,6 +72,7 @@ _CODE_OF: Final[Mapping[type[errors.RagStackError], str]] = {errors.AccessDenied
 
 _DEPLOYMENT: Final = (
     errors.AccessDeniedError,
+    errors.AccessRulesError,
     errors.CollectionNotFoundError,
     errors.ConfigurationError,
     errors.KnowledgeBaseNotFoundError,

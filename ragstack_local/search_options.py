@@ -1,6 +1,5 @@
 """The options of commands that search: which documents count, and how they are ranked."""
 
-import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ragstack_common.config import (
     AnswerSettings,
     QuerySettings,
 )
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.settings import Settings, as_text, read_settings, target_file
 from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_local.target.roots import Roots
@@ -210,7 +210,7 @@ class SearchOptions:
 
     def _filter(self) -> Any:
         try:
-            return None if self.metadata_filter is None else json.loads(self.metadata_filter)
+            return None if self.metadata_filter is None else parse_json(self.metadata_filter)
         except ValueError as error:
             raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
 

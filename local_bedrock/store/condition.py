@@ -20,6 +20,8 @@ def fault_of(file: Path) -> str | None:
     """
     if not file.exists():
         return None
+    if not file.is_file():
+        return f"is {'a folder' if file.is_dir() else 'no regular file'}"
     if not file.stat().st_size:
         return "is empty (0 bytes)"
     try:
@@ -31,6 +33,8 @@ def fault_of(file: Path) -> str | None:
             found = str(connection.execute("PRAGMA quick_check(1)").get)
         finally:
             connection.close()
+    except apsw.CantOpenError as error:
+        return f"cannot be opened ({error})"
     except (apsw.CorruptError, apsw.NotADBError) as error:
         found = str(error)
     return None if found == "ok" else f"is damaged ({' '.join(found.split())})"

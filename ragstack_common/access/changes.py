@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import TypeAdapter
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import AccessRules, Change, Effect
-from ragstack_common.core.errors import RegistryError
+from ragstack_common.core.errors import AccessRulesError, RegistryError
 from ragstack_common.core.retry import Backoff
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.registry.table import (
     ACCESS,
     LABEL,
@@ -43,7 +47,10 @@ class Labels(NamedTuple):
 
 
 class AccessTable:
-    """Reads and writes changes of the rules. A change and the new version are one transaction."""
+    """Reads and writes changes of the rules. A change and the new version are one transaction.
+
+    Methods that read raise AccessRulesError if a change has another form than :meth:`change` writes.
+    """
 
     def __init__(
         self,
@@ -118,8 +125,8 @@ class AccessTable:
                 if name == ACCESS:
                     version = _version_in(item)
                 else:
-                    is_labelled = LABEL in item and item[STATUS]["S"] != _GONE
-                    found[by_key[name]] = item[LABEL]["S"] if is_labelled else None
+                    is_gone = item.get(STATUS, {}).get("S") == _GONE
+                    found[by_key[name]] = None if is_gone else item.get(LABEL, {}).get("S")
         return Labels(version, found)
 
     def _items(self, keys: list[Item]) -> Iterable[Mapping[str, Any]]:
@@ -147,9 +154,30 @@ def _key(sort_key: str) -> Item:
 
 
 def _version_in(item: Mapping[str, Any] | None) -> int:
-    return int(item["number"]["N"]) if item else 0
+    if not item:
+        return 0
+    try:
+        return int(item["number"]["N"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(item, error) from error
 
 
 def _change(item: Mapping[str, Any]) -> Change:
-    stored = from_item(item)
-    return Change(stored["label"], stored["principal"], Effect(stored["effect"]), stored["by"], float(stored["at"]))
+    try:
+        return _changes().validate_python(from_item(item))
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise _unreadable(item, error) from error
+
+
+@cache
+def _changes() -> TypeAdapter[Change]:
+    return TypeAdapter(Change)
+
+
+def _unreadable(item: Mapping[str, Any], error: Exception) -> AccessRulesError:
+    place = item.get(SORT_KEY, {}).get("S", "")
+    LOGGER.error("the item %s of the access rules cannot be read: %r", f"{ACCESS} {place:.200}", error)
+    return AccessRulesError(
+        "A change of the access rules cannot be read, so nobody is let in: the log names the item of the registry's"
+        " table that an operator must correct or delete"
+    )

@@ -1,17 +1,27 @@
 """The access file: which claims make which principals, who has which right, and who sees which documents."""
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from ragstack_common.access.callers import EVERYONE, Right
 from ragstack_common.access_config import AccessSettings
+from ragstack_common.config import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.tenant_config import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
@@ -31,6 +41,12 @@ Principals: TypeAlias = tuple[Principal, ...]
 
 def _one_or_more(value: object) -> object:
     return (value,) if isinstance(value, str) else value
+
+
+def _unreserved(name: str) -> str:
+    if name in (CORPUS_KEY, VERSION_KEY) or name.startswith((RESERVED_PREFIX, OWN_PREFIX)):
+        raise ValueError(f"{name!r} has a meaning of its own: choose another name, such as access")
+    return name
 
 
 class _Part(BaseModel):
@@ -87,7 +103,7 @@ class AccessPolicy(_Part):
     """
 
     claims: Claims = Field(default=Claims(), description="which claims of a token make which principals")
-    attribute: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,49}$")] = Field(
+    attribute: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,49}$"), AfterValidator(_unreserved)] = Field(
         default="access", description="the attribute of documents that holds their label"
     )
     rights: Mapping[Right, Principals] = Field(
@@ -197,7 +213,7 @@ def policy_from_env(env: Mapping[str, str]) -> AccessPolicy | None:
 def parse_policy(body: bytes, name: str) -> AccessPolicy:
     """Read the content of an access file, which messages call *name*. Errors are those of :func:`read_policy`."""
     try:
-        return AccessPolicy.model_validate(json.loads(body, object_pairs_hook=_distinct))
+        return AccessPolicy.model_validate(parse_json(body, object_pairs_hook=_distinct))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"] if part != "[key]")

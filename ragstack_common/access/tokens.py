@@ -1,6 +1,5 @@
 """Verifies the tokens of an OpenID Connect provider."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -11,6 +10,7 @@ import urllib3
 
 from ragstack_common.access_config import TOKEN_KINDS, AccessSettings
 from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedError, ServiceUnavailableError
+from ragstack_common.core.json_text import parse_json
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a private key. A token cannot choose one with a shared secret, nor none."""
@@ -66,7 +66,7 @@ class TokenVerifier:
             raise ServiceUnavailableError(f"The keys of {self._issuer} cannot be fetched: try again") from error
         except jwt.ExpiredSignatureError:
             raise NotAuthenticatedError("The token expired: sign in again") from None
-        except (jwt.PyJWTError, ValueError) as error:
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise NotAuthenticatedError(f"The token is not valid ({type(error).__name__}): sign in again") from error
         named = claims["aud"] if "aud" in claims else claims.get("client_id")
         if self._audiences.isdisjoint([named] if isinstance(named, str) else named or []):
@@ -90,7 +90,7 @@ class TokenVerifier:
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             answer = urllib3.request("GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, redirect=0))
-            found = json.loads(answer.data)
+            found = parse_json(answer.data)
             uri = str(found["jwks_uri"])
         except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServiceUnavailableError(f"The issuer {self._issuer} does not answer: try again") from error

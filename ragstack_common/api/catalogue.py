@@ -13,7 +13,7 @@ from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.access.rules import Scope
-from ragstack_common.config import ALL_CORPORA, CORPUS_KEY
+from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, VERSION_KEY
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import RetrievalTimeoutError
 from ragstack_common.core.telemetry import LOGGER
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ragstack_common.registry.catalogue import SharedValues
     from ragstack_common.search import RetrievalBackend
     from ragstack_common.search.inference import Vocabulary
-
-VERSION_KEY: Final = "version"
 
 REMEMBERED_SECONDS: Final = 60.0
 """The engine is searched once for each page of values, and documents change rarely."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ragstack_common.api.ask_models import AskResponse
-from ragstack_common.api.catalogue import VERSION_KEY, Corpora, Versions
+from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.documents import DocumentList
 from ragstack_common.api.search_models import RetrievedResult, RetrieveResponse
-from ragstack_common.config import CORPUS_KEY
+from ragstack_common.config import CORPUS_KEY, VERSION_KEY
 
 _ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
 _INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."

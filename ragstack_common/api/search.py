@@ -13,7 +13,6 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Scope
 from ragstack_common.access.view import require_sight, search_as
 from ragstack_common.api.catalogue import (
-    VERSION_KEY,
     Corpora,
     SnapshotVocabulary,
     ValueSource,
@@ -35,6 +34,7 @@ from ragstack_common.config import (
     OTHER_STORE,
     SLICE_FAILURES,
     SOURCE_URI_KEY,
+    VERSION_KEY,
     MilvusSettings,
     QuerySettings,
 )

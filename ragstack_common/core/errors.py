@@ -30,6 +30,7 @@ answers a request maps a class to a status.
     │   ├── ModelThrottledError          the model's request rate is exceeded
     │   └── GenerationTimeoutError       the answer was not finished before the deadline
     ├── RegistryError                    the document registry, or the way to it, failed
+    │   └── AccessRulesError             a change of the access rules in the registry cannot be read
     ├── IndexingError                    some documents were not put into an index
     ├── DeliveryError                    a queue or an event bus did not take everything
     ├── OperationError                   an operation failed elsewhere; the message is complete
@@ -211,6 +212,10 @@ class GenerationTimeoutError(GenerationError):
 
 class RegistryError(RagStackError):
     """The document registry, or the way to it, failed; the same request may succeed later."""
+
+
+class AccessRulesError(RegistryError):
+    """A change of the access rules in the registry cannot be read: nobody is let in until an operator corrects it."""
 
 
 class IndexingError(RagStackError):

@@ -21,6 +21,7 @@ from urllib.parse import unquote_plus
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched
@@ -92,7 +93,7 @@ def read_checks(body: str) -> dict[str, EventMarks]:
         InvalidDocumentError: It has none of the forms above.
     """
     try:
-        message = json.loads(body)
+        message = parse_json(body)
         if "check" in message:
             return dict.fromkeys(map(_checked_uri, message["check"]), EventMarks(forced=bool(message.get("forced"))))
         if "failed" in message:
@@ -111,7 +112,7 @@ def read_follow(body: str) -> Follow:
         InvalidDocumentError: It has another form.
     """
     try:
-        message = json.loads(body)
+        message = parse_json(body)
         operations = {_checked_uri(uri): str(operation) for uri, operation in message["follow"]}
         return Follow(operations, int(message["checks"]))
     except (KeyError, TypeError, ValueError, OverflowError):

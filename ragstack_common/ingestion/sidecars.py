@@ -25,8 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.config import ALL_CORPORA
+from ragstack_common.config import ALL_CORPORA, RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.registry.records import Attributes, AttributeValue
@@ -35,7 +36,6 @@ MAX_LIST_MEMBERS: Final = 10
 """Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Bedrock reportedly drops members of a longer
 list in a sidecar without an error, so that filters on them find nothing."""
 
-RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 """Prefix of Bedrock's own attributes."""
 
 _ENTRIES: Final = "metadataAttributes"
@@ -150,8 +150,8 @@ def parse_sidecar(body: bytes) -> Sidecar:
     """
     _check_length(body)
     try:
-        document = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_distinct)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(body.decode("utf-8-sig"), object_pairs_hook=_distinct)
+    except ValueError as error:
         raise InvalidDocumentError(f"it is not JSON: {error}") from None
     records = None
     if isinstance(document, dict) and _STRUCTURE in document:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.registry.jobs import KINDS, JobKind
 from ragstack_common.registry.snapshot import SNAPSHOT_KIND
 
@@ -46,7 +47,7 @@ def read_job_message(body: str) -> JobMessage:
         InvalidRequestError: It has neither of the two forms.
     """
     try:
-        message = json.loads(body)
+        message = parse_json(body)
         if "start" in message:
             if message["start"] not in (*KINDS, SNAPSHOT_KIND):
                 raise InvalidRequestError(f"There is no job of the kind {message['start']!r:.100}")

@@ -12,12 +12,12 @@ Further options of the engine are a query before the ``#``, such as ``?embedding
 JSON where they can be, and texts otherwise.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
 from ragstack_common.search.factory import TYPE_KEY, create_retrieval_backend
 from ragstack_common.search.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest
@@ -147,6 +147,6 @@ def _required(text: str) -> str:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return text

@@ -17,6 +17,7 @@ from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.api.tool_models import ToolList, ToolSuccess
 from ragstack_common.core.addresses import is_here, keeps_secrets
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
 
@@ -241,7 +242,7 @@ def _encoded(body: BaseModel | Mapping[str, Any]) -> bytes:
 def _object(text: str | bytes) -> dict[str, Any]:
     """Read a JSON object; anything else is an empty one."""
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -5,7 +5,6 @@ be when the document's is not.
 """
 
 import errno
-import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import (
     check_attributes,
@@ -339,8 +339,8 @@ def _checked(file: LocalFile, given: Attributes, vector_store: str) -> bytes:
 
 def _value(text: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = parse_json(text, parse_constant=_refuse)
+    except ValueError:
         return text
     if value is None or isinstance(value, dict):
         raise InvalidDocumentError(

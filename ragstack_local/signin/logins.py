@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import StackError
 
 EARLY_SECONDS: Final = 30.0
@@ -51,7 +52,7 @@ class Login:
     def read(cls, file: Path) -> Self | None:
         """Read a file; None if there is none, or it has another form."""
         try:
-            found = json.loads(file.read_text())
+            found = parse_json(file.read_text())
             return cls(**{**found, "audiences": tuple(found["audiences"]), "scopes": tuple(found["scopes"])})
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None

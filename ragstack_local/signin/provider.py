@@ -1,7 +1,6 @@
 """An OpenID Connect provider, as the command line uses it. oauthlib has the protocol, and httpx2 sends the requests."""
 
 import base64
-import json
 import os
 import secrets
 import time
@@ -15,6 +14,7 @@ from oauthlib.oauth2 import DeviceClient, OAuth2Error, WebApplicationClient
 
 from local_bedrock.options import LOCAL
 from ragstack_common.core.addresses import keeps_secrets
+from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import StackError
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -250,7 +250,7 @@ def claims_of(token: str) -> dict[str, Any]:
     """Read the claims of a token without verifying them, which the API does; empty if it is not a JWT."""
     try:
         payload = token.split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        found = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (IndexError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

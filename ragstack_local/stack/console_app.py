@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from local_bedrock.http.body_limit import API_BYTES, BodyLimit
 from local_bedrock.http.guard import PRIVATE_UMASK, Application, Guard, Message, Receive, Scope, Send, end_with_parent
 from local_bedrock.options import LOCAL
 from ragstack_common.console import API_PATHS, ASK_AGAIN, ASSETS, FOREVER, REFERRER_POLICY, SETTINGS_FILE
@@ -63,7 +64,8 @@ def create_console(settings: ConsoleSettings, static: Path = STATIC) -> Guard:
     """
     origins = (*origins_of(settings.port), *settings.origins)
     application = Starlette(routes=[Mount("/", app=_Console(settings, static))])
-    return Guard(_Secured(application, settings.content_security_policy), origins=origins, pages=("/",))
+    limited = BodyLimit(application, lambda _: API_BYTES)
+    return Guard(_Secured(limited, settings.content_security_policy), origins=origins, pages=("/",))
 
 
 class _Secured:

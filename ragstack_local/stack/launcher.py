@@ -20,11 +20,20 @@ from typing import Any, Final
 
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
 QUEUE: Final = Path(__file__).with_name("api_queue.py")
+BODY_LIMIT: Final = GUARD.with_name("body_limit.py")
 DURABLE_ITEMS: Final = Path(__file__).with_name("durable_items.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
 
+
+MAX_BODY_BYTES: Final = 250 * 1024 * 1024
+"""Longest body for other services: packages of functions. Source: AWS Lambda quotas, deployment package, unzipped.
+
+The knowledge base takes documents of 50 MB.
+"""
+
+API: Final = "/_aws/execute-api/"
 
 _unpacking = Lock()
 
@@ -57,7 +66,7 @@ def is_closed(method: str, path: str) -> bool:
 
 def main() -> None:
     """Serve until asked to end."""
-    guard, queue, durable = _load(GUARD), _load(QUEUE), _load(DURABLE_ITEMS)
+    guard, limit, queue, durable = map(_load, (GUARD, BODY_LIMIT, QUEUE, DURABLE_ITEMS))
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
@@ -72,7 +81,10 @@ def main() -> None:
         # As MiniStack names its file. Source: ministack, core/persistence.py, save_state.
         is_loaded=Path(os.environ["STATE_DIR"], "dynamodb.json").exists(),
     )
-    ministack.app = guard.Guard(queue.ApiQueue(items), origins=origins, is_closed=is_closed)
+    limited = limit.BodyLimit(
+        queue.ApiQueue(items), lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES
+    )
+    ministack.app = guard.Guard(limited, origins=origins, is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()
 

@@ -1,7 +1,8 @@
 """The store and the rankings, without a server."""
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -310,6 +311,33 @@ def test_an_index_that_cannot_be_read_is_replaced_on_request_only(tmp_path: Path
     assert found == 0
     assert (tmp_path / "replaced-index-1" / FILE_NAME).read_bytes() == content
     assert re.search(fault, (tmp_path / INCOMPLETE).read_text())
+
+
+def log_is_a_folder(file: Path) -> None:
+    Database(file.parent).close()
+    file.with_name(f"{FILE_NAME}-wal").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        ("is a folder", Path.mkdir),
+        ("is no regular file", os.mkfifo),
+        (r"cannot be opened \(", log_is_a_folder),
+    ],
+)
+def test_an_index_that_is_no_file_is_replaced_on_request_only(
+    tmp_path: Path, fault: str, place: Callable[[Path], object]
+) -> None:
+    place(tmp_path / FILE_NAME)
+
+    with pytest.raises(UnreadableIndexError, match=f"{fault}.*Start with --replace-index"):
+        Database(tmp_path)
+    Database(tmp_path, replaces_index=True).close()
+
+    assert (tmp_path / FILE_NAME).is_file()
+    assert (tmp_path / "replaced-index-1" / FILE_NAME).exists()
+    Database(tmp_path).close()
 
 
 def test_a_second_index_that_cannot_be_read_replaces_no_earlier_one(tmp_path: Path) -> None:

@@ -124,6 +124,15 @@ def test_the_page_is_asked_for_again_and_its_assets_are_kept(console: Console) -
     assert asset.headers["content-type"].startswith("text/javascript")
 
 
+@pytest.mark.parametrize("path", ["/api/ask", "/api/retrieve", "/mcp", "/", "/assets/main-1a2b.js"])
+def test_a_body_that_is_too_long_is_refused_before_it_comes(console: Console, path: str) -> None:
+    answer = console.send("POST", path, Content_Length="400000000")
+
+    assert (answer.status, answer.json()["error"]["code"]) == (413, "RequestTooLarge")
+    assert "content-security-policy" in answer.headers
+    assert not console.programs.requests + console.answers.requests
+
+
 def test_before_the_first_build_the_page_says_what_to_do(console: Console) -> None:
     page = console.send("GET", "/")
 

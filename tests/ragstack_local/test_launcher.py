@@ -33,6 +33,21 @@ def test_only_the_allowed_page_reads_objects(tmp_path: Path, project: Project) -
     assert reset.status == 403
 
 
+def test_bodies_that_are_too_long_are_refused(tmp_path: Path, project: Project) -> None:
+    api = "/_aws/execute-api/b4e4899f/prod/api/retrieve"
+    with ministack(project, DataFolder(tmp_path)) as (connection, _):
+        url = str(connection.aws_endpoint)
+        refused = [
+            send(url, "POST", api, Content_Length="11000000"),
+            send(url, "PUT", f"/{BUCKET}/large.md", Content_Length="400000000"),
+        ]
+        kept = send(url, "PUT", f"/{BUCKET}/large.md", b"x" * 11 * 1024 * 1024)
+
+    assert [answer.status for answer in refused] == [413, 413]
+    assert refused[0].json()["error"]["code"] == "RequestTooLarge"
+    assert kept.status == 200
+
+
 def test_ministacks_own_routes_are_closed_to_changes() -> None:
     """Reading and the answers of CloudFormation's custom resources stay possible."""
     assert not launcher.is_closed("GET", "/_ministack/health")

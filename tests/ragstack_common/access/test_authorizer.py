@@ -104,6 +104,15 @@ def is_refused(token: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_token_that_is_nested_too_deeply_is_refused(issuer: Issuer, opening: str) -> None:
+    deep = base64.urlsafe_b64encode((opening * 2000).encode()).decode().rstrip("=")
+    header, claims, signature = issuer.token().split(".")
+
+    assert is_refused(f"{deep}.{claims}.{signature}")
+    assert is_refused(f"{header}.{deep}.{signature}")
+
+
 def test_a_valid_token_permits_the_whole_stage(issuer: Issuer) -> None:
     answer = authorize(issuer.token())
 

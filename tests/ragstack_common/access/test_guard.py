@@ -8,9 +8,11 @@ from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
-from ragstack_common.core.errors import InvalidRequestError, NotAllowedError, RegistryError
+from ragstack_common.core.errors import AccessRulesError, InvalidRequestError, NotAllowedError, RegistryError
+from ragstack_common.error_responses import status_of
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.registry.table import ACCESS, PARTITION_KEY, SORT_KEY, to_item
 from tests.support.registry_table import TABLE
 
 POLICY = AccessPolicy(
@@ -119,3 +121,31 @@ def test_rules_that_cannot_be_read_refuse_everything(dynamodb: Any) -> None:
     for read in (guard.known_rules, guard.rules, lambda: guard.check(ALICE, [])):
         with pytest.raises(RegistryError):
             read()
+
+
+@pytest.mark.parametrize(
+    ("sort_key", "members"),
+    [
+        ("2#hr#user:bob", {"label": "hr", "principal": "user:bob", "effect": "allow", "by": "user:olga"}),
+        ("2#hr#user:bob", {"label": "hr", "principal": "user:bob", "effect": "maybe", "by": "user:olga", "at": 1}),
+        ("2#hr#user:bob", {"label": 7, "principal": "user:bob", "effect": "allow", "by": "user:olga", "at": 1}),
+        ("2#hr#user:bob", {"label": "hr", "principal": ["a"], "effect": "allow", "by": "user:olga", "at": 1}),
+        ("2#hr#user:bob", {"label": "hr", "principal": "user:bob", "effect": "allow", "by": "user:olga", "at": "now"}),
+        ("2#hr#user:bob", {}),
+        ("VERSION", {"number": "three"}),
+        ("VERSION", {"other": 1}),
+    ],
+)
+def test_a_malformed_rule_lets_nobody_in_and_is_no_bug(
+    guard: Guard, dynamodb: Any, caplog: pytest.LogCaptureFixture, sort_key: str, members: dict[str, Any]
+) -> None:
+    guard.change(OPERATOR, "hr", "user:bob", Effect.ALLOW)
+    dynamodb.put_item(TableName=TABLE, Item=to_item({PARTITION_KEY: ACCESS, SORT_KEY: sort_key, **members}))
+    fresh = Guard(POLICY, AccessTable(dynamodb, TABLE))
+
+    for read in (fresh.rules, lambda: fresh.check(BOB, ["s3://b/hr.md"]), fresh.known_rules):
+        with pytest.raises(AccessRulesError, match="nobody is let in") as caught:
+            read()
+        assert status_of(caught.value) == 503
+    assert f"ACCESS {sort_key}" in caplog.text
+    assert "user:bob" not in str(caught.value)

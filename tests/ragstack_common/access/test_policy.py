@@ -68,6 +68,20 @@ def test_an_invalid_file_is_explained(changes: dict[str, object], message: str) 
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["corpus", "version", "x-amz-bedrock-kb-source-uri", "x-amz-bedrock-kb-anything", "ragstack_sheet"]
+)
+def test_labels_are_in_no_attribute_that_has_another_meaning(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"attribute: '{name}' has a meaning of its own"):
+        policy(attribute=name)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"labels": ' * 5000, b"[" * 300 + b"]" * 300])
+def test_a_file_that_is_nested_too_deeply_is_explained(body: bytes) -> None:
+    with pytest.raises(ConfigurationError, match=r"The access file access\.json is invalid"):
+        parse_policy(body, "access.json")
+
+
 def test_a_name_given_twice_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="'hr' is given twice"):
         parse_policy(b'{"labels": {"hr": {"allow": ["group:hr"]}, "hr": {"allow": ["everyone"]}}}', "access.json")

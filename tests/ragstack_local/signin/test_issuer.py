@@ -192,6 +192,33 @@ def test_a_client_asks_for_no_more_than_there_is(provider: Provider) -> None:
         provider.silently(Application(CLIENT, (CLIENT,), ("openid", "admin")), "alice")
 
 
+@pytest.mark.parametrize("path", ["/token", "/device_authorization", "/authorize", "/device?user_code=ABCD"])
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe", b"grant_type=\xff", b"user=\xc3", b"%ff=%ff", b"a\x00=b", b"grant_type=%", b"[" * 9000]
+)
+def test_a_body_that_is_no_form_is_refused(provider: Provider, issuer: str, path: str, body: bytes) -> None:
+    url = issuer + path
+    if path == "/authorize":
+        url = provider.authorization(APPLICATION, CALLBACK).url
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    answer = httpx2.post(url, content=body, headers=form)
+
+    # The pages for people ask again.
+    assert answer.status_code == (200 if path.startswith(("/authorize", "/device?")) else 400)
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize("query", ["client_id=%ff", "client_id=a%00b", "a=%", "client_id=ragstack&client_id=ragstack"])
+def test_a_query_that_is_no_form_is_refused(issuer: str, query: str) -> None:
+    assert httpx2.get(f"{issuer}/authorize?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/token", "/device_authorization", "/authorize", "/device"])
+def test_a_body_that_is_too_long_is_refused_before_it_comes(issuer: str, path: str) -> None:
+    assert send(issuer, "POST", path, Content_Length="400000000").status == 413
+
+
 def test_the_key_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "data" / "key.pem"
 
