@@ -34,13 +34,12 @@ ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
 UPLOADS_OF_THE_CONSOLE: Final = s3.CorsRule(
-    allowed_headers=["*"],
     allowed_methods=[s3.HttpMethods.POST],
     allowed_origins=["https://*.cloudfront.net"],
     max_age=3000,
 )
-"""A page can upload what the API signed for it. The console's own address is known after the bucket, whose stack is
-deployed first."""
+"""A page can upload what the API signed for it, and read the response. The console's own address is known after the
+bucket, whose stack is deployed first. A form needs no header that a browser would ask for."""
 
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 LIST: Final = ("dynamodb:Query",)

@@ -141,7 +141,7 @@ class Guard:
             self.refuse(caller, Right.WRITE, key, f"{caller.name} may not write {place}: {choice}")
 
     def hide(self, caller: Caller, right: Right, uri: str, decision: Decision) -> None:
-        """Write the audit event of a document that a caller named and does not see."""
+        """Write the audit event of a document that a caller named and does not see, or that does not exist."""
         record("refused", caller, right=right, resource=uri, rule=decision.rule, sink=self._sink)
 
     def view_as(self, caller: Caller, uri: str, viewer: str) -> None:

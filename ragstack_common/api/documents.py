@@ -478,8 +478,10 @@ class Documents:
             record = self._registry.find(identifier)
         if record is not None and rules.sees(caller, record.label):
             return record
-        if record is not None:
-            self._guard.hide(caller, right, record.uri, rules.explain(caller, record.label))
+        if not rules.sees_everything(caller):
+            # Also for what does not exist: to write the event takes time, which would tell the two apart.
+            uri, label = (identifier, None) if record is None else (record.uri, record.label)
+            self._guard.hide(caller, right, uri, rules.explain(caller, label))
         raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
 
     def _key(self, record: DocumentRecord) -> str:

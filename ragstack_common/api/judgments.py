@@ -1,26 +1,29 @@
 """Judgments of results and answers: each caller's own, kept in the registry's table.
 
 A judgment is what its caller wrote. Nothing is looked up for it, so that it says nothing about a document that the
-caller may not see.
+caller may not see. Each caller has a partition of their own, a limit, and judgments that expire.
 """
 
 import hashlib
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
+from botocore.exceptions import ClientError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.api.documents import Time, iso
-from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
 from ragstack_common.error_responses import reaching_the_registry
-from ragstack_common.registry.table import JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
+from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
+from ragstack_common.registry.transactions import CONDITION_FAILED
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,7 +35,17 @@ MAX_QUERY_CHARACTERS: Final = 2000
 MAX_REFERENCE_CHARACTERS: Final = 10_000
 """A page of a hundred judgments stays below the 6 MB of an answer of Lambda."""
 
+MAX_NEW_IN_A_YEAR: Final = 5000
+"""Of one caller: a judgment takes up to 12 KB. A pool of 50 queries with 100 documents each is as large."""
+
+KEPT_SECONDS: Final = 2 * 365 * 86_400
+"""After its last change, a judgment expires."""
+
+PAGE_SIZE: Final = 101
+
 _ANSWER: Final = "answer"
+_YEAR: Final = "year"
+_FAILED: Final = "ConditionalCheckFailed"
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 _DIGEST_CHARACTERS: Final = 32
 
@@ -116,22 +129,27 @@ class Judgments:
     clock: Callable[[], float] = time.time
 
     def write(self, caller: Caller, change: JudgmentChange) -> Judgment:
-        """Replace or delete the caller's judgment; the last write counts."""
+        """Replace or delete the caller's judgment; the last write counts.
+
+        Raises:
+            LimitReachedError: The caller has made as many new ones this year as they may.
+        """
+        now = self.clock()
         judgment = Judgment(
             kind=_ANSWER if change.document is None else "document",
             **change.model_dump(),
-            at=iso(self.clock()),
+            at=iso(now),
             by=caller.name,
         )
         name = _ANSWER if change.document is None else _digest(change.document)
-        key = _key(f"{_of(caller)}{change.query_id}#{name}")
-        is_deleted = change.grade is None and change.answer_grade is None
+        key = _key(_digest(caller.name), f"{change.query_id}#{name}")
+        year = datetime.fromtimestamp(now, UTC).year
+        kept = {"judgment": judgment.model_dump_json(), _YEAR: year, EXPIRES_AT: int(now) + KEPT_SECONDS}
         with reaching_the_registry():
-            if is_deleted:
-                self.client.delete_item(TableName=self.table, Key=key)
-            else:
-                item = {**key, **to_item({"judgment": judgment.model_dump_json()})}
-                self.client.put_item(TableName=self.table, Item=item)
+            if change.grade is None and change.answer_grade is None:
+                self._delete(caller, key)
+            elif not self._put({**key, **to_item(kept)}, f"attribute_exists({PARTITION_KEY})"):
+                self._create(caller, {**key, **to_item(kept)}, year, int(now))
         return judgment
 
     def page(self, caller: Caller, *, of_all: bool, limit: int, token: str | None = None) -> JudgmentList:
@@ -143,43 +161,118 @@ class Judgments:
         """
         if of_all:
             self.guard.require(caller, Right.OPERATE, "GET /api/judgments?all=true")
-        beginning = "" if of_all else _of(caller)
-        values = {":partition": JUDGMENT, **({":beginning": beginning} if beginning else {})}
-        condition = f"{PARTITION_KEY} = :partition"
+        own = _digest(caller.name)
+        digest, place = ("" if of_all else own), None
+        if token is not None:
+            digest, place = _read_token(token, "" if of_all else f"{own}#")
+        with reaching_the_registry():
+            found = self._of_all(digest, place) if of_all else self._of(own, place)
+            items = [*islice(found, limit + 1)]
+        judgments = [Judgment.model_validate_json(item["judgment"]["S"]) for item in items[:limit]]
+        following = None
+        if len(items) > limit:
+            last = items[limit - 1]
+            digest = last[PARTITION_KEY]["S"].removeprefix(f"{JUDGMENT}#")
+            following = urlsafe_b64encode(f"{digest}#{last[SORT_KEY]['S']}".encode()).decode()
+        return JudgmentList(judgments=judgments, next_token=following)
+
+    def _put(self, item: Item, condition: str) -> bool:
+        try:
+            self.client.put_item(TableName=self.table, Item=item, ConditionExpression=condition)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != CONDITION_FAILED:
+                raise
+            return False
+        return True
+
+    def _create(self, caller: Caller, item: Item, year: int, now: int) -> None:
+        """Write a new judgment and count it, or neither."""
+        count: Any = {
+            **self._counter(caller, year, 1),
+            "ConditionExpression": "attribute_not_exists(#year) OR #year < :limit",
+        }
+        count["UpdateExpression"] += " SET #expires = :expires"
+        count["ExpressionAttributeNames"] |= {"#expires": EXPIRES_AT}
+        count["ExpressionAttributeValues"] |= to_item({":limit": MAX_NEW_IN_A_YEAR, ":expires": now + KEPT_SECONDS})
+        put: Any = {
+            "TableName": self.table,
+            "Item": item,
+            "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})",
+        }
+        try:
+            self.client.transact_write_items(TransactItems=[{"Update": count}, {"Put": put}])
+        except self.client.exceptions.TransactionCanceledException as error:
+            counted, written = (reason.get("Code") for reason in error.response["CancellationReasons"])
+            if counted == _FAILED:
+                raise _limit_reached(caller, year, now) from None
+            if written != _FAILED:
+                raise
+            self.client.put_item(TableName=self.table, Item=item)  # another request has written it meanwhile
+
+    def _delete(self, caller: Caller, key: Item) -> None:
+        """Delete a judgment, whose place another one can take."""
+        old = self.client.delete_item(TableName=self.table, Key=key, ReturnValues="ALL_OLD").get("Attributes")
+        if old:
+            self.client.update_item(**self._counter(caller, int(old[_YEAR]["N"]), -1))
+
+    def _counter(self, caller: Caller, year: int, number: int) -> Any:
+        """Return the parameters of an update of the number of a caller's judgments."""
+        return {
+            "TableName": self.table,
+            "Key": to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: _digest(caller.name)}),
+            "UpdateExpression": "ADD #year :number",
+            "ExpressionAttributeNames": {"#year": f"in_{year}"},
+            "ExpressionAttributeValues": to_item({":number": number}),
+        }
+
+    def _of(self, digest: str, after: str | None) -> Iterator[Item]:
+        """Yield the items of one caller, after one of them."""
+        return self._queried(f"{JUDGMENT}#{digest}", None if after is None else _key(digest, after))
+
+    def _of_all(self, digest: str, after: str | None) -> Iterator[Item]:
+        """Yield the items of all callers, beginning with one."""
+        if digest:
+            yield from self._of(digest, after)
+        first = to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: digest}) if digest else None
+        for caller in self._queried(JUDGMENT, first):
+            yield from self._of(caller[SORT_KEY]["S"], None)
+
+    def _queried(self, partition: str, after: Item | None) -> Iterator[Item]:
         query: dict[str, Any] = {
             "TableName": self.table,
-            "KeyConditionExpression": condition + (f" AND begins_with({SORT_KEY}, :beginning)" if beginning else ""),
-            "ExpressionAttributeValues": to_item(values),
+            "KeyConditionExpression": f"{PARTITION_KEY} = :partition",
+            "ExpressionAttributeValues": to_item({":partition": partition}),
             "ConsistentRead": True,
         }
-        if token is not None:
-            query["ExclusiveStartKey"] = _key(_read_token(token, beginning))
-        with reaching_the_registry():
-            pages = self.client.get_paginator("query").paginate(**query, PaginationConfig={"PageSize": limit + 1})
-            items = [*islice((item for page in pages for item in page["Items"]), limit + 1)]
-        judgments = [Judgment.model_validate_json(item["judgment"]["S"]) for item in items[:limit]]
-        last = items[limit - 1][SORT_KEY]["S"] if len(items) > limit else None
-        return JudgmentList(judgments=judgments, next_token=last and urlsafe_b64encode(last.encode()).decode())
+        if after is not None:
+            query["ExclusiveStartKey"] = after
+        pages = self.client.get_paginator("query").paginate(**query, PaginationConfig={"PageSize": PAGE_SIZE})
+        return (item for page in pages for item in page["Items"])
 
 
-def _of(caller: Caller) -> str:
-    """Return the beginning of the sort keys of a caller's judgments."""
-    return f"{_digest(caller.name)}#"
+def _limit_reached(caller: Caller, year: int, now: int) -> LimitReachedError:
+    text = (
+        f"{caller.name} made {MAX_NEW_IN_A_YEAR:,} new judgments this year, which is the limit: change or delete"
+        " earlier ones"
+    )
+    return LimitReachedError(text, int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp()) - now)
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def _key(place: str) -> Item:
-    return to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: place})
+def _key(digest: str, place: str) -> Item:
+    return to_item({PARTITION_KEY: f"{JUDGMENT}#{digest}", SORT_KEY: place})
 
 
-def _read_token(token: str, beginning: str) -> str:
+def _read_token(token: str, beginning: str) -> tuple[str, str]:
+    """Return the digest of a caller, and the place in their judgments."""
     try:
         place = urlsafe_b64decode(token).decode()
     except ValueError:
         place = ""
-    if not place or not place.startswith(beginning) or len(place.encode()) > MAX_KEY_BYTES:
+    digest, _, after = place.partition("#")
+    if not digest or not after or not place.startswith(beginning) or len(place.encode()) > MAX_KEY_BYTES:
         raise InvalidRequestError("next_token does not belong to this listing: take it from the previous page")
-    return place
+    return digest, after

@@ -12,7 +12,8 @@
     GATE                         GATE                      the full synchronisation that blocks direct ingestion
     SNAPSHOT                     SNAPSHOT                  a snapshot of the catalogue that was requested
     BUDGET#<digest of a caller>  <day>                     number of questions of the caller on that day, in UTC
-    JUDGMENT                     <digest of a caller>#<query>#<digest of a document>  a caller's judgment
+    JUDGMENT                     <digest of a caller>      a caller with judgments, and their numbers by year
+    JUDGMENT#<digest of a caller>  <query>#<digest of a document>  a caller's judgment
     ACCESS                       VERSION                   number of the changes of the access rules
     ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, M
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.config import AnswerSettings
+from ragstack_common.core.clients import events_client
 from ragstack_common.core.errors import GenerationTimeoutError
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.table import document_id
 from ragstack_common.search.engines.bedrock import BedrockEngine
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
-from tests.access.world import BUCKET, Document, World, claims_of, deployed, headers_of, user
+from tests.access.world import BUCKET, Document, World, claims_of, deployed, headers_of, stable, user
 from tests.support.aws_service import AwsService, aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hits, search_of
 
@@ -491,6 +492,39 @@ class Slow:
             await asyncio.sleep(0.01)
             yield ModelText("Leave is five days [1]. ")
         yield ModelEnd("end_turn", 1, 1, self.model)
+
+
+class TestTraces:
+    """What takes time is the same for a document of others and for one that does not exist."""
+
+    HIDDEN, UNKNOWN = f"s3://{BUCKET}/globex/0.md", f"s3://{BUCKET}/globex/9.md"
+    REQUESTS: Mapping[str, Callable[[str], tuple[str, str, Any, dict[str, str]]]] = {
+        "get": lambda uri: ("GET", f"/api/documents/{document_id(uri)}", None, {}),
+        "find": lambda uri: ("GET", "/api/documents", None, {"uri": uri}),
+        "delete": lambda uri: ("DELETE", f"/api/documents/{document_id(uri)}", None, {}),
+        "change": lambda uri: ("PATCH", f"/api/documents/{document_id(uri)}", {"attributes": {"city": "Rome"}}, {}),
+        "view": lambda uri: ("POST", "/api/view", {"uri": uri}, {}),
+        "explain": lambda uri: ("POST", "/api/explain", {"query": "leave", "document": uri}, {}),
+    }
+
+    @pytest.mark.parametrize("name", REQUESTS)
+    def test_calls_and_audit_events_do_not_depend_on_existence(self, tmp_path: Path, name: str) -> None:
+        events_client.cache_clear()
+        with deployed(tmp_path, POLICY, DOCUMENTS, AUDIT_BUS="default") as world:
+            traces, calls = [], list[str]()
+            for client in (world.dynamodb, world.s3, events_client()):
+                client.meta.events.register("before-call", lambda model, **_: calls.append(model.name))
+            for uri in (self.HIDDEN, self.UNKNOWN) * 2:  # the first requests make clients
+                calls.clear()
+                world.audits.clear()
+                method, path, body, query = self.REQUESTS[name](uri)
+                status, answer = world.call(EVE, method, path, body, **query)
+                shown = json.dumps(stable(answer)).replace(uri, "URI").replace(document_id(uri), "ID")
+                events = [(each["kind"], each["right"], each["caller"]) for each in world.audits]
+                traces.append((status, shown, [*calls], events))
+        events_client.cache_clear()
+
+        assert traces[2] == traces[3]
 
 
 class TestTime:

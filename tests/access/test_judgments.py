@@ -44,6 +44,25 @@ def test_operators_see_the_judgments_of_all(world: World) -> None:
     assert (status, answer["error"]["message"]) == (403, "user:alice lacks the right operate")
 
 
+def test_operators_page_through_the_judgments_of_all(world: World) -> None:
+    for caller in (ALICE, BOB):
+        for number in range(3):
+            world.call(caller, "PUT", PATH, {**JUDGMENT, "query_id": f"q{number}"})
+    world.call(BOB, "PUT", PATH, {**JUDGMENT, "query_id": "q1", "grade": None})
+    found, token = [], {}
+    for _ in range(3):
+        page = world.call(OPERATOR, "GET", PATH, all="true", limit="2", **token)[1]
+        found += [(each["by"], each["query_id"]) for each in page["judgments"]]
+        token = {"next_token": page["next_token"]}
+
+    assert page["next_token"] is None
+    assert sorted(found) == [
+        *[("user:alice", f"q{number}") for number in range(3)],
+        ("user:bob", "q0"),
+        ("user:bob", "q2"),
+    ]
+
+
 def test_nobody_deletes_the_judgment_of_another(world: World) -> None:
     world.call(ALICE, "PUT", PATH, JUDGMENT)
 

@@ -124,9 +124,7 @@ def test_documents_can_be_uploaded_from_a_page(cognito: Any, aws: Any) -> None:
         if "CorsConfiguration" in bucket["Properties"]
     ]
 
-    assert [(rule["AllowedMethods"], rule["AllowedOrigins"]) for (rule,) in rules] == [
-        (["POST"], ["https://*.cloudfront.net"])
-    ]
+    assert rules == [[{"AllowedMethods": ["POST"], "AllowedOrigins": ["https://*.cloudfront.net"], "MaxAge": 3000}]]
     assert not [each for each in aws.resources("AWS::S3::Bucket").values() if "CorsConfiguration" in each["Properties"]]
 
 

@@ -44,7 +44,7 @@ RIGHTS = {
     "documents": SENDING
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem"}
+    | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
     "ingestion": SENDING
     | READING_A_QUEUE
@@ -74,7 +74,7 @@ RECEIVERS = {
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
-    "documents": ["JOB", "JOB#*", "JUDGMENT"],
+    "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"],
     "answers": ["BUDGET#*"],
     "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }

@@ -1,9 +1,16 @@
 """Judgments of results and answers, on moto's DynamoDB."""
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from ragstack_common.access.callers import OPERATOR, Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.api import judgments
+from ragstack_common.api.judgments import JudgmentChange, Judgments
+from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Status
@@ -90,6 +97,70 @@ def test_pages_list_each_judgment_once(call: Call) -> None:
     assert sorted(found) == [f"q{number}" for number in range(5)]
     for wrong in ("x", "IyMj", "eA=="):
         assert error_of(call("GET", PATH, next_token=wrong)) == (400, "InvalidRequest")
+
+
+def test_a_caller_makes_a_limited_number_of_new_judgments(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgments, "MAX_NEW_IN_A_YEAR", 3)
+    for number in range(3):
+        assert call("PUT", PATH, {**GOOD, "query_id": f"q{number}"})[0] == 200
+
+    refused = call("PUT", PATH, {**GOOD, "query_id": "q3"})
+    changed = call("PUT", PATH, {**GOOD, "query_id": "q2", "grade": 0})
+    deleted = call("PUT", PATH, {**GOOD, "query_id": "q0", "grade": None})
+    again = call("PUT", PATH, {**GOOD, "query_id": "q0", "grade": None})
+    made = call("PUT", PATH, {**GOOD, "query_id": "q4"})
+    over = call("PUT", PATH, {**GOOD, "query_id": "q5"})
+
+    assert error_of(refused) == error_of(over) == (429, "LimitReached")
+    assert "made 3 new judgments this year" in refused[1]["error"]["message"]
+    assert [changed[0], deleted[0], again[0], made[0]] == [200] * 4
+    assert [each["query_id"] for each in listed(call)] == ["q1", "q2", "q4"]
+
+
+def test_concurrent_judgments_do_not_pass_the_limit(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgments, "MAX_NEW_IN_A_YEAR", 5)
+    made = Judgments(aws.dynamodb, TABLE, Guard())
+
+    def write(number: int) -> bool:
+        try:
+            made.write(OPERATOR, JudgmentChange(**{**GOOD, "query_id": f"q{number}"}))
+        except LimitReachedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        written = sum(pool.map(write, range(12)))
+
+    assert written == len(made.page(OPERATOR, of_all=False, limit=100).judgments) == 5
+
+
+def test_a_new_year_brings_new_judgments(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgments, "MAX_NEW_IN_A_YEAR", 1)
+    new_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+    last, first = (Judgments(aws.dynamodb, TABLE, Guard(), lambda at=at: at) for at in (new_year - 60, new_year))
+    last.write(OPERATOR, JudgmentChange(**GOOD))
+
+    with pytest.raises(LimitReachedError) as caught:
+        last.write(OPERATOR, JudgmentChange(**{**GOOD, "query_id": "q2"}))
+    first.write(OPERATOR, JudgmentChange(**{**GOOD, "query_id": "q2"}))
+    # The one of last year gives nothing back for this one.
+    first.write(OPERATOR, JudgmentChange(**{**GOOD, "grade": None}))
+
+    assert caught.value.retry_after_seconds == 60
+    with pytest.raises(LimitReachedError):
+        first.write(OPERATOR, JudgmentChange(**{**GOOD, "query_id": "q3"}))
+
+
+def test_judgments_expire_and_have_a_partition_for_each_caller(aws: Aws) -> None:
+    now = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+    made = Judgments(aws.dynamodb, TABLE, Guard(), lambda: now)
+    for name in ("key:a", "key:b"):
+        made.write(Caller(name), JudgmentChange(**GOOD))
+
+    items = aws.dynamodb.scan(TableName=TABLE)["Items"]
+
+    assert len({each["pk"]["S"] for each in items}) == 3
+    assert {int(each["expires_at"]["N"]) - now for each in items} == {2 * 365 * 86_400}
 
 
 def test_documents_and_counts_do_not_include_judgments(aws: Aws, call: Call) -> None:
