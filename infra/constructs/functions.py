@@ -292,8 +292,7 @@ def documents_function(
     path.documents.grant(function, object_actions, "Callers upload and delete any document")
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
-    path.registry.grant(function, [PUT, DELETE], (*JOBS, f"{JUDGMENT}#*"))
-    path.registry.grant(function, [UPDATE], [JUDGMENT])
+    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
     if options.access:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
     _let_report(function, options)

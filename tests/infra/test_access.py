@@ -316,9 +316,8 @@ def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> 
     assert keys_of(query, "dynamodb:BatchGetItem") == keys_of(query, "dynamodb:GetItem") == ["ACCESS", "DOCUMENT#*"]
     assert "dynamodb:PutItem" not in query
     assert "/index/by_label" in documents["dynamodb:Query"]
-    assert keys_of(documents, "dynamodb:UpdateItem") == ["ACCESS", "JUDGMENT"]
-    assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT#*"} == {*keys_of(documents, "dynamodb:PutItem")}
-    assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT#*"} == {*keys_of(documents, "dynamodb:DeleteItem")}
+    for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"):
+        assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"} == {*keys_of(documents, action)}
     assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*"]
     assert keys_of(aws.rights("query"), "dynamodb:Query") == ["CATALOGUE"]
 
