@@ -21,6 +21,7 @@ from typing import Any, Final
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
 QUEUE: Final = Path(__file__).with_name("api_queue.py")
 BODY_LIMIT: Final = GUARD.with_name("body_limit.py")
+REFUSED_TOKENS: Final = Path(__file__).with_name("refused_tokens.py")
 DURABLE_ITEMS: Final = Path(__file__).with_name("durable_items.py")
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
@@ -66,7 +67,7 @@ def is_closed(method: str, path: str) -> bool:
 
 def main() -> None:
     """Serve until asked to end."""
-    guard, limit, queue, durable = map(_load, (GUARD, BODY_LIMIT, QUEUE, DURABLE_ITEMS))
+    guard, limit, refused, queue, durable = map(_load, (GUARD, BODY_LIMIT, REFUSED_TOKENS, QUEUE, DURABLE_ITEMS))
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
@@ -82,7 +83,8 @@ def main() -> None:
         is_loaded=Path(os.environ["STATE_DIR"], "dynamodb.json").exists(),
     )
     limited = limit.BodyLimit(
-        queue.ApiQueue(items), lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES
+        refused.RefusedTokens(queue.ApiQueue(items)),
+        lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES,
     )
     ministack.app = guard.Guard(limited, origins=origins, is_closed=is_closed)
     del sys.argv[1:]
