@@ -10,7 +10,7 @@ import numpy.typing as npt
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.database import View
 from ragstack_common.filters import Clause, Filter, Operator, possible_values
-from ragstack_common.text.words import query_terms
+from ragstack_common.text.words import search_terms
 
 if TYPE_CHECKING:
     from local_bedrock.store.vectors import Ids, Scores, Vectors
@@ -110,7 +110,8 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     if search.scope is not None:
         is_whole_filter = search.filters == search.scope
         scope = rows if is_whole_filter else view.vectors.rows(_allowed(view, knowledge_base_id, search.scope))
-    bm25 = view.vectors.bm25(query_terms(search.text), scope)
+    postings = view.vectors.postings(scope)
+    bm25 = postings.bm25(search_terms(search.text, postings.languages))
     addends = (1.0 - cosine_share) * bm25
     addends /= bm25.max(initial=0.0) or 1.0
     if not search.vector.any():

@@ -15,7 +15,7 @@ from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.postings import counted, segments_of
 from ragstack_common.filters.tree import kind_of
-from ragstack_common.text.words import detect_language
+from ragstack_common.text.words import detect_languages
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     texts = [indexed_text(chunk.header, chunk.text) for chunk in prepared.chunks]
-    language = detect_language(*texts)
-    counts = [counted(text, language) for text in texts]
+    counts = list(map(counted, texts, detect_languages(texts)))
     connection.executemany(
         "INSERT INTO vector VALUES (?, ?, ?, ?, ?)",
         [

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ragstack_common.text.languages import TAGS
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms
 
 MAX_ROWS: Final = 8192
@@ -48,9 +49,18 @@ def numbers(words: Sequence[str]) -> Words:
     return np.fromiter(map(_NUMBERS.__getitem__, words), dtype=np.uint64, count=len(words))
 
 
+def language_term(tag: str) -> str:
+    """Return the term that the chunks in a language have, which no text contains."""
+    return f"language={tag}"
+
+
 def counted(text: str, language: str | None = None) -> bytes:
-    """Return the terms of a text as SQLite stores them: the ascending numbers, and how often each occurs."""
-    words, counts = np.unique(numbers(terms(text, language)), return_counts=True)
+    """Return the terms of a text as SQLite stores them: the ascending numbers, and how often each occurs.
+
+    A language that is given is a term too.
+    """
+    more = [] if language is None else [language_term(language)]
+    words, counts = np.unique(numbers([*terms(text, language), *more]), return_counts=True)
     found: bytes = words.astype("<u8").tobytes() + np.minimum(counts, MAX_COUNT).astype(np.uint8).tobytes()
     return found
 
@@ -164,6 +174,17 @@ class Postings:
         mean = self._lengths[self.alive].mean() if self._size else 1.0
         relative = self._lengths / (mean or 1.0)
         return (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """The number of rows in each language."""
+        words = numbers([language_term(tag) for tag in TAGS])
+        found, first = np.zeros(len(words), dtype=np.int64), 0
+        for segment in self.segments:
+            alive = self.alive[first : first + len(segment)]
+            found += [np.count_nonzero(alive[segment.rows[place]]) for place in segment.places(words)]
+            first += len(segment)
+        return {tag: count for tag, count in zip(TAGS, found.tolist(), strict=True) if count}
 
     def bm25(self, weights: Mapping[str, float]) -> Scores:
         """Return the BM25 of every row, 0 without any of the words.

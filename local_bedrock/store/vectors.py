@@ -7,7 +7,7 @@ takes 12 ms on two cores, and the same search inside SQLite (sqlite-vec, vec0) t
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -216,18 +216,13 @@ class VectorSnapshot:
     def _postings(self) -> Postings:
         return Postings(self.segments, self.alive)
 
-    def bm25(self, words: Mapping[str, float], among: Ids | None = None) -> npt.NDArray[np.float64]:
-        """Return the BM25 of every row for weighted, stemmed words.
-
-        Args:
-            words: Stemmed words and their weights.
-            among: The rows whose words count; the others have 0, and change no score. None for all.
-        """
+    def postings(self, among: Ids | None = None) -> Postings:
+        """Return the words of the rows that count: the others have no score, and change none. None for all."""
         if among is None:
-            return self._postings.bm25(words)
+            return self._postings
         counted = np.zeros(len(self.alive), dtype=np.bool_)
         counted[among] = True
-        return Postings(self.segments, counted).bm25(words)
+        return Postings(self.segments, counted)
 
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""

@@ -9,7 +9,7 @@ letters, and by the script for others.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 import Stemmer  # type: ignore[import-not-found]
 
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
-from ragstack_common.text.languages import ENGLISH, STOP_WORDS, UNSPACED, detect
+from ragstack_common.text.languages import ENGLISH, OWN_SHARE, STOP_WORDS, UNSPACED, detect
 from ragstack_common.text.numeric import ATOM, canonical, further, is_number, may_have_numbers, spanning, written
 from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits, without_accents
 
@@ -39,6 +39,10 @@ It takes nDCG@10 of BM25 from .446 to .499 on CACM, whose questions are paragrap
 CHARACTERS_READ: Final = 10_000
 WORDS_READ: Final = 2_000
 """What decides the language of a text."""
+
+MAX_LANGUAGES: Final = 4
+HELD_SHARE: Final = 0.01
+"""The most frequent languages of the texts, each of at least this share of them, whose stems are searched."""
 
 STEMS_REMEMBERED: Final = 200_000
 
@@ -123,6 +127,15 @@ def detect_language(*texts: str) -> str:
     return detect(words("\n".join(texts)[:CHARACTERS_READ]))
 
 
+def detect_languages(texts: Sequence[str]) -> list[str]:
+    """Return the tag of the language of each part of a document.
+
+    It is that of the document, unless the stop words of the part say clearly that it is in another one.
+    """
+    whole = detect_language(*texts)
+    return [detect(words(text[:CHARACTERS_READ]), whole, OWN_SHARE) for text in texts]
+
+
 def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:
     """Return the terms by which a text is found: those of its words in order, then those of numbers and codes.
 
@@ -165,9 +178,32 @@ def query_terms(text: str, language: str | None = None) -> Counter[str]:
     """
     prepared = _prepared(text)
     found = _written_words(prepared)
-    language = detect(found[:WORDS_READ]) if language is None else language
-    subject = [word for word in found if not is_stop_word(word, language)] or found
-    counts = Counter(_terms(subject, prepared, language, is_query=True))
+    return _query_terms(found, prepared, [detect(found[:WORDS_READ]) if language is None else language])
+
+
+def search_terms(text: str, chunks: Mapping[str, int]) -> Counter[str]:
+    """Return the terms by which a query is searched in texts of several languages, as :func:`query_terms` does.
+
+    They are those of the query's language. If its stop words don't tell it, or no text has it, they are those of the
+    languages of the texts: "Häusern" is found by the stem that German texts have.
+
+    Args:
+        text: The query.
+        chunks: The number of texts in each language, by its tag.
+    """
+    prepared = _prepared(text)
+    found = _written_words(prepared)
+    least = HELD_SHARE * sum(chunks.values())
+    held = [tag for tag, count in Counter(chunks).most_common(MAX_LANGUAGES) if count > 0 and count >= least]
+    own = detect(found[:WORDS_READ], "")
+    return _query_terms(found, prepared, [own] if own in held else held or [own or ENGLISH])
+
+
+def _query_terms(found: Sequence[str], prepared: str, languages: Sequence[str]) -> Counter[str]:
+    subject = [word for word in found if not any(is_stop_word(word, tag) for tag in languages)] or found
+    counts = Counter[str]()
+    for language in languages:
+        counts |= Counter(_terms(subject, prepared, language, is_query=True))
     repeated = [term for turn in range(MAX_REPEATS) for term, count in counts.items() if count > turn]
     return Counter(repeated[:MAX_TERMS])
 

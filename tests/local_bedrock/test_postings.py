@@ -68,7 +68,7 @@ def test_bm25_is_that_of_the_living_chunks_however_they_came(
 
     assert all(len(segment) <= most_rows for segment in snapshot.segments)
     living = [number for number in range(len(texts)) if number not in gone]
-    scores = snapshot.bm25(Counter(query))
+    scores = snapshot.postings().bm25(Counter(query))
     rows = snapshot.rows()
     assert snapshot.chunks[rows].tolist() == living
     if living:
@@ -81,14 +81,14 @@ def test_a_snapshot_does_not_see_later_chunks_or_deletions() -> None:
     index = VectorIndex()
     extend(index, 0, [["heron"], ["kite"]])
     before = index.snapshot(BASE)
-    first = before.bm25({"heron": 1}).tolist()
+    first = before.postings().bm25({"heron": 1}).tolist()
 
     extend(index, 2, [["heron", "heron"]])
     index.remove(BASE, [0])
     index.tidy()
 
-    assert before.bm25({"heron": 1}).tolist() == first
-    assert index.snapshot(BASE).bm25({"kite": 1}).tolist()[1] > 0
+    assert before.postings().bm25({"heron": 1}).tolist() == first
+    assert index.snapshot(BASE).postings().bm25({"kite": 1}).tolist()[1] > 0
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_word_matching_ignores_case_accents_endings_and_spaces(text: str, query:
     index = VectorIndex()
     extend(index, 0, [["stone"], [text]])
 
-    found = index.snapshot(BASE).bm25(query_terms(query))
+    found = index.snapshot(BASE).postings().bm25(query_terms(query))
 
     assert found[0] == 0 < found[1]

@@ -5,7 +5,16 @@
 import pytest
 
 from ragstack_common.text.languages import detect
-from ragstack_common.text.words import MAX_REPEATS, MAX_TERMS, detect_language, query_terms, terms, words
+from ragstack_common.text.words import (
+    MAX_REPEATS,
+    MAX_TERMS,
+    detect_language,
+    detect_languages,
+    query_terms,
+    search_terms,
+    terms,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +77,39 @@ def test_a_query_finds_inflected_words(text: str, query: str) -> None:
 )
 def test_the_stop_words_tell_the_language(text: str, language: str) -> None:
     assert detect(words(text)) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Heron 4 gateway, LTE non ATEX, 3 ed. CI 95",
+        "95% CI 1.2-3.4, p < .05",
+        "COVID-19 ad libitum diet, in vivo",
+        "ad hoc committee, non-profit, vs. de facto rules",
+        "NPs vs. RNs in ED settings",
+        "expenses per diem, et al.",
+        "odds ratio 2.1 ci 1.3 cohort ed visits copd exacerbation non smokers hazard ratio ci mortality statin",
+    ],
+)
+def test_abbreviations_do_not_make_an_english_text_foreign(text: str) -> None:
+    assert detect_language(text) == "en"
+
+
+def test_a_part_of_a_document_has_its_language_unless_its_own_is_clear() -> None:
+    english = "The warranty of the pump is two years, and it does not cover the filters of the pump."
+    german = "Die Garantie der Pumpe beträgt zwei Jahre, und sie gilt nicht für die Filter der Pumpe."
+
+    assert detect_languages([english, english, "Pump 4, filter ci"]) == ["en"] * 3
+    assert detect_languages([german, german, "Pumpe 4, Filter"]) == ["de"] * 3
+    assert detect_languages([german, german, english]) == ["de", "de", "en"]
+
+
+def test_a_query_is_searched_with_the_stems_of_the_texts() -> None:
+    assert search_terms("Häusern", {"de": 90, "en": 10}).keys() >= {*terms("Häuser", "de")}
+    assert search_terms("Orsted", {"en": 60, "de": 3}).keys() >= {*terms("Ørsted", "de")}
+    assert search_terms("How are the houses?", {"de": 90, "en": 10}).keys() == {"hous"}
+    assert search_terms("Wie viele Häuser?", {"en": 10}) == query_terms("Wie viele Häuser?", "en")
+    assert search_terms("houses", {}) == query_terms("houses")
 
 
 def test_accents_and_case_do_not_matter() -> None:

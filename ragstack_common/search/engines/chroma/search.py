@@ -1,10 +1,11 @@
 """Search of a collection by vectors, and by words too (hybrid)."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Filter, evaluate
@@ -14,7 +15,7 @@ from ragstack_common.search.merge import reciprocal_ranks
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import describe_span
 from ragstack_common.text.contextual_headers import compose
-from ragstack_common.text.words import detect_language, query_terms, terms
+from ragstack_common.text.words import detect_languages, search_terms, terms
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -74,7 +75,7 @@ class CollectionSearch:
             if not hybrid:
                 return [self._collection.chunks(handle, scores) for scores in nearest]
             return [
-                self._fused(handle, list(query_terms(query)), scores, count, filters)
+                self._fused(handle, query, scores, count, filters)
                 for query, scores in zip(queries, nearest, strict=True)
             ]
 
@@ -83,14 +84,14 @@ class CollectionSearch:
     def _fused(
         self,
         handle: Handle,
-        terms: Sequence[str],
+        query: str,
         by_vector: Mapping[str, float],
         count: int,
         filters: Filter | None,
     ) -> list[RetrievedChunk]:
         candidates = max(count, CANDIDATES)
         rankings = reciprocal_ranks(
-            {"words": self._keywords.search(handle, terms, candidates, filters), "vectors": list(by_vector)},
+            {"words": self._keywords.search(handle, query, candidates, filters), "vectors": list(by_vector)},
             {"words": 1.0, "vectors": handle.embedding.model.fusion_weight},
             by_vector,
             rank_constant=RANK_CONSTANT,
@@ -126,7 +127,7 @@ class KeywordIndex:
 
     def __init__(self, collection: ChromaCollection) -> None:
         self._collection = collection
-        self._rows: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._rows: dict[str, _Row] = {}
         self._numbers: dict[str, int] = {}
         self._next_number = count(1)
         self._seen: tuple[OpenStore, UUID] | None = None
@@ -141,17 +142,18 @@ class KeywordIndex:
         """Return the ids of the chunks that match."""
         with self._lock:
             self._refresh(handle)
-            return [key for key, (_, metadata) in self._rows.items() if evaluate(filters, metadata)]
+            return [key for key, row in self._rows.items() if evaluate(filters, row.metadata)]
 
-    def search(self, handle: Handle, terms: Sequence[str], count: int, filters: Filter | None) -> list[str]:
+    def search(self, handle: Handle, query: str, count: int, filters: Filter | None) -> list[str]:
         """Return the ids of the matching chunks with the highest BM25, best first; ties by id."""
         with self._lock:
             self._refresh(handle)
+            terms = search_terms(query, Counter(row.language for row in self._rows.values()))
             if not terms:
                 return []
             expression = " OR ".join(f'"{term}"' for term in terms)
             found = self._index.execute("SELECT id FROM words WHERE words MATCH ? ORDER BY rank, id", (expression,))
-            passing = (key for (key,) in found if filters is None or evaluate(filters, self._rows[key][1]))
+            passing = (key for (key,) in found if filters is None or evaluate(filters, self._rows[key].metadata))
             return list(islice(passing, count))
 
     def _refresh(self, handle: Handle) -> None:
@@ -161,12 +163,12 @@ class KeywordIndex:
                 return
             if set(handle.collection.get(include=[])["ids"]) == self._rows.keys():
                 return
-        rows = {key: (text, metadata) for key, text, metadata in self._collection.rows(handle)}
+        rows = _rows(self._collection.rows(handle))
         changed = [key for key, row in rows.items() if self._rows.get(key) != row]
         outdated = [key for key in (*changed, *(self._rows.keys() - rows.keys())) if key in self._numbers]
         numbers = [(self._numbers.pop(key),) for key in outdated]
         self._numbers |= {key: next(self._next_number) for key in changed}
-        entries = ((self._numbers[key], key, *_indexed(*rows[key])) for key in changed)
+        entries = ((self._numbers[key], key, *rows[key].terms()) for key in changed)
         with self._index:
             self._index.executemany("DELETE FROM words WHERE rowid = ?", numbers)
             self._index.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", entries)
@@ -179,8 +181,26 @@ def header_of(metadata: Mapping[str, Any]) -> str:
     return compose(str(name or ""), None, (str(title),) if title else ())
 
 
-def _indexed(text: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the terms of the header and of the text of a chunk."""
-    header = header_of(metadata)
-    language = detect_language(text, header)
-    return " ".join(terms(header, language)), " ".join(terms(text, language))
+class _Row(NamedTuple):
+    """A chunk, and the tag of its language."""
+
+    text: str
+    metadata: dict[str, Any]
+    language: str
+
+    def terms(self) -> tuple[str, str]:
+        """Return the terms of the header and of the text."""
+        header, text = (terms(part, self.language) for part in (header_of(self.metadata), self.text))
+        return " ".join(header), " ".join(text)
+
+
+def _rows(chunks: Iterable[tuple[str, str, dict[str, Any]]]) -> dict[str, _Row]:
+    """Return the chunks by id; those of one file have its language."""
+    files: dict[str, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
+    for key, text, metadata in chunks:
+        files[str(metadata.get("source") or metadata.get("file_name") or key)].append((key, text, metadata))
+    return {
+        key: _Row(text, metadata, language)
+        for file in files.values()
+        for (key, text, metadata), language in zip(file, detect_languages([text for _, text, _ in file]), strict=True)
+    }
