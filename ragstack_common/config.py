@@ -324,9 +324,6 @@ class QuerySettings(SearchSettings):
         description="how searches with and without the filter are merged: by [trust](SEARCH.md#trust) or a boost",
     )
     infer_filter: bool = Field(True, description="whether documents with values that the question names rank higher")
-    prefer_newest: bool = Field(
-        True, description="whether the newest of equally relevant [versions](SEARCH.md#versions) ranks first"
-    )
     filtered_score_boost: float = Field(
         DEFAULT_BOOST,
         ge=0.01,

@@ -64,7 +64,7 @@ SEARCHES: Final = (
         ("api-rate-limits-v2.md", "api-rate-limits-v1.md"),
         2,
         "Two documents answer: version 1, which is obsolete (60), and version 2 (600). The question names no version,"
-        " so the newest comes first.",
+        " and the next one says which is meant.",
     ),
     SearchExample(
         (_RATE_LIMIT, "--filter", '{"current": true}', "--top-k", "3", "--explain"),

@@ -50,7 +50,6 @@ from ragstack_common.search import (
     create_retrieval_backend,
 )
 from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
-from ragstack_common.search.newest import newest_first
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.tenants import TenantIndexes
 
@@ -193,8 +192,6 @@ class QueryService:
             deep: Whether to find as many results as possible, whatever their number and their scores should be.
         """
         outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
-        if self.settings.prefer_newest and not (request.metadata_filter or request.version_filter):
-            outcome = newest_first(outcome, request.query)
         for part in outcome.parts:
             if part.status != "ok":
                 self._metrics.add_metric(SLICE_FAILURES, "Count", 1)

@@ -255,11 +255,10 @@ class Note:
     """A remark about a search or an answer."""
 
     kind: Annotated[
-        Literal["shortage", "reranker", "corpora", "filter", "version", "rewriting", "support", "citations"],
+        Literal["shortage", "reranker", "corpora", "filter", "rewriting", "support", "citations"],
         Field(
             description="shortage: fewer documents were found than wanted, although the store may hold more; reranker: "
             "it failed and was skipped; corpora: not all of them were searched; filter: no document matches it; "
-            "version: the newest version of a document is first; "
             "rewriting: the model did not rewrite the question; support: it did not check the sentences; "
             "citations: the answer cites no source"
         ),

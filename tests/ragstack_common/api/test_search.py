@@ -127,6 +127,21 @@ def test_a_document_has_three_passages_or_as_many_as_requested(retrieve: Retriev
     assert (one["content"], one["passages"], one["passages_found"]) == ("Passage 0.", None, None)
 
 
+def test_documents_whose_names_differ_in_digits_keep_their_order_and_scores(
+    retrieve: Retrieve, searches: AwsService
+) -> None:
+    found = [("s3://b/invoice-1001.md", 0.9), ("s3://b/invoice-1002.md", 0.89), ("s3://b/invoice-1003.md", 0.88)]
+    searches.program(
+        "Retrieve",
+        hits(*(hit(uri, score, metadata={"year": 2024 + n}) for n, (uri, score) in enumerate(found))),
+    )
+
+    _, body = retrieve({"query": "How much is the invoice?"})
+
+    assert [(result["source"], result["score"]) for result in body["results"]] == found
+    assert body["notes"] == []
+
+
 def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, searches: AwsService) -> None:
     first = {"x-amz-bedrock-kb-document-page-number": 4.0, "ragstack_last_page": 5, "topic": "leave"}
     second = {"ragstack_section": "Leave > Sick leave", "ragstack_sheet": "Days"}
