@@ -14,6 +14,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.config import EMBEDDING_HEADER
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.retrieval_errors import Meaning, meaning, reason_of
@@ -21,6 +22,9 @@ from ragstack_common.retrieval_errors import Meaning, meaning, reason_of
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8
 CALLS_AT_ONCE: Final = 8
+SERVED: Final = "@"
+"""In the name, before the embedding that a local Bedrock has under the name of the model."""
+
 LEAST_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
 
@@ -97,7 +101,9 @@ class BedrockEmbedding(ModelEmbedding):
         self._shape = _shape(model)
         self._client = client or _client()
         self.texts_in_call = self._shape.texts_in_call
+        self._served: str | None = None
         super().__init__(f"bedrock:{model}", f"bedrock:{model} at {self._client.meta.endpoint_url}", CALLS_AT_ONCE)
+        self.name += self._served or ""
 
     def _vectors(self, texts: Sequence[str], *, is_query: bool) -> Any:
         longest = min(self._shape.characters_in_text, max(map(len, texts)))
@@ -110,11 +116,27 @@ class BedrockEmbedding(ModelEmbedding):
                     contentType="application/json",
                     accept="application/json",
                 )
+                self._check_server(answer)
                 return self._shape.vectors(json.loads(answer["body"].read()))
             except (ClientError, BotoCoreError) as error:
                 if longest <= LEAST_CHARACTERS or not _is_too_long(error):
                     raise _explained(error, f"The model {self._model}") from error
                 longest //= 2
+
+    def _check_server(self, answer: Mapping[str, Any]) -> None:
+        """Notice which embedding a local Bedrock has under the name of the model; Amazon Bedrock does not say one.
+
+        Raises:
+            EmbeddingError: It has another one than before.
+        """
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        served = f"{SERVED}{headers[EMBEDDING_HEADER]}" if EMBEDDING_HEADER in headers else ""
+        if self._served not in (None, served):
+            raise EmbeddingError(
+                f"{self.description} has another embedding than before ({served.removeprefix(SERVED) or 'its own'}): "
+                "its vectors do not fit the earlier ones, so embed all texts again"
+            )
+        self._served = served
 
 
 def _shape(model: str) -> _Shape:

@@ -66,6 +66,8 @@ def choice_of(name: str) -> str | None:
         known = model_cache.name_of_folder(folder)
         _, mark, pooling = rest.partition("#")
         return known and f"{known}{mark}{pooling}"
+    if kind == "bedrock":
+        return name.partition("@")[0]  # after it, what a local Bedrock has under the name of the model
     return None if kind == "openai" else name
 
 

@@ -1,14 +1,20 @@
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
+from local_bedrock.operations.invoke_model import resized
 from local_bedrock.server import running
+from ragstack_common.embedding import EmbeddingError, choice_of
+from ragstack_common.embedding.bedrock import BedrockEmbedding
+from ragstack_common.model_cache import AUTOMATIC
 from tests.local_bedrock.support import Bedrock, client
+from tests.support.embedding_models import add_minilm, shared_sentence_model
 
 V1 = "amazon.titan-embed-text-v1"
 V2 = "amazon.titan-embed-text-v2:0"
@@ -112,16 +118,93 @@ def test_unsupported_features_are_refused(runtime: Any, more: dict[str, str]) ->
 
 
 @pytest.fixture(scope="module")
-def with_a_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = Path(__file__).parents[3] / "shared" / "models" / "all-minilm-l6-v2-int8"
-    if not folder.is_dir():
-        pytest.skip("the embedding model is not on this machine")
-    with running(tmp_path_factory.mktemp("onnx"), embedding=f"onnx:{folder}") as url:
-        yield client("bedrock-runtime", url)
+def with_minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """As `make setup` leaves a machine: MiniLM is in the cache, and nothing chooses an embedding."""
+    folder = tmp_path_factory.mktemp("minilm")
+    add_minilm(folder / "cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        with running(folder / "data", embedding=AUTOMATIC) as url:
+            yield client("bedrock-runtime", url)
 
 
-def test_an_unsupported_dimension_is_rejected_with_the_right_one(with_a_model: Any) -> None:
-    with pytest.raises(ClientError, match="has 384 dimensions, not 256") as caught:
-        embedded(with_a_model, inputText="x", dimensions=256)
+TEXTS = ("Herons eat fish.", "A heron hunts for fish.", "Interest rates rose again.", "The central bank met.")
+SIZES = [(V2, {}, 1024), (V2, {"dimensions": 512}, 512), (V2, {"dimensions": 256}, 256), (V1, {}, 1536)]
 
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
+
+def cosines(vectors: Any) -> Any:
+    made = np.array(vectors)
+    return made @ made.T
+
+
+@pytest.mark.parametrize(("model", "body", "dimension"), SIZES)
+def test_titan_has_its_own_dimensions_with_the_default_model(
+    with_minilm: Any, model: str, body: dict[str, Any], dimension: int
+) -> None:
+    vectors = [embedded(with_minilm, model, inputText=text, **body)["embedding"] for text in TEXTS]
+
+    assert {len(vector) for vector in vectors} == {dimension}
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    own = cosines(shared_sentence_model().embed(TEXTS))
+    if dimension >= 384:
+        assert cosines(vectors) == pytest.approx(own, abs=5e-4)  # of 16 bits
+    else:
+        assert np.abs(cosines(vectors) - own).max() < 0.2
+        assert cosines(vectors)[0, 1] > cosines(vectors)[0, 2:].max()
+
+
+def test_titan_has_both_types_with_the_default_model(with_minilm: Any) -> None:
+    answer = embedded(with_minilm, inputText=TEXTS[0], normalize=False, embeddingTypes=["float", "binary"])
+
+    bits = answer["embeddingsByType"]["binary"]
+    assert bits == [int(value > 0) for value in answer["embedding"]]
+    assert 100 < sum(bits) < 284
+
+
+def test_the_header_names_the_default_model(with_minilm: Any) -> None:
+    answer = with_minilm.invoke_model(modelId=V2, body='{"inputText": "x"}')
+
+    assert answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-embedding"].startswith("onnx:minilm-int8@")
+
+
+vectors = arrays(np.float32, st.integers(1, 40), elements=st.floats(-1, 1, width=32))
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2), st.integers(1, 40), st.integers(0, 40))
+def test_longer_vectors_have_the_same_cosines(seeds: list[int], dimension: int, more: int) -> None:
+    first, second = (unit_vector(seed, dimension) for seed in seeds)
+
+    longer = [resized(vector, dimension + more) for vector in (first, second)]
+
+    assert float(longer[0] @ longer[1]) == pytest.approx(float(first @ second), abs=1e-6)
+
+
+@given(vectors, st.integers(1, 80))
+def test_resized_vectors_have_unit_length_or_are_zero(vector: Any, dimension: int) -> None:
+    length = np.linalg.norm(vector)
+    made = resized(vector / length if length > 0 else vector, dimension)
+
+    assert made.shape == (dimension,)
+    assert np.linalg.norm(made) == pytest.approx(1, abs=1e-4) or not made.any()
+
+
+def unit_vector(seed: int, dimension: int) -> Any:
+    vector = np.random.default_rng(seed).normal(size=dimension).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def test_an_embedding_of_the_local_titan_is_named_by_what_made_it(runtime: Any, with_minilm: Any) -> None:
+    """So that vectors of two local Bedrocks never come into one index."""
+    hashed, minilm = BedrockEmbedding(V2, runtime), BedrockEmbedding(V2, with_minilm)
+
+    assert hashed.name == f"bedrock:{V2}@hashed"
+    assert minilm.name.startswith(f"bedrock:{V2}@onnx:minilm-int8@")
+    assert {choice_of(hashed.name), choice_of(minilm.name)} == {f"bedrock:{V2}"}
+
+
+def test_an_embedding_notices_that_the_local_bedrock_has_another_one(runtime: Any, with_minilm: Any) -> None:
+    model = BedrockEmbedding(V2, runtime)
+    model._client = with_minilm  # restarted with another embedding
+
+    with pytest.raises(EmbeddingError, match=r"has another embedding than before \(onnx:minilm-int8@"):
+        model.embed(["Herons eat fish."])

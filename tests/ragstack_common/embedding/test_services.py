@@ -140,7 +140,7 @@ def test_a_titan_model_embeds(bedrock: Bedrock) -> None:
 
     found = model.embed(texts)
 
-    assert (model.name, model.dimension) == (f"bedrock:{TITAN}", 1024)
+    assert (model.name, model.dimension) == (f"bedrock:{TITAN}@hashed", 1024)
     assert np.allclose(found, embedding.HashedEmbedding().embed(texts), atol=1e-6)
     assert np.allclose(model.embed_query(texts[3]), found[3])
     model.close()
