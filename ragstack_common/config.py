@@ -170,6 +170,8 @@ DOCUMENTS_PER_VALUE: Final = 2
 SNAPSHOT_KEY: Final = "values.json.gz"
 """The only object in the bucket of the snapshot."""
 
+PER_CORPUS_VARIABLE: Final = "LARGE_RETRIEVAL_SIZE_ALL_CORPUS"
+SINGLE_CORPUS_VARIABLE: Final = "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS"
 PER_CORPUS: Final = 200
 SINGLE_CORPUS: Final = 500
 SEARCH_K: Final = 10
@@ -291,17 +293,17 @@ class QuerySettings(SearchSettings):
     )
     per_corpus: int = Field(
         PER_CORPUS,
-        validation_alias="LARGE_RETRIEVAL_SIZE_ALL_CORPUS",
+        validation_alias=PER_CORPUS_VARIABLE,
         ge=1,
         le=MAX_CANDIDATES,
-        description="candidates of each corpus if all are searched",
+        description="candidates of each corpus if all are searched; the results are among them",
     )
     single_corpus: int = Field(
         SINGLE_CORPUS,
-        validation_alias="LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS",
+        validation_alias=SINGLE_CORPUS_VARIABLE,
         ge=1,
         le=MAX_CANDIDATES,
-        description="candidates if one corpus is searched",
+        description="candidates if one corpus is searched; the results are among them",
     )
     search_k: int = Field(
         SEARCH_K,

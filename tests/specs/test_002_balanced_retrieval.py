@@ -162,6 +162,19 @@ def test_section_3_the_variables_trade_recall_for_speed(store: dict[str, Any], m
     assert len(outcome.chunks) == 2
 
 
+def test_section_3_candidates_are_as_configured_if_fewer_than_the_results(
+    store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in zip(VARIABLES, (",".join(SIZES), "3", "3", "4"), strict=True):
+        monkeypatch.setenv(name, value)
+
+    everything, one = search(store), search(store, corpus_filter="legal_us")
+
+    assert [count.candidates for count in everything.corpora] == [3, 3, 3]
+    assert [count.candidates for count in one.corpora] == [3]
+    assert (len(everything.chunks), len(one.chunks)) == (4, 3)
+
+
 @pytest.mark.parametrize("everything", [None, "all"])
 def test_section_7_configured_corpora_are_equal_also_without_a_filter(
     store: dict[str, Any], monkeypatch: pytest.MonkeyPatch, everything: str | None

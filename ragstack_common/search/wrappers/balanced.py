@@ -4,7 +4,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, DEFAULT_RERANKER, PER_CORPUS, SEARCH_K, SINGLE_CORPUS
+from ragstack_common.config import (
+    ALL_CORPORA,
+    CORPUS_KEY,
+    DEFAULT_RERANKER,
+    PER_CORPUS,
+    PER_CORPUS_VARIABLE,
+    SEARCH_K,
+    SINGLE_CORPUS,
+    SINGLE_CORPUS_VARIABLE,
+)
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import UnknownCorpusError
 from ragstack_common.core.telemetry import LOGGER
@@ -15,6 +24,7 @@ from ragstack_common.search.merge import best_of, kept_notes, merge_slices
 from ragstack_common.search.models import (
     MAX_TOP_K,
     CorpusCount,
+    Note,
     SearchOutcome,
     SearchRequest,
     check_over_zero,
@@ -42,8 +52,8 @@ class BalancedBackend(Wrapper):
             chunks of other corpora, or of none: those of *corpora* are candidates of their corpus already. *corpora*
             may be empty then.
         corpus_key: The attribute that holds a chunk's corpus.
-        per_corpus: Candidates of each corpus, 1 or more. A search for more results asks for more, and every corpus is
-            asked for fewer if the backend cannot return, or the reranker cannot rerank, as many.
+        per_corpus: Candidates of each corpus, 1 or more; the results are among them. Every corpus is asked for fewer if
+            the backend cannot return, or the reranker cannot rerank, as many.
         single_corpus: The same if only one corpus is searched.
         search_k: Default number of results of :meth:`retrieve`.
         reranker: As in :class:`~ragstack_common.search.wrappers.reranked.RerankedBackend`; None orders the
@@ -95,7 +105,7 @@ class BalancedBackend(Wrapper):
         searched = self._chosen(request)
         is_one_corpus = len(searched) == 1 and searched != (ALL_CORPORA,)
         size = self._single_corpus if is_one_corpus else self._per_corpus
-        candidates = max(1, min(max(size, request.top_k), self._reranks // len(searched), self.backend.max_top_k))
+        candidates = max(1, min(size, self._reranks // len(searched), self.backend.max_top_k))
         corpus = searched[0] if is_one_corpus else ALL_CORPORA
         describe_span({"corpus_filter": corpus, "large_retrieval_size": candidates})
         start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
@@ -120,6 +130,10 @@ class BalancedBackend(Wrapper):
             chunks, more = await reranked(self._reranker, request.query, chunks, max(left, self._timeout_seconds / 4))
             notes = (*notes, *more)
         chunks = best_of(chunks, request)
+        notes = kept_notes(notes, chunks, request)
+        if size * len(searched) < request.top_k and len(chunks) < request.top_k:
+            variable = SINGLE_CORPUS_VARIABLE if is_one_corpus else PER_CORPUS_VARIABLE
+            notes = (*notes, Note("shortage", f"{variable}={size} allows no more results: raise it"))
         found = [name for chunk in chunks for name in chunk.ranked_by.found_by]
         counts = tuple(
             CorpusCount(name, counted.count(name), found.count(name)) for name in searched if name != ALL_CORPORA
@@ -131,7 +145,7 @@ class BalancedBackend(Wrapper):
             chunks=chunks,
             milliseconds=(time.perf_counter() - start) * 1000,
             corpora=counts,
-            notes=kept_notes(notes, chunks, request),
+            notes=notes,
         )
 
     def _only(self, corpus: str) -> Filter | None:

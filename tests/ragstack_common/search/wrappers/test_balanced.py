@@ -132,15 +132,27 @@ def test_a_corpus_that_fails_is_reported_and_the_others_answer() -> None:
     assert {found.metadata["corpus"] for found in outcome.chunks} == {"legal_us", "legislation_nz"}
 
 
-def test_candidates_are_limited_by_the_engine_but_cover_top_k() -> None:
+def test_candidates_are_limited_by_the_engine() -> None:
     store = library()
     store.max_top_k = 100
 
     search(BalancedBackend(store, CORPORA), top_k=2)
-    search(BalancedBackend(store, CORPORA, per_corpus=5), top_k=60)
 
-    assert {request.top_k for request in store.requests[:3]} == {100}
-    assert {request.top_k for request in store.requests[3:]} == {60}
+    assert {request.top_k for request in store.requests} == {100}
+
+
+@pytest.mark.parametrize(("corpus", "candidates"), [("all", [3, 3, 3]), ("legal_us", [2])])
+def test_candidates_are_as_configured_for_any_number_of_results(corpus: str, candidates: list[int]) -> None:
+    backend = BalancedBackend(library(), CORPORA, per_corpus=3, single_corpus=2)
+
+    few, many = (search(backend, top_k=top_k, corpus_filter=corpus) for top_k in (1, 20))
+
+    for outcome in (few, many):
+        assert [count.candidates for count in outcome.corpora] == candidates
+    assert len(many.chunks) == sum(candidates)
+    assert few.notes == ()
+    variable = "LARGE_RETRIEVAL_SIZE_ALL_CORPUS=3" if corpus == "all" else "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS=2"
+    assert [note.text for note in many.notes] == [f"{variable} allows no more results: raise it"]
 
 
 def test_a_small_reranker_gets_equal_shares_of_each_corpus() -> None:
@@ -195,7 +207,7 @@ def test_the_counts_of_each_corpus_are_logged_without_the_query(caplog: pytest.L
 
 def test_a_stream_is_one_ordered_search() -> None:
     async def streamed() -> list[str]:
-        backend = BalancedBackend(library(), CORPORA, per_corpus=5)
+        backend = BalancedBackend(library(), CORPORA)
         return [found.content + found.source async for found in backend.stream(APPEAL, limit=40, page_size=3)]
 
     assert asyncio.run(streamed()) == [
