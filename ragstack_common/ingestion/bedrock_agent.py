@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
+from ragstack_common.core import clients
 from ragstack_common.core.clients import agent_client
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.retry import LOST, Backoff
@@ -103,6 +104,7 @@ def ingest_documents_with_retry(
     documents_per_call: int = DOCUMENTS_PER_CALL,
     sleep: Callable[[float], None] = time.sleep,
     s3_client: "S3Client | None" = None,
+    find_sidecars: bool = True,
 ) -> dict[str, Any]:
     """Submit documents for direct ingestion.
 
@@ -110,9 +112,10 @@ def ingest_documents_with_retry(
     form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
 
     **Attributes.** Direct ingestion does not look for sidecars: a document that is submitted without ``"metadata"``
-    is indexed without attributes, and loses those that it had. With *s3_client*, the sidecar ``URI.metadata.json`` of
-    each S3 document without ``"metadata"`` is looked up (one HEAD for each), and submitted with it if it exists. That
-    needs ``s3:GetObject``, and ``s3:ListBucket`` so that S3 answers 404 and not 403 if there is none.
+    is indexed without attributes, and loses those that it had. So the sidecar ``URI.metadata.json`` of each S3 document
+    without ``"metadata"`` is looked up (one HEAD for each, with *s3_client* or a new client), and submitted with it if
+    it exists. That needs ``s3:GetObject``, and ``s3:ListBucket`` so that S3 answers 404 and not 403 if there is none.
+    Without *find_sidecars*, nothing is looked up.
 
     Returns:
         ``documentDetails``: one entry for each document, in the order given, as the service answered. A document
@@ -122,7 +125,7 @@ def ingest_documents_with_retry(
         the service has none for direct ingestion.
 
     Raises:
-        ClientError: No document was accepted: the error of the first batch, or of the search for a sidecar.
+        ClientError: No document was accepted: the error of the first batch, or of the look-up of a sidecar.
         InvalidDocumentError: A document has neither form, belongs to another data source, or is given twice with
             different metadata.
         ValueError: *max_retries* or *documents_per_call* is out of range.
@@ -133,7 +136,7 @@ def ingest_documents_with_retry(
     for identifier, request in zip(identifiers, requests, strict=True):
         if distinct.setdefault(key_of(identifier), request) != request:
             raise InvalidDocumentError(f"{key_of(identifier)} is given twice, with different metadata")
-    if s3_client is not None:
+    if find_sidecars:
         _add_sidecars(distinct, s3_client)
     submission = str(uuid.uuid4())
     LOGGER.info("submission %s: %d documents for data source %s", submission, len(requests), ds_id)
@@ -300,18 +303,28 @@ def batched(items: Sequence[T], size: int = DOCUMENTS_PER_CALL) -> Iterator[Sequ
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _add_sidecars(requests: dict[str, Any], s3: "S3Client") -> None:
+def _add_sidecars(requests: dict[str, Any], client: "S3Client | None") -> None:
     """Add the sidecars that exist to the requests of S3 documents without metadata, by URI."""
     uris = [
         uri
         for uri, request in requests.items()
         if "metadata" not in request and request["content"]["dataSourceType"] == "S3"
     ]
+    if not uris:
+        return
+    s3 = client or clients.s3_client()
     with ThreadPoolExecutor(HEADS_AT_ONCE) as threads:
         found = threads.map(lambda uri: sidecar_of(uri, s3), uris)
-        for uri, sidecar in zip(uris, found, strict=True):
-            if sidecar is not None:
-                requests[uri] = {**requests[uri], "metadata": in_sidecar(sidecar)}
+        try:
+            for uri, sidecar in zip(uris, found, strict=True):
+                if sidecar is not None:
+                    requests[uri] = {**requests[uri], "metadata": in_sidecar(sidecar)}
+        except (ClientError, BotoCoreError) as error:
+            error.add_note(
+                "The sidecars of the documents could not be looked up: allow s3:GetObject and s3:ListBucket, or pass"
+                " find_sidecars=False if the documents may lose their attributes"
+            )
+            raise
 
 
 def _in_batches(

@@ -352,7 +352,9 @@ class _Invocation:
                 for record in records:
                     sidecar = record.uri + SIDECAR_SUFFIX if record.observed.sidecar_etag else None
                     documents.append(s3_document(record.uri, place.data_source_id, sidecar))
-                details = ingest_documents_with_retry(documents=documents, **parameters)["documentDetails"]
+                details = ingest_documents_with_retry(documents=documents, find_sidecars=False, **parameters)[
+                    "documentDetails"
+                ]
         except CALL_ERRORS as error:
             return {record.uri: _problem_of_call(error) for record in records}
         return {key_of(detail["identifier"]): _answer(detail) for detail in details}

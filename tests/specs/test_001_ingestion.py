@@ -4,7 +4,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from ragstack_common.core import clients
 from ragstack_common.ingestion import (
@@ -65,6 +67,19 @@ def test_parameters_and_defaults_are_those_of_the_specification(function: Any, e
     assert {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY} == expected
 
 
+@pytest.fixture
+def bucket() -> Iterator[None]:
+    """The bucket of the examples, with a sidecar for one of the documents."""
+    clients.s3_client.cache_clear()
+    with mock_aws():
+        s3 = boto3.client("s3", region_name="us-east-1")
+        s3.create_bucket(Bucket="bucket")
+        s3.put_object(Bucket="bucket", Key="doc2.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "x"}}')
+        yield
+    clients.s3_client.cache_clear()
+
+
+@pytest.mark.usefixtures("bucket")
 def test_the_examples_work_without_a_client(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT", agent.endpoint)
     agent.program("StartIngestionJob", job())
@@ -94,4 +109,7 @@ def test_the_examples_work_without_a_client(agent: AwsService, monkeypatch: pyte
     assert isinstance(ingested["ingestionJobId"], str)
     assert f"Status: {status}" == "Status: INDEXED"
     assert several == dict.fromkeys([f"s3://bucket/doc{n}.txt" for n in (1, 2, 3)], "INDEXED")
+    (sent,) = agent.asked("IngestKnowledgeBaseDocuments")
+    sidecar = {"type": "S3_LOCATION", "s3Location": {"uri": "s3://bucket/doc2.txt.metadata.json"}}
+    assert [document.get("metadata") for document in sent["documents"]] == [None, sidecar]
     assert agent.refusals == []

@@ -43,5 +43,8 @@ async def test_redundant_queries_are_answered_by_the_cache(
     assert "something else" not in backend.cache
     assert other == [chunk("Paris", 0.9), chunk("Berlin", 0.5)]
     assert len(shelf.requests) == len(backend.cache) == 2
+    backend.cache[cache_key] = other
+    assert await backend.retrieve("capital of France", top_k=2, min_score=0.6) == other
+    assert len(shelf.requests) == 2
     backend.cache.clear()
     assert backend.cache == {}

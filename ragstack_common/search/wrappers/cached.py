@@ -1,7 +1,7 @@
 """A backend that answers repeated searches from memory."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final
@@ -21,8 +21,8 @@ class _Answer:
     born: float
 
 
-class AnswerCache(Mapping[str, list[RetrievedChunk]]):
-    """Outcomes by request; for readers, a mapping from :func:`request_key` to chunks. Threads may share it.
+class AnswerCache(MutableMapping[str, list[RetrievedChunk]]):
+    """Outcomes by request; as a mapping, chunks by :func:`request_key`. Threads may share it.
 
     Args:
         max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.
@@ -72,6 +72,14 @@ class AnswerCache(Mapping[str, list[RetrievedChunk]]):
     def __getitem__(self, key: str) -> list[RetrievedChunk]:
         with self._lock:
             return _copies(self._answers[key].outcome.chunks)
+
+    def __setitem__(self, key: str, chunks: Sequence[RetrievedChunk]) -> None:
+        """Keep chunks as a complete answer."""
+        self.keep(key, SearchOutcome([*chunks], (), 0.0), self.generation)
+
+    def __delitem__(self, key: str) -> None:
+        with self._lock:
+            del self._answers[key]
 
     def __iter__(self) -> Iterator[str]:
         with self._lock:

@@ -64,7 +64,10 @@ def start(agent: AwsService, **options: Any) -> dict[str, Any]:
 
 def ingest(agent: AwsService, given: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
     return ingest_documents_with_retry(
-        KNOWLEDGE_BASE, DATA_SOURCE, given, **{"client": agent.client(), "sleep": lambda _: None, **options}
+        KNOWLEDGE_BASE,
+        DATA_SOURCE,
+        given,
+        **{"client": agent.client(), "sleep": lambda _: None, "find_sidecars": False, **options},
     )
 
 

@@ -192,3 +192,22 @@ def test_event_loops_in_several_threads_share_the_answers() -> None:
 
     assert found == ["a"] * 240
     assert len(backend.cache) == 3
+
+
+async def test_callers_may_change_the_kept_answers() -> None:
+    shelf = Shelf(chunk("a"), chunk("b"))
+    backend = CachedRetrievalBackend(shelf)
+    key = request_key(SearchRequest("q", top_k=1))
+
+    backend.cache[key] = [chunk("kept", metadata={"n": 1})]
+    (found,) = await backend.retrieve("q", top_k=1)
+    found.metadata["n"] = 2
+
+    assert (found.content, shelf.requests) == ("kept", [])
+    assert backend.cache[key][0].metadata == {"n": 1}
+    del backend.cache[key]
+    assert [each.content for each in await backend.retrieve("q", top_k=1)] == ["a"]
+    assert [each.content for each in backend.cache.pop(key)] == ["a"]
+    assert backend.cache.get(key) is None
+    with pytest.raises(KeyError):
+        del backend.cache[key]
