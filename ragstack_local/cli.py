@@ -20,6 +20,9 @@ from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, F
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points that are commands too, under their own names: functions, or Typer apps with commands."""
 
+MODE_OPTION: Final = "-m"
+"""May precede the name of a command."""
+
 COMMANDS: Final = {
     "up": "ragstack_local.commands.stack:up",
     "demo": "ragstack_local.commands.stack:demo",
@@ -87,6 +90,12 @@ class _LazyGroup(TyperGroup):
         super().__init__(**options)
         shared = [each for each in self.params if each.name == "verbose"]
         self.commands = _Commands(shared)  # type: ignore[assignment] # nothing is added later
+
+    def parse_args(self, context: typer.Context, arguments: list[str]) -> list[str]:
+        """Take ``-m NAME`` for the command, as specification 000 writes it."""
+        if arguments[:1] == [MODE_OPTION] and len(arguments) > 1:
+            arguments = arguments[1:]
+        return super().parse_args(context, arguments)
 
     def list_commands(self, _: Any) -> list[str]:
         return list(self.commands)

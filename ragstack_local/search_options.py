@@ -51,7 +51,12 @@ class SettingsOptions:
     ] = None
     named_target: Annotated[
         str | None,
-        typer.Option("--target", metavar="NAME", help="The settings in targets/NAME.txt.", show_default=False),
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="The settings in targets/NAME.txt or backend/targets/NAME.txt.",
+            show_default=False,
+        ),
     ] = None
 
     @property

@@ -56,16 +56,17 @@ COMMENT: Final = "//"
 """Name of a member of a settings file that programs ignore."""
 
 
-TARGETS: Final = Path("targets")
-"""The folder of files of settings that have a name: a target. Source: specification 002, ``targets/<target>.txt``."""
+TARGETS: Final = (Path("targets"), Path("backend/targets"))
+"""The folders of files of settings that have a name: a target. Source: specification 002, for the second one."""
 
 LINES_SUFFIX: Final = ".txt"
 """Suffix of a file of settings with lines as in an environment, ``SEARCH_K=15``; others are JSON."""
 
 
 def target_file(name: str) -> Path:
-    """Return the file of a target."""
-    return TARGETS / f"{name}{LINES_SUFFIX}"
+    """Return the file of a target, in the first folder that has it."""
+    files = [folder / f"{name}{LINES_SUFFIX}" for folder in TARGETS]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def read_settings(file: Path) -> dict[str, Any]:

@@ -60,6 +60,15 @@ def build(
             min=0,
         ),
     ] = None,
+    manifest_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--manifest",
+            metavar="FOLDER",
+            file_okay=False,
+            help="Write the manifest to FOLDER/COLLECTION.txt too, such as create/chroma/output.",
+        ),
+    ] = None,
 ) -> None:
     """Build a Chroma collection from files, or update it: add new files, replace changed ones, remove deleted ones.
 
@@ -109,7 +118,9 @@ def build(
     total = report.manifest.total
     display.console.print(f"{counted or 'nothing to do'}: {total.documents} documents in {total.chunks} chunks")
     display.console.print(Text.assemble(("Embedding ", "dim"), f" {model.name}"), soft_wrap=True)
-    display.console.print(Text.assemble(("Manifest  ", "dim"), f" {report.manifest_path}"), soft_wrap=True)
+    copies = [] if manifest_folder is None else [manifest.write_text(report.manifest, manifest_folder.expanduser())]
+    for path in (report.manifest_path, *copies):
+        display.console.print(Text.assemble(("Manifest  ", "dim"), f" {path}"), soft_wrap=True)
     if report.failures:
         raise typer.Exit(NOTHING_FOUND)
 

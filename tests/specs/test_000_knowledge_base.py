@@ -341,7 +341,8 @@ def test_the_command_line_takes_query_collection_and_db_path(store: Path, tmp_pa
     custom_db_path.symlink_to(store)
 
     done = ragstack(
-        *("query", "-q", QUESTION, "-c", "custom_collection", "--db-path", "custom_db_path", "--json"), data=tmp_path
+        *("-m", "query", "-q", QUESTION, "-c", "custom_collection", "--db-path", "custom_db_path", "--json"),
+        data=tmp_path,
     )
     spelt_out = ragstack(
         *("query", "--query", QUESTION, "--collection", "custom_collection", "--db-path", "custom_db_path", "--json"),

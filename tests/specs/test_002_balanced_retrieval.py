@@ -273,6 +273,25 @@ def test_section_2_the_manifest_keeps_retriever_and_store_in_sync(built: Path) -
     assert len(found(built)["results"]) == 5  # with the model and the pooling of the manifest, and no variable
 
 
+def test_section_2_the_manifest_is_also_where_the_specification_has_it(built: Path) -> None:
+    done = ragstack("build", "legal_uk", "--manifest", "create/bert/output", data=built, **CHEATSHEET)
+
+    assert done.returncode == 0, done.stderr
+    written = built / "create" / "bert" / "output" / "blert_1000.txt"
+    assert written.read_text() == (built / "chroma_db/manifests/blert_1000.txt").read_text()
+    assert str(written.relative_to(built)) in done.stdout
+
+
+def test_section_8_a_target_is_in_the_folder_of_the_backend(built: Path) -> None:
+    folder = built / "backend" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "short.txt").write_text("SEARCH_K=2\n")
+    (folder / "legal.txt").write_text("SEARCH_K=1\n")
+
+    assert len(found(built, "--target", "short", "--corpus", "all")["results"]) == 2
+    assert len(found(built, "--target", "legal", "--corpus", "all")["results"]) == 4  # targets/legal.txt is first
+
+
 def test_section_2_missing_settings_come_from_the_manifest(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CHEATSHEET["EMBEDDING_MODEL"]
 

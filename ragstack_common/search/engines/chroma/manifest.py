@@ -159,10 +159,19 @@ def recorded_choice(built: Manifest) -> str:
 def write(manifest: Manifest, db_path: Path) -> Path:
     """Write both files, each atomically, and return the path of the text file."""
     path = path_of(manifest.collection, db_path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text_path = path.with_suffix(".txt")
-    for file, text in ((path, manifest.model_dump_json(indent=2) + "\n"), (text_path, manifest.as_text())):
-        unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(file)
-    return text_path
+    _replace(path, manifest.model_dump_json(indent=2) + "\n")
+    return write_text(manifest, path.parent)
+
+
+def write_text(manifest: Manifest, folder: Path) -> Path:
+    """Write the text file into a folder, atomically, and return its path."""
+    path = folder / f"{manifest.collection}.txt"
+    _replace(path, manifest.as_text())
+    return path
+
+
+def _replace(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
