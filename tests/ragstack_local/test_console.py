@@ -207,6 +207,18 @@ def test_a_request_reaches_the_api_of_its_caller(
     assert getattr(console, upstream).requests[-1]["path"] == received
 
 
+def test_the_request_of_the_retrievers_specification_reaches_the_api(console: Console) -> None:
+    """As `curl -X POST http://localhost:8080/tools/retriever -H "Content-Type: application/json" -d BODY` sends it."""
+    body = b'{"input": {"collection_name": "xmidas", "texts": ["artificial intelligence"], "top_k": 5}}'
+    host = console.url.removeprefix("http://").replace("127.0.0.1", "localhost")
+
+    answer = console.send("POST", "/tools/retriever", body, Host=host, Content_Type="application/json")
+
+    assert (answer.status, answer.headers["x-api"]) == (201, "programs")
+    assert console.programs.requests[-1]["path"] == "/stages/prod/tools/retriever?"
+    assert console.programs.requests[-1]["body"] == body
+
+
 @pytest.mark.parametrize(
     "path",
     ["/apix", "/_ministack/health", "/api/../_ministack/reset", "/api/%2e%2e/_ministack/reset", "/api/./x", "//api/x"],
