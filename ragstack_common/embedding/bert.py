@@ -1,11 +1,12 @@
 """ONNX graphs of sentence-embedding models of the BERT family, built from their weights.
 
-The graph pools and normalizes: its output is one vector of unit length for each text. In eight bits it has a quarter of
-the size and is twice as fast. Weights are rounded by column, and activations by token while the model runs. The usual
+The graph pools and normalizes, unless its output are the vectors of tokens. In eight bits it has a quarter of the size
+and is twice as fast. Weights are rounded by column, and activations by token while the model runs. The usual
 rounding by the whole batch (DynamicQuantizeLinear) doubles the error, and a vector depends on the texts next to it.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 from ragstack_common.core.errors import EmbeddingError
 
 OUTPUT: Final = "sentence_embedding"
+TOKENS: Final = "last_hidden_state"
+
+PREFIX: Final = "bert."
+"""Before the names of weights of models with a head, such as BertForMaskedLM."""
 
 WEIGHT_LEVELS: Final = 63
 """Weights have seven bits: sums of products of two eight-bit numbers overflow on processors without VNNI."""
@@ -54,23 +59,52 @@ def read_safetensors(file: Path) -> dict[str, Array]:
     }
 
 
-def build(weights: Weights, config: Mapping[str, Any], *, is_quantized: bool = True) -> onnx.ModelProto:
-    """Build the graph of a ``BertModel`` with mean pooling.
+def build(
+    weights: Weights, config: Mapping[str, Any], *, is_quantized: bool = True, pools: bool = True
+) -> onnx.ModelProto:
+    """Build the graph of a ``BertModel``.
 
     Args:
         weights: By the names of PyTorch.
         config: The model's ``config.json``.
         is_quantized: Eight bits instead of 32.
+        pools: Whether the output is the mean of the tokens of each text, of unit length.
 
     Raises:
         EmbeddingError: The model has another architecture.
     """
-    if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
-        raise EmbeddingError("Only BERT models with the activation gelu can be converted: choose an ONNX model")
+    usual = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+    if any({"position_embedding_type": "absolute", **config}.get(name) != value for name, value in usual.items()):
+        raise EmbeddingError(
+            "Only BERT models with the activation gelu and absolute positions can be converted: choose an ONNX model"
+        )
     try:
-        return _Graph(weights, config, is_quantized).model()
+        return _Graph(weights, config, is_quantized).model(pools=pools)
     except KeyError as error:
         raise EmbeddingError(f"The model has no weights {error}: choose an ONNX model") from error
+
+
+def convert(folder: Path, file: Path) -> None:
+    """Convert a ``BertModel`` as sentence-transformers saves it, in 32 bits and without its pooling.
+
+    Args:
+        folder: It has ``model.safetensors`` and ``config.json``.
+        file: Of the ONNX model; written atomically.
+
+    Raises:
+        EmbeddingError: The model has another architecture or another type of numbers.
+    """
+    config = json.loads((folder / "config.json").read_bytes())
+    try:
+        found = read_safetensors(folder / "model.safetensors")
+    except (KeyError, ValueError) as error:
+        raise EmbeddingError(f"The weights in {folder} are not numbers of 32 bits: choose an ONNX model") from error
+    weights = {name.removeprefix(PREFIX): value for name, value in found.items()}
+    model = build(weights, config, is_quantized=False, pools=False)
+    file.parent.mkdir(exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_bytes(model.SerializeToString(deterministic=True))
+    unfinished.replace(file)
 
 
 @dataclass
@@ -83,10 +117,16 @@ class _Graph:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
 
-    def model(self) -> onnx.ModelProto:
+    def model(self, *, pools: bool) -> onnx.ModelProto:
         """Build the whole model."""
-        self._vector(self._layers())
+        hidden, size = self._layers(), self.config["hidden_size"]
         axes = ["batch", "tokens"]
+        if pools:
+            self._vector(hidden)
+            output = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["batch", size])
+        else:
+            self._node("Identity", hidden, name=TOKENS)
+            output = helper.make_tensor_value_info(TOKENS, TensorProto.FLOAT, [*axes, size])
         graph = helper.make_graph(
             self.nodes,
             "sentence_embedding",
@@ -94,7 +134,7 @@ class _Graph:
                 helper.make_tensor_value_info("input_ids", TensorProto.INT64, axes),
                 helper.make_tensor_value_info("attention_mask", TensorProto.INT64, axes),
             ],
-            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["batch", self.config["hidden_size"]])],
+            [output],
             list(self.constants.values()),
         )
         # Every version of the package onnx writes the same bytes, whose hash is part of the embedding's name.

@@ -2,18 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from ragstack_common.core.errors import EmbeddingError
+from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.model_cache import MANIFEST, TAKES_BATCHES
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 
 _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "modules.json")
 """Files of a model for PyTorch, as sentence-transformers saves it."""
+
+CONVERTED_MODULES: Final = frozenset({"Transformer", "Pooling", "Normalize"})
+"""Kinds in modules.json of a transformer with pooling and nothing else; a cross-encoder has no such file."""
 
 DEFAULT_MAX_TOKENS: Final = 256
 """Used if only the number of positions is stated: sentence models are trained on shorter texts."""
@@ -39,6 +43,8 @@ _CONFIGURATIONS: Final = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
 )
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class ModelFolder:
 
 
 def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
-    """Read a model's configuration.
+    """Read a model's configuration. A BERT model as sentence-transformers saves it is converted first, once.
 
     Args:
         folder: The folder.
@@ -80,8 +86,8 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     """
     if not folder.is_dir():
         raise EmbeddingError(f"There is no folder {folder}: name one with model.onnx and tokenizer.json")
-    model = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
     tokenizer = folder / "tokenizer.json"
+    model = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None) or _converted(folder)
     if model is None or not tokenizer.is_file():
         raise EmbeddingError(_missing(folder, "tokenizer.json" if model is not None else "model.onnx"))
     configurations = {name: _json(folder / name) for name in _CONFIGURATIONS}
@@ -101,6 +107,33 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
         takes_batches=_json(folder / MANIFEST).get(TAKES_BATCHES) is True,
     )
+
+
+def _converted(folder: Path) -> Path | None:
+    """Convert the weights of a BERT model into ``onnx/model.onnx``; None if they are missing or of another kind."""
+    files = ("model.safetensors", "config.json", "tokenizer.json")
+    modules = _json_list(folder / "modules.json")
+    kinds = {str(module.get("type")).rpartition(".")[2] for module in modules if isinstance(module, Mapping)}
+    if not all((folder / name).is_file() for name in files) or not kinds or not kinds <= CONVERTED_MODULES:
+        return None
+    with needs_extra("local", "A model of sentence-transformers"):
+        from ragstack_common.embedding import bert  # noqa: PLC0415 - slow to import, and most folders have a model
+
+    file = folder / MODEL_FILES[-1]
+    try:
+        bert.convert(folder, file)
+    except (EmbeddingError, OSError, ValueError) as error:
+        log.warning("The model in %s cannot be converted: %s", folder, error)
+        return None
+    return file
+
+
+def _json_list(path: Path) -> Sequence[Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return found if isinstance(found, list) else ()
 
 
 def _missing(folder: Path, file: str) -> str:

@@ -1,5 +1,6 @@
 """Another pooling than the model's own, where the model pools its tokens itself."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ragstack_common.embedding.bert import build
 from ragstack_common.embedding.model_folder import POOLINGS, Pooling
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from tests.support.bert_models import WORDS as BERT_WORDS
-from tests.support.bert_models import config, random_weights, write_model
+from tests.support.bert_models import config, embedded_by_numpy, random_weights, write_model
 from tests.support.embedding_models import WORDS, add_minilm, make_model_folder, shared_sentence_model
 
 TEXTS = ("heron", "heron heron bridge", "question of a bridge", "")
@@ -184,3 +185,57 @@ def test_a_model_that_was_added_takes_a_pooling_by_its_name(tmp_path: Path, monk
     assert choice_of(by_choice.name) == "minilm#mean+max"
     assert flag(by_choice.name) == "--embedding minilm#mean+max"
     assert load("minilm", environment={"POOLING": "mean"}).name == load("minilm", environment={}).name
+
+
+def sentence_transformers(folder: Path, *kinds: str, prefix: str = "", **changes: Any) -> tuple[Path, Any]:
+    """Write a model as sentence-transformers saves it; return its folder and its weights."""
+    about = config() | changes
+    weights = random_weights(config(), seed=3)
+    write_model(folder, about, {f"{prefix}{name}": value for name, value in weights.items()})
+    modules = [{"idx": n, "type": f"sentence_transformers.models.{kind}"} for n, kind in enumerate(kinds)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return folder, weights
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_a_bert_of_sentence_transformers_is_converted_once(tmp_path: Path, prefix: str) -> None:
+    folder, weights = sentence_transformers(tmp_path / "model", "Transformer", "Pooling", "Normalize", prefix=prefix)
+    words = BERT_WORDS[3:9]
+
+    first = OnnxEmbedding(folder)
+    written = (folder / "onnx" / "model.onnx").stat()
+    again, both = OnnxEmbedding(folder), OnnxEmbedding(folder, "mean+max")
+
+    expected = embedded_by_numpy(weights, config(), list(range(3, 9)))
+    assert np.allclose(first.embed([" ".join(words)])[0], expected, atol=1e-4)
+    assert (folder / "onnx" / "model.onnx").stat() == written
+    assert (again.name, both.dimension) == (first.name, 2 * first.dimension)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "changes"),
+    [
+        ((), {}),  # such as a cross-encoder
+        (("Transformer", "Pooling", "Dense"), {}),
+        (("Transformer", "Pooling"), {"model_type": "roberta"}),
+        (("Transformer", "Pooling"), {"position_embedding_type": "relative_key"}),
+        (("Transformer", "Pooling"), {"num_hidden_layers": 3}),
+    ],
+)
+def test_another_model_of_sentence_transformers_says_how_to_export_it(
+    tmp_path: Path, kinds: tuple[str, ...], changes: dict[str, Any]
+) -> None:
+    folder, _ = sentence_transformers(tmp_path / "model", *kinds, **changes)
+
+    with pytest.raises(EmbeddingError, match=r"has the weights of a model, but no model\.onnx\. Export it"):
+        OnnxEmbedding(folder)
+    assert not (folder / "onnx" / "model.onnx").exists()
+
+
+def test_damaged_weights_are_not_converted(tmp_path: Path) -> None:
+    folder, _ = sentence_transformers(tmp_path / "model", "Transformer", "Pooling")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+
+    with pytest.raises(EmbeddingError, match="Export it"):
+        OnnxEmbedding(folder)
