@@ -91,7 +91,7 @@ class _LazyGroup(TyperGroup):
         shared = [each for each in self.params if each.name == "verbose"]
         self.commands = _Commands(shared)  # type: ignore[assignment] # nothing is added later
 
-    def parse_args(self, context: typer.Context, arguments: list[str]) -> list[str]:
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Take ``-m NAME`` for the command, as specification 000 writes it."""
         if arguments[:1] == [MODE_OPTION] and len(arguments) > 1:
             arguments = arguments[1:]

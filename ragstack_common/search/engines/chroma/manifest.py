@@ -136,8 +136,10 @@ def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | N
     if built is None:
         return with_pooling(settings.embedding, settings.pooling)
     chosen = with_pooling(settings.embedding or recorded_choice(built) or None, settings.pooling)
+    if chosen is None:
+        return None
     model, _, pooling = built.embedding.partition("#")
-    folder = KNOWN[chosen].folder if chosen in KNOWN else Path((chosen or "").removeprefix("onnx:")).resolve().name
+    folder = KNOWN[chosen].folder if chosen in KNOWN else Path(chosen.removeprefix("onnx:")).resolve().name
     return with_pooling(chosen, pooling) if model.startswith(f"onnx:{folder}@") else chosen
 
 
