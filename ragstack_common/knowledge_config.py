@@ -50,7 +50,7 @@ class KnowledgeSettings(Settings):
     )
 
 
-def with_pooling(embedding: str | None, pooling: str | None) -> str | None:
+def with_pooling(embedding: str, pooling: str | None) -> str:
     """Add a pooling to a model in ONNX form that names none."""
-    has_own = embedding is not None and (embedding in KNOWN or (embedding.startswith("onnx:") and "#" not in embedding))
+    has_own = embedding in KNOWN or (embedding.startswith("onnx:") and "#" not in embedding)
     return f"{embedding}#{pooling}" if has_own and pooling else embedding

@@ -59,7 +59,7 @@ def test_an_unknown_embedding_is_an_error_that_lists_the_known_ones(choice: str,
         embedding.load(choice, tmp_path)
 
     assert str(caught.value) == (
-        f"There is no embedding {choice!r}: choose hashed, minilm, granite, fastembed[:MODEL],"
+        f"There is no embedding {choice!r}: choose hashed, minilm[#POOLING], granite[#POOLING], fastembed[:MODEL],"
         " onnx:FOLDER[#POOLING], openai:URL#MODEL or bedrock:MODEL"
     )
 

@@ -133,11 +133,12 @@ def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | N
     Returns:
         The embedding as ``--embedding`` takes it, or None if neither names one.
     """
-    if built is None:
-        return with_pooling(settings.embedding, settings.pooling)
-    chosen = with_pooling(settings.embedding or recorded_choice(built) or None, settings.pooling)
-    if chosen is None:
+    named = settings.embedding or (built and recorded_choice(built))
+    if not named:
         return None
+    chosen = with_pooling(named, settings.pooling)
+    if built is None:
+        return chosen
     model, _, pooling = built.embedding.partition("#")
     folder = KNOWN[chosen].folder if chosen in KNOWN else Path(chosen.removeprefix("onnx:")).resolve().name
     return with_pooling(chosen, pooling) if model.startswith(f"onnx:{folder}@") else chosen
