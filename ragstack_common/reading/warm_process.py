@@ -95,7 +95,7 @@ class _Running:
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         descriptors = (theirs.fileno(), answering.fileno())
         self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and arguments of our own
-            [sys.executable, "-m", module, *map(str, descriptors), *arguments],
+            [sys.executable, "-P", "-m", module, *map(str, descriptors), *arguments],
             env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
