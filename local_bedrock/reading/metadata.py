@@ -6,6 +6,7 @@ Source: Amazon Bedrock User Guide, kb-metadata.
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +15,7 @@ from ragstack_common.config import RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RecordStructure, Sidecar, check_key
-from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.formats import MAX_DOCUMENT_BYTES, UnreadableDocument
 
 AttributeValue = str | float | bool | list[str]
 
@@ -74,44 +75,88 @@ class Record:
     attributes: dict[str, str]
 
 
+csv.field_size_limit(MAX_DOCUMENT_BYTES)
+"""Python's own limit of 131,072 characters is for the whole process."""
+
+_EXCEL_LINE: Final = re.compile(r"\s*\"?sep=.\"?\s*", re.IGNORECASE)
+_OTHER_DELIMITERS: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
 def read_records(text: str, structure: RecordStructure) -> list[Record]:
-    """Read the records of a CSV file; blank rows and rows without content are skipped.
+    """Read the records of a CSV file; blank rows, rows without content, and columns without a name are skipped.
+
+    Spaces around the names of columns are not part of them; if names begin with spaces, so do the values.
 
     Raises:
-        UnreadableDocument: The CSV is malformed, has too many rows, or a column is missing.
+        UnreadableDocument: The CSV is malformed, its columns are not separated by commas, it has too many rows, or a
+            column is missing.
     """
     rows = csv.reader(io.StringIO(text), strict=True)
     try:
         header = next((row for row in rows if any(row)), [])
-        names = _attribute_columns(header, structure)
+        if any(name.startswith(" ") for name in header):
+            rows = csv.reader(io.StringIO(text), strict=True, skipinitialspace=True)
+            header = next((row for row in rows if any(row)), [])
+        header = [name.strip() for name in header]
+        names = _attribute_columns(text, header, structure)
         found: list[Record] = []
         for row in rows:
             if not any(cell.strip() for cell in row):
                 continue
-            if len(row) != len(header):
+            cells = _cells(header, row)
+            if cells is None:
                 raise UnreadableDocument(
                     f"Line {rows.line_num} of the .csv file has {len(row)} fields, and its header has {len(header)}."
                 )
             if len(found) == MAX_RECORDS:
                 raise UnreadableDocument(f"The .csv file has more than {MAX_RECORDS:,} rows: split it.")
-            cells = dict(zip(header, row, strict=True))
             if cells[structure.content].strip():
                 found.append(Record(cells[structure.content], {name: cells[name] for name in names}))
     except csv.Error as error:
-        raise UnreadableDocument(f"Line {rows.line_num} of the .csv file cannot be read: {error}.") from None
+        reason = f"Line {rows.line_num} of the .csv file cannot be read: {error}."
+        raise UnreadableDocument(_not_comma_separated(text, structure.content) or reason) from None
     return found
 
 
-def _attribute_columns(header: list[str], structure: RecordStructure) -> Sequence[str]:
-    if len({*header}) < len(header):
+def _cells(header: list[str], row: list[str]) -> dict[str, str] | None:
+    """Return the cells of a row by column; None if columns with a name are missing, or cells have no column."""
+    if any(cell.strip() for cell in row[len(header) :]) or any(header[len(row) :]):
+        return None
+    return dict(zip(header, row, strict=False))
+
+
+def _attribute_columns(text: str, header: list[str], structure: RecordStructure) -> Sequence[str]:
+    columns = [name for name in header if name]
+    if len({*columns}) < len(columns):
         raise UnreadableDocument("Two columns of the .csv file have the same name.")
     named = (structure.content, *structure.included, *structure.excluded)
-    if missing := [name for name in named if name not in header]:
-        raise UnreadableDocument(f"The .csv file has no column {missing[0]!r:.100}, which its metadata file names.")
-    chosen = structure.included or [name for name in header if name not in (structure.content, *structure.excluded)]
+    if missing := [name for name in named if name not in columns]:
+        raise UnreadableDocument(
+            _not_comma_separated(text, structure.content)
+            or f"The .csv file has no column {missing[0]!r:.100}, which its metadata file names."
+        )
+    chosen = structure.included or [name for name in columns if name not in (structure.content, *structure.excluded)]
     for name in chosen:
         try:
             check_key(name)
         except InvalidDocumentError as error:
             raise UnreadableDocument(f"A column of the .csv file cannot be an attribute: {error}.") from None
     return chosen
+
+
+def _not_comma_separated(text: str, content: str) -> str | None:
+    """Return why the first line is not a header with commas; None if it is one."""
+    line = text.lstrip("\n").partition("\n")[0]
+    if _EXCEL_LINE.fullmatch(line):
+        shown = line.strip(' "')
+        return (
+            f"The first line of the .csv file is {shown!r}, which only Excel understands: remove it, so that the file"
+            " begins with the names of its columns, separated by commas."
+        )
+    for delimiter, named in _OTHER_DELIMITERS.items():
+        if delimiter in line and content in [name.strip(" \"'") for name in line.split(delimiter)]:
+            return (
+                f"The columns of the .csv file are separated by {named}, and the delimiter of records is a comma: save"
+                " the file with commas."
+            )
+    return None

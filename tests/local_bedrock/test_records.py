@@ -1,5 +1,6 @@
 """CSV files whose rows are records: each has its own text and attributes, asked over the API."""
 
+import re
 from threading import current_thread
 from typing import Any
 
@@ -7,6 +8,10 @@ import pytest
 
 from local_bedrock.ingestion import preparation
 from local_bedrock.ingestion.workers import WORKERS
+from local_bedrock.reading import metadata
+from ragstack_common.ingestion.sidecars import RecordStructure
+from ragstack_common.reading.conversion import plain_text
+from ragstack_common.reading.formats import UnreadableDocument
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, s3_document, s3_identifier
 from tests.support.sidecars import record_sidecar
 
@@ -128,6 +133,59 @@ def test_parents_of_rows_keep_to_their_rows(s3: Any, bucket: str, bedrock: Bedro
     results = bedrock.search(knowledge_base, "Oak1 Elm1", numberOfResults=20)
     assert {result["metadata"]["tree"] for result in results} == {"Oak", "Elm"}
     assert all(result["content"]["text"].startswith(result["metadata"]["tree"]) for result in results)
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes"),
+    [
+        ("text,city,\nFlat,Bern,\n", {"city": "Bern"}),
+        ("text,city\nFlat,Bern,,\n", {"city": "Bern"}),
+        ("text,city,,\nFlat,Bern\n", {"city": "Bern"}),
+        (",text,,city\n0,Flat,9,Bern\n", {"city": "Bern"}),
+        ("text, city ,  price\nFlat, Bern, 5\n", {"city": "Bern", "price": "5"}),
+        (' text, "city, part"\nFlat, "Bern, east"\n', {"city, part": "Bern, east"}),
+        ('"text","city"\n"Flat","Bern"\n', {"city": "Bern"}),
+        ("\n\ntext,city\n\n,\nFlat,Bern\n , \n", {"city": "Bern"}),
+        (f"text,city\nFlat,{'B' * 140_000}\n", {"city": "B" * 140_000}),
+        ('text,city\nFlat,"Be\nrn"\n', {"city": "Be\nrn"}),
+    ],
+)
+def test_rows_as_spreadsheets_write_them_are_records(text: str, attributes: dict[str, str]) -> None:
+    assert metadata.read_records(text, RecordStructure("text")) == [metadata.Record("Flat", attributes)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "text,city\r\nFlat,Zürich\r\n".encode("utf-8-sig"),
+        "text,city\nFlat,Zürich\n".encode("utf-16"),
+        "text,city\rFlat,Zürich\r".encode(),
+    ],
+)
+def test_rows_are_read_with_a_byte_order_mark_and_with_any_line_ends(data: bytes) -> None:
+    assert metadata.read_records(plain_text(data), RecordStructure("text")) == [
+        metadata.Record("Flat", {"city": "Zürich"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("text;city\nFlat;Bern\n", "separated by semicolons, and the delimiter of records is a comma"),
+        ("text;price\nFlat;1200,50\n", "separated by semicolons"),
+        ('"text";"city, part"\n"Flat";"Bern"\n', "separated by semicolons"),
+        ("city\ttext\nBern\tFlat\n", "separated by tabs"),
+        ("city| text\nBern| Flat\n", "separated by vertical bars"),
+        ("sep=;\ntext;city\nFlat;Bern\n", "'sep=;', which only Excel understands: remove it"),
+        ("sep=,\ntext,city\nFlat,Bern\n", "'sep=,', which only Excel understands"),
+        ('"sep=\t"\ntext\tcity\nFlat\tBern\n', "which only Excel understands"),
+        ('text\n"Flat"x\n', "Line 2 of the .csv file cannot be read"),
+        ("text,city\nFlat\n", "Line 2 of the .csv file has 1 fields, and its header has 2"),
+    ],
+)
+def test_the_reason_names_the_delimiter_of_rows_that_are_not_separated_by_commas(text: str, cause: str) -> None:
+    with pytest.raises(UnreadableDocument, match=re.escape(cause)):
+        metadata.read_records(text, RecordStructure("text"))
 
 
 @pytest.mark.parametrize(
