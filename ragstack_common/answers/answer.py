@@ -77,6 +77,13 @@ class Sentence(_FrozenModel):
     )
 
 
+class Conflict(_FrozenModel):
+    """One of the figures in which documents contradict each other."""
+
+    figure: str = Field(description="As the documents write it", examples=["twenty weeks"])
+    citations: list[int] = Field(description="Numbers of the sources that state it")
+
+
 class Usage(_FrozenModel):
     """Tokens of the model call."""
 
@@ -125,6 +132,11 @@ class Answer(_FrozenModel):
         default=None,
         description="Calibrated probability, 0 to 1, that the quotations answer the question. Null with a model, or"
         " without passages",
+    )
+    conflicts: list[Conflict] = Field(
+        default_factory=list,
+        description="Without a model: the figures in which the quoted documents contradict each other, which the last"
+        " sentence of the answer says too. Empty if they don't, and with a model",
     )
     sentences: list[Sentence]
     sources: list[Source] = Field(description="What the answerer received, in the order of the numbers")

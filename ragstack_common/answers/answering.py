@@ -11,6 +11,7 @@ from ragstack_common.answers.answer import (
     Characters,
     CitationEvent,
     CitedText,
+    Conflict,
     Source,
     SupportEvent,
     Timings,
@@ -253,6 +254,9 @@ class Answering:
             "answered": answered and bool(verifier.cited),
             "closest_passages": verifier.closest_passages,
             "confidence": None if end is None else end.confidence,
+            "conflicts": [
+                Conflict(figure=each.figure, citations=list(each.passages)) for each in (end.conflicts if end else ())
+            ],
             "sentences": [
                 sentence.model_copy(update={"support": self._verdicts.get(index)})
                 for index, sentence in enumerate(verifier.sentences)

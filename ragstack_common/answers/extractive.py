@@ -5,21 +5,25 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from ragstack_common.answers.agent import passages_in
+from ragstack_common.answers.figures import contradicting
 from ragstack_common.answers.models import (
     CHARACTERS_IN_TOKEN,
+    ConflictingFigure,
     ModelEnd,
     ModelPiece,
     ModelRequest,
     ModelResponse,
     ModelText,
+    Passage,
     StopReason,
     estimated_tokens,
 )
-from ragstack_common.answers.phrases import closest_passages, no_answer
+from ragstack_common.answers.phrases import closest_passages, conflicting, no_answer
 from ragstack_common.answers.quoting import Quotation, best_quotations
 from ragstack_common.answers.visible import LINE_BREAK
 from ragstack_common.config import QUOTING_GENERATOR
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.search import RetrievedChunk
 from ragstack_common.text.words import detect_language
 
 LONGEST_QUOTATION: Final = 800
@@ -58,15 +62,18 @@ class ExtractiveProvider:
         passages = request.passages or passages_in(request.system_prompt)
         chunks = [passage.chunk for passage in passages]
         texts = [chunk.content for chunk in chunks]
-        contexts = [chunk.context or "" for chunk in chunks]
-        quotations = best_quotations(question, texts, contexts, [chunk.relevance for chunk in chunks])
+        contexts, relevances = map(_description, chunks), [chunk.relevance for chunk in chunks]
+        quotations = best_quotations(question, texts, [*contexts], relevances, [chunk.source for chunk in chunks])
         confidence = max((quotation.evidence.confidence for quotation in quotations), default=0.0)
         text = quoted_answer(quotations, [passage.number for passage in passages])
         language = detect_language(question)
+        conflicts: tuple[ConflictingFigure, ...] = ()
         if not quotations:
             text = no_answer(language)
         elif confidence < request.min_confidence:
             text = f"{closest_passages(language)}\n{text}"
+        elif conflicts := _conflicts(quotations, passages):
+            text = f"{text}\n{conflicting(language, ', '.join(map(_cited, conflicts)))}"
         reason: StopReason = "end_turn"
         if stops := [at for sequence in request.stop_sequences if (at := text.find(sequence)) >= 0]:
             text, reason = text[: min(stops)], "stop_sequence"
@@ -74,8 +81,47 @@ class ExtractiveProvider:
             text, reason = text[: request.max_tokens * CHARACTERS_IN_TOKEN], "max_tokens"
         read = sum(map(estimated_tokens, texts)) + estimated_tokens(question)
         written = estimated_tokens(text)
-        end = ModelEnd(reason, read, written, self.model, estimated=True, quotes=True, confidence=round(confidence, 4))
+        end = ModelEnd(
+            reason,
+            read,
+            written,
+            self.model,
+            estimated=True,
+            quotes=True,
+            confidence=round(confidence, 4),
+            conflicts=conflicts,
+        )
         return text, end
+
+
+def _description(chunk: RetrievedChunk) -> str:
+    """Return what a document says about itself outside of the passage: its name, attributes, title and headings."""
+    attributes = (
+        f"{key} {value}"
+        for key, value in chunk.public_metadata.items()
+        if isinstance(value, str | int) and not (isinstance(value, bool) or key.startswith("x-amz-"))
+    )
+    name = chunk.source.rpartition("/")[2].rpartition(".")
+    return "\n".join(filter(None, (name[0] or name[2], *attributes, chunk.context)))
+
+
+def _conflicts(quotations: Sequence[Quotation], passages: Sequence[Passage]) -> tuple[ConflictingFigure, ...]:
+    """Compare the figures of the documents, of each that of its best quotation."""
+    best: dict[str, Quotation] = {}
+    for quotation in sorted(quotations, key=lambda each: -each.evidence.confidence):
+        best.setdefault(passages[quotation.passages[0]].chunk.source, quotation)
+    quotations = [each for each in quotations if any(each is one for one in best.values())]
+    figures = [(each.figure, passages[each.passages[0]].chunk.source) for each in quotations]
+    found = []
+    for position in contradicting(figures):
+        figure, numbers = figures[position][0], (passages[place].number for place in quotations[position].passages)
+        if figure is not None:
+            found.append(ConflictingFigure(" ".join(figure.text.split()).lower(), tuple(numbers)))
+    return tuple(found)
+
+
+def _cited(conflict: ConflictingFigure) -> str:
+    return f"{conflict.figure} {''.join(f'[{number}]' for number in conflict.passages)}"
 
 
 def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:

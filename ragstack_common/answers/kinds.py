@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Final, Literal
 
 from ragstack_common.text.spelling import with_ascii_digits
-from ragstack_common.text.words import words
+from ragstack_common.text.words import is_stop_word, terms, words
 
-Kind = Literal["duration", "money", "number", "moment", "person", "reason"]
+Kind = Literal["frequency", "duration", "money", "number", "moment", "person", "reason"]
 Table = Mapping[Kind, tuple[str, str]]
 
 _CODES: Final = r"[$€£¥₹₽₩]|\b(?:eur|usd|gbp|chf|inr|rub|jpy|cny)\b|\d[.,]\d\d\b"
@@ -26,12 +27,19 @@ _NAME: Final = (
 """A capital letter after a word, or two capitalized words at the beginning."""
 
 
+_DIGITS: Final = (
+    r"(?<![A-Za-z\u00c0-\u024f\u0370-\u04ff_/#\d])(?<!\d[.,])(?<![A-Za-z]-)(?<![^\s(\[][(\[])"
+    r"\d[\d.,'\u00a0\u202f]*+(?!\d*(?:st|nd|rd|th)\b)"
+)
+"""A number: no part of a name such as HTTP/2, S3, GPT-4 or SKU-9201, no ordinal, and no mark of a reference."""
+
+
 def _duration(number: str, unit: str, others: str) -> str:
     return rf"{number}\W*(?:\w+\W+)?(?:{unit})|\d\s?(?:{unit})|{_YEAR}|\b(?:{unit})\b|{others}"
 
 
 _EN_NUMBER: Final = (
-    r"(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    rf"(?:{_DIGITS}|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
     r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|once|both|none|single|several"
     r"|unlimited|free)\b)"
 )
@@ -45,10 +53,16 @@ _EN_MONTH: Final = (
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 )
 _EN: Final[Table] = {
+    "frequency": (
+        r"\bhow often\b",
+        rf"{_EN_PERIOD}|\b(?:daily|weekly|monthly|quarterly|yearly|annually|hourly|nightly|always|never|once|twice|times|every|each)\b"
+        rf"|\bper {_EN_UNIT}\b",
+    ),
     "duration": (
-        r"\bhow (?:long|often|soon|quickly|fast|late|early)\b",
-        rf"{_EN_PERIOD}|\b(?:{_EN_UNIT}|daily|weekly|monthly|yearly|annually|hourly|always|never|immediately|at once|until"
-        r"|since|times|every)\b|\b\d+-year",
+        r"\bhow (?:long|soon|quickly|fast|late|early)\b",
+        rf"{_EN_PERIOD}|\b(?:an?|half an?|the same|one|each|several|few|many) (?:\w+\W+)?{_EN_UNIT}\b|\b(?:same|next)[ -]{_EN_UNIT}\b"
+        r"|\b(?:immediately|instantly|at once|at any time|indefinitely|permanently|forever)\b"
+        rf"|\b\d+-{_EN_UNIT}|\b(?:until|through|to) {_EN_MONTH}\b|{_YEAR}\W+\w+\W+{_YEAR}",
     ),
     "money": (
         r"\b(?:costs?|prices?|fees?|pay)\b|\bhow much\b.{0,200}\b(?:paid|spend|spent|charge)",
@@ -56,7 +70,8 @@ _EN: Final[Table] = {
     ),
     "number": (
         r"\bhow (?:many|much|far|big|large|high|tall|deep|wide|heavy|hot|cold|thick|expensive|old)\b"
-        r"|\b(?:what|which) (?:percentage|percent|number|share|proportion)\b",
+        r"|\b(?:what|which) (?:percentage|percent|number|share|proportion)\b"
+        r"|\bwhat (?:is|was|are|were) the (?:[\w-]+ ){0,2}(?:total|subtotal|sum|amount|balance|quantity|count)\b",
         _EN_NUMBER,
     ),
     "moment": (
@@ -80,43 +95,43 @@ _EN: Final[Table] = {
 }  # fmt: skip
 
 _DE_NUMBER: Final = (
-    r"(?:\d|\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|elf|zwölf|\w*(?:zehn|zwanzig|dreißig|vierzig|fünfzig|sechzig"
+    rf"(?:{_DIGITS}|\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|elf|zwölf|\w*(?:zehn|zwanzig|dreißig|vierzig|fünfzig|sechzig"
     r"|siebzig|achtzig|neunzig|hundert|tausend)\w*|million\w*|milliarde\w*|kein\w*|halb\w*|hälfte|doppelt|dutzend\w*|beide\w*)\b)"
 )
 _FR_NUMBER: Final = (
-    r"(?:\d|\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?|trente"
+    rf"(?:{_DIGITS}|\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?|trente"
     r"|quarante|cinquante|soixante|cents?|mille|millions?|milliards?|milliers?|aucune?|moitié|double|douzaine|demi\w*)\b)"
 )
 _ES_NUMBER: Final = (
-    r"(?:\d|\b(?:dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci\w+|veint\w+|treinta"
+    rf"(?:{_DIGITS}|\b(?:dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci\w+|veint\w+|treinta"
     r"|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|cien\w*|\w+cient[oa]s|mil|miles|mill[oó]n\w*|ning[uú]n\w*|mitad|doble"
     r"|docena\w*|medi[oa]|amb[oa]s)\b)"
 )
 _PT_NUMBER: Final = (
-    r"(?:\d|\b(?:dois|duas|três|quatro|cinco|seis|sete|oito|nove|dez|onze|doze|treze|catorze|quatorze|quinze|dez[ea]\w+"
+    rf"(?:{_DIGITS}|\b(?:dois|duas|três|quatro|cinco|seis|sete|oito|nove|dez|onze|doze|treze|catorze|quatorze|quinze|dez[ea]\w+"
     r"|vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa|cem|centos?|\w+cent[oa]s|mil|milhares|milh(?:ão|ões)"
     r"|bilh\w+|nenhum\w*|metade|dobro|dúzia\w*|mei[oa]|amb[oa]s)\b)"
 )
 _IT_NUMBER: Final = (
-    r"(?:\d|\b(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|\w+dici|dici\w+|vent\w+|trent\w+|quarant\w+"
+    rf"(?:{_DIGITS}|\b(?:due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|\w+dici|dici\w+|vent\w+|trent\w+|quarant\w+"
     r"|cinquant\w+|sessant\w+|settant\w+|ottant\w+|novant\w+|cento|mille|\w*mila|milion\w+|miliard\w+|nessun\w*|metà|doppio"
     r"|dozzin\w+|mezz[oa]|entramb[ie])\b)"
 )
 _NL_NUMBER: Final = (
-    r"(?:\d|\b(?:twee|drie|vier|vijf|zes|zeven|acht|negen|tien|elf|twaalf|\w+tien|\w*(?:twintig|dertig|veertig|vijftig|zestig"
+    rf"(?:{_DIGITS}|\b(?:twee|drie|vier|vijf|zes|zeven|acht|negen|tien|elf|twaalf|\w+tien|\w*(?:twintig|dertig|veertig|vijftig|zestig"
     r"|zeventig|tachtig|negentig|honderd|duizend)\w*|miljoen\w*|miljard\w*|geen|helft|half|halve|dubbel\w*|dozijn\w*|beide)\b)"
 )
 _RU_NUMBER: Final = (
-    r"(?:\d|\b(?:два|две|двух|двум\w?|двое|три|тр[её]х|трем\w?|тремя|трое|четыре|четыр[её]х|четырьмя|четырем|пять\w?|пяти|шесть\w?|шести|семь\w?|семи|восемь\w?|восьми|девять\w?"
+    rf"(?:{_DIGITS}|\b(?:два|две|двух|двум\w?|двое|три|тр[её]х|трем\w?|тремя|трое|четыре|четыр[её]х|четырьмя|четырем|пять\w?|пяти|шесть\w?|шести|семь\w?|семи|восемь\w?|восьми|девять\w?"
     r"|девяти|десять|десяти|\w+надцат[ьи]|двадцат[ьи]|тридцат[ьи]|сорок\w*|пятьдесят|шестьдесят|семьдесят|восемьдесят"
     r"|девяносто|сто|двести|\w+сот|тысяч\w*|миллион\w*|миллиард\w*|млн|млрд|тыс|оба|обе|полов\w+|один|одна|одного|ни одного|вдвое)\b)"
 )
 _AR_NUMBER: Final = (
-    r"(?:\d|\b[وبلف]?(?:ال)?(?:واحد\w*|اثن\w+|ثلاث\w*|أربع\w*|اربع\w*|خمس\w*|ست|ستة|ستون|ستين|سبع\w*|ثمان\w*|تسع\w*|عشر\w*"
+    rf"(?:{_DIGITS}|\b[وبلف]?(?:ال)?(?:واحد\w*|اثن\w+|ثلاث\w*|أربع\w*|اربع\w*|خمس\w*|ست|ستة|ستون|ستين|سبع\w*|ثمان\w*|تسع\w*|عشر\w*"
     r"|مئ[ةات]+\w*|مائ\w+|ألف\w*|آلاف|مليون\w*|ملايين|مليار\w*|نصف|ضعف|كلا)\b)"
 )
 _HI_NUMBER: Final = (
-    r"(?:\d|(?<!\S)(?:दो|तीन|चार|पांच|पाँच|छह|छः|सात|आठ|नौ|दस|ग्यारह|बारह|तेरह|चौदह|पंद्रह|सोलह|सत्रह|अठारह|उन्नीस|बीस|तीस|चालीस"
+    rf"(?:{_DIGITS}|(?<!\S)(?:दो|तीन|चार|पांच|पाँच|छह|छः|सात|आठ|नौ|दस|ग्यारह|बारह|तेरह|चौदह|पंद्रह|सोलह|सत्रह|अठारह|उन्नीस|बीस|तीस|चालीस"
     r"|पचास|साठ|सत्तर|अस्सी|नब्बे|सौ|हज़ार|हजार|लाख|करोड़|मिलियन|बिलियन|आधा|आधे|आधी|दोनों|एक|दर्जन\S*)(?!\S))"
 )
 _HAN_NUMBER: Final = (
@@ -131,7 +146,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
             _duration(
                 _DE_NUMBER,
                 r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|jahrzehnte?n?|quartale?",
-                r"\b(?:täglich|wöchentlich|monatlich|jährlich|stündlich|immer|nie|niemals|sofort|bis|seit|mal|jede[nrs]?)\b",
+                r"\b(?:täglich|wöchentlich|monatlich|jährlich|stündlich|sofort|mal|jede[nrs]?)\b",
             ),
         ),
         "money": (r"\b(?:kosten|kostet\w*|preis\w*|gebühr\w*|bezahl\w*|verdien\w*)\b", rf"{_CODES}|\b(?:\w*euro|dollar|pfund|cent|franken|prozent|kostenlos|kostenfrei|gratis|umsonst)\b"),
@@ -147,7 +162,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "fr": {
         "duration": (
             r"\bcombien de (?:temps|secondes|minutes|heures|jours|semaines|mois|ans|années|fois)\b|\bquelle (?:fréquence|durée)\b|\bdepuis combien\b",
-            _duration(_FR_NUMBER, r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|décennies?|trimestres?", r"\b(?:quotidien\w*|hebdomadaire\w*|mensuel\w*|annuel\w*|toujours|jamais|immédiatement|jusqu\w*|depuis|fois|chaque)\b"),
+            _duration(_FR_NUMBER, r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|décennies?|trimestres?", r"\b(?:quotidien\w*|hebdomadaire\w*|mensuel\w*|annuel\w*|immédiatement|fois|chaque)\b"),
         ),
         "money": (r"\b(?:coût\w*|prix|tarifs?|frais|payer|paie|gagne)\b", rf"{_CODES}|\b(?:euros?|dollars?|livres?|centimes?|francs?|pour ?cent|gratuit\w*)\b"),
         "number": (r"\bcombien\b|\bquel âge\b|\bquel(?:le)? (?:est (?:le|la) )?(?:nombre|pourcentage|proportion|taille|hauteur|distance|longueur)\b", _FR_NUMBER),
@@ -163,7 +178,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "es": {
         "duration": (
             r"\bcuánto (?:tiempo|dura|tarda)\b|\bqué frecuencia\b|\bcuánt[oa]s (?:segundos|minutos|horas|días|semanas|meses|años|veces)\b",
-            _duration(_ES_NUMBER, r"segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|décadas?|trimestres?", r"\b(?:diari\w+|semanal\w*|mensual\w*|anual\w*|siempre|nunca|inmediat\w+|hasta|desde|vez|veces|cada)\b"),
+            _duration(_ES_NUMBER, r"segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|décadas?|trimestres?", r"\b(?:diari\w+|semanal\w*|mensual\w*|anual\w*|inmediat\w+|vez|veces|cada)\b"),
         ),
         "money": (r"\b(?:cuesta\w*|costó|precio\w*|coste|costo|tarifas?|pagar|paga)\b", rf"{_CODES}|\b(?:euros?|dólares|libras?|céntimos?|pesos?|por ?ciento|gratis|gratuit\w+)\b"),
         "number": (r"\bcuánt[oa]s?\b|\bqué edad\b|\b(?:qué|cuál (?:es|era|fue) (?:el|la)) (?:número|porcentaje|cantidad|altura|distancia|longitud|proporción)\b", _ES_NUMBER),
@@ -179,7 +194,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "pt": {
         "duration": (
             r"\bquanto tempo\b|\bque frequência\b|\bquant[oa]s (?:segundos|minutos|horas|dias|semanas|meses|anos|vezes)\b",
-            _duration(_PT_NUMBER, r"segundos?|minutos?|horas?|dias?|semanas?|mês|meses|anos?|décadas?|trimestres?", r"\b(?:diári\w+|seman\w+|mens\w+|anual\w*|sempre|nunca|imediat\w+|até|desde|vez|vezes|cada)\b"),
+            _duration(_PT_NUMBER, r"segundos?|minutos?|horas?|dias?|semanas?|mês|meses|anos?|décadas?|trimestres?", r"\b(?:diári\w+|seman\w+|mens\w+|anual\w*|imediat\w+|vez|vezes|cada)\b"),
         ),
         "money": (r"\b(?:custa\w*|custou|preços?|custos?|tarifas?|pagar|paga)\b", rf"{_CODES}|r\$|\b(?:euros?|dólares|libras?|cêntimos?|centavos?|reais|por ?cento|grátis|gratuit\w+)\b"),
         "number": (r"\bquant[oa]s?\b|\bque idade\b|\b(?:que|qual (?:é|era|foi) [oa]) (?:número|percentagem|porcentagem|quantidade|altura|distância|proporção)\b", _PT_NUMBER),
@@ -195,7 +210,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "it": {
         "duration": (
             r"\bquanto (?:tempo|dura|ci vuole)\b|\bogni quanto\b|\bquant[ie] (?:secondi|minuti|ore|giorni|settimane|mesi|anni|volte)\b",
-            _duration(_IT_NUMBER, r"second[oi]|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]|decenni\w*|trimestr[ei]", r"\b(?:quotidian\w+|settimanal\w+|mensil\w+|annual\w+|sempre|mai|subito|fino|da|volt[ae]|ogni)\b"),
+            _duration(_IT_NUMBER, r"second[oi]|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]|decenni\w*|trimestr[ei]", r"\b(?:quotidian\w+|settimanal\w+|mensil\w+|annual\w+|subito|volt[ae]|ogni)\b"),
         ),
         "money": (r"\b(?:cost[aiò]|costano|prezz[oi]|cost[oi]|tariff[ae]|pagare|paga)\b", rf"{_CODES}|\b(?:euro|dollar[oi]|sterlin[ae]|centesim[oi]|franch[oi]|per ?cento|gratis|gratuit\w+)\b"),
         "number": (r"\bquant[oaie]\b|\bche età\b|\b(?:che|quale|qual (?:è|era)) (?:il |la |l.)?(?:percentuale|numero|quantità|altezza|distanza|lunghezza)\b", _IT_NUMBER),
@@ -211,7 +226,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "nl": {
         "duration": (
             r"\bhoe (?:lang|vaak|snel|laat|vroeg)\b|\bhoeveel (?:seconden|minuten|uur|uren|dagen|weken|maanden|jaar|jaren|keer)\b",
-            _duration(_NL_NUMBER, r"seconden?|minuten?|minuut|uur|uren|dag(?:en)?|we[e]?k(?:en)?|maand(?:en)?|ja(?:ar|ren)|decennia|kwarta\w+", r"\b(?:dagelijks|wekelijks|maandelijks|jaarlijks|altijd|nooit|meteen|direct|tot|sinds|keer|elke?|ieder\w*)\b"),
+            _duration(_NL_NUMBER, r"seconden?|minuten?|minuut|uur|uren|dag(?:en)?|we[e]?k(?:en)?|maand(?:en)?|ja(?:ar|ren)|decennia|kwarta\w+", r"\b(?:dagelijks|wekelijks|maandelijks|jaarlijks|meteen|direct|keer|elke?|ieder\w*)\b"),
         ),
         "money": (r"\b(?:kost(?:en|te)?|prij[sz]\w*|tarie\w+|betal\w+|betaalt)\b", rf"{_CODES}|\b(?:euro'?s?|dollars?|pond|cent|procent|gratis)\b"),
         "number": (r"\bhoeveel\b|\bhoe (?:hoog|groot|ver|diep|breed|zwaar|duur|oud)\b|\bwelk (?:percentage|aantal|deel)\b", _NL_NUMBER),
@@ -227,7 +242,7 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "ru": {
         "duration": (
             r"\bкак (?:долго|часто|скоро|быстро)\b|\bсколько (?:времени|дней|часов|месяцев|минут|недель|секунд|раз)\b",
-            _duration(_RU_NUMBER, r"секунд\w*|минут\w*|час\w{0,3}|дн\w{1,3}|день|недел\w+|месяц\w*|год\w{0,3}|лет|летн\w+|десятилет\w+|квартал\w*|возраст\w*", r"\b(?:ежедневно|еженедельно|ежемесячно|ежегодно|всегда|никогда|сразу|до|с|раз\w?|каждый|каждые|каждую)\b"),
+            _duration(_RU_NUMBER, r"секунд\w*|минут\w*|час\w{0,3}|дн\w{1,3}|день|недел\w+|месяц\w*|год\w{0,3}|лет|летн\w+|десятилет\w+|квартал\w*|возраст\w*", r"\b(?:ежедневно|еженедельно|ежемесячно|ежегодно|сразу|раз\w?|каждый|каждые|каждую)\b"),
         ),
         "money": (r"\b(?:стоит|стоят|стоил\w*|стоимость|цен[аыу]|плат\w+)\b", rf"{_CODES}|\b(?:рубл\w+|руб|доллар\w*|евро|фунт\w*|цент\w*|процент\w*|бесплатно)\b"),
         "number": (r"\bсколько\b|\bкаком возрасте\b|\bкак(?:ое|ова|ой|ая|ов) (?:был[ао]? )?(?:количество|число|процент|высота|длина|доля|расстояние)\b|\bнасколько\b", _RU_NUMBER),
@@ -241,34 +256,63 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
         "reason": (r"\b(?:почему|зачем|отчего)\b|\bпричин\w+\b", r"\b(?:потому|так как|из-за|поскольку|чтобы|связи|благодаря|причин\w*|вследствие|поэтому|ради|прив[ео]\w+)\b"),
     },
     "ar": {
-        "duration": (r"كم (?:من الوقت|مدة|المدة|سنة|عام|يوم|ساعة|شهر|أسبوع|دقيقة|ثانية|مرة|استغرق\w*|يستغرق|تستغرق)|\bما (?:هي )?(?:مدة|المدة)\b", _duration(_AR_NUMBER, r"(?:ال)?(?:ثوان\w*|ثانية|دقائق|دقيقة|ساع\w+|يوم\w*|أيام|أسبوع\w*|أسابيع|شهر\w*|أشهر|شهور|سن\w{1,4}|عام\w*|أعوام|عقد\w*|عقود)", r"\b(?:يومي\w+|أسبوعي\w+|شهري\w+|سنوي\w+|دائم\w+|أبد\w+|فور\w+|حتى|منذ|مر\w+|كل)\b")),
+        "duration": (r"كم (?:من الوقت|مدة|المدة|سنة|عام|يوم|ساعة|شهر|أسبوع|دقيقة|ثانية|مرة|استغرق\w*|يستغرق|تستغرق)|\bما (?:هي )?(?:مدة|المدة)\b", _duration(_AR_NUMBER, r"(?:ال)?(?:ثوان\w*|ثانية|دقائق|دقيقة|ساع\w+|يوم\w*|أيام|أسبوع\w*|أسابيع|شهر\w*|أشهر|شهور|سن\w{1,4}|عام\w*|أعوام|عقد\w*|عقود)", r"\b(?:يومي\w+|أسبوعي\w+|شهري\w+|سنوي\w+|فور\w+|مر\w+|كل)\b")),
         "money": (r"\b(?:تكلف\w*|يكلف|كلف\w*|سعر|ثمن|رسوم|يدفع)\b", rf"{_CODES}|\b(?:دولار\w*|يورو|جنيه\w*|ريال\w*|درهم|دينار\w*|سنت\w*|بالمئة|بالمائة|مجان\w+)\b|٪"),
         "number": (r"\bكم(?: عدد)?\b|\bما (?:هو |هي )?(?:عدد|نسبة|النسبة|المسافة|مساحة|ارتفاع|طول)\b", _AR_NUMBER),
         "moment": (r"\bمتى\b|\bأي (?:عام|سنة|يوم|تاريخ|شهر|قرن|وقت|فترة)\b|\bما (?:هو )?(?:العام|التاريخ|تاريخ)\b", rf"{_YEAR}|\b[وبلف]?(?:ال)?(?:يناير|فبراير|مارس|أبريل|ابريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر|كانون|شباط|آذار|نيسان|أيار|حزيران|تموز|آب|أيلول|تشرين|أحد|اثنين|ثلاثاء|أربعاء|خميس|جمعة|سبت|قرن\w*|عام\w*|سنة|سنوات|يوم|غد\w*|أمس|ظهر\w*|صباح\w*|مساء|ليل\w*|ربيع|صيف|خريف|شتاء|عندما|بعد|قبل|خلال|أثناء|حتى|منذ|فور\w*|كل)\b"),
         "reason": (r"\bلماذا\b|\bسبب\b|\bأسباب\b", r"\b(?:لأن\w*|بسبب|نتيجة|أجل|لكي|كي|حتى|أد[تىي]\w*|سبب\w*|أسباب|لذلك|نظر\w+)\b"),
     },
     "hi": {
-        "duration": (r"कितने (?:समय|दिन|दिनों|साल|सालों|वर्ष|वर्षों|घंटे|घंटों|महीने|महीनों|मिनट|सप्ताह|सेकंड)(?! के थे)|कितनी (?:देर|बार)|कब तक", _duration(_HI_NUMBER, r"सेकंड|मिनट|घंटे|घंटों|घंटा|दिन|दिनों|सप्ताह|हफ्ते|महीने|महीनों|माह|साल|सालों|वर्ष|वर्षों|वर्षीय|दशक|दशकों|उम्र|आयु", r"रोज़|रोज|प्रति|हमेशा|कभी नहीं|तुरंत|तक|से|बार|हर")),
+        "duration": (r"कितने (?:समय|दिन|दिनों|साल|सालों|वर्ष|वर्षों|घंटे|घंटों|महीने|महीनों|मिनट|सप्ताह|सेकंड)(?! के थे)|कितनी (?:देर|बार)|कब तक", _duration(_HI_NUMBER, r"सेकंड|मिनट|घंटे|घंटों|घंटा|दिन|दिनों|सप्ताह|हफ्ते|महीने|महीनों|माह|साल|सालों|वर्ष|वर्षों|वर्षीय|दशक|दशकों|उम्र|आयु", r"रोज़|रोज|प्रति|तुरंत|बार|हर")),
         "money": (r"कीमत|लागत|खर्च|शुल्क|दाम|भुगतान", rf"{_CODES}|रुपये|रुपए|रुपयों|डॉलर|यूरो|पाउंड|प्रतिशत|मुफ्त|मुफ़्त"),
         "number": (r"कितन[ेाी]|संख्या क्या|प्रतिशत|कितनों", _HI_NUMBER),
         "moment": (r"(?<!\S)कब(?!\S)|किस (?:वर्ष|साल|दिन|तारीख|महीने|सदी|समय|शताब्दी)|कौन ?-?स[ेा] (?:वर्ष|साल|दिन|महीने|समय)", rf"{_YEAR}|जनवरी|फरवरी|फ़रवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|सितम्बर|अक्टूबर|अक्तूबर|नवंबर|नवम्बर|दिसंबर|दिसम्बर|सोमवार|मंगलवार|बुधवार|गुरुवार|शुक्रवार|शनिवार|रविवार|शताब्दी|सदी|वर्ष|साल|आज|कल|दोपहर|सुबह|शाम|रात|वसंत|गर्मी|सर्दी|जब|बाद|पहले|दौरान|तक|तुरंत|हर"),
         "reason": (r"क्यों|कारण|वजह", r"क्योंकि|कारण|इसलिए|ताकि|वजह|चूंकि|के लिए|परिणाम|नतीजा"),
     },
     "zh": {
-        "duration": (r"多久|多[长長][时時][间間]|多少(?:天|年|小时|小時|[个個]?月|分[钟鐘]|周|次)|[几幾](?:天|年|小时|小時|[个個]月|分[钟鐘]|周|次)", rf"{_HAN_NUMBER}\s*[个個多]?\s*(?:秒|分[钟鐘]|小?[时時]|天|日|周|星期|月|年|[岁歲]|世[纪紀])|每|一直|永|立即|[从從]|直到|次"),
+        "duration": (r"多久|多[长長][时時][间間]|多少(?:天|年|小时|小時|[个個]?月|分[钟鐘]|周|次)|[几幾](?:天|年|小时|小時|[个個]月|分[钟鐘]|周|次)", rf"{_HAN_NUMBER}\s*[个個多]?\s*(?:秒|分[钟鐘]|小?[时時]|天|日|周|星期|月|年|[岁歲]|世[纪紀])|每|永久|立即|次"),
         "money": (r"多少[钱錢]|[费費]用|价格|價格|价钱|成本|工资|多少(?:美元|欧元|元)", rf"{_CODES}|元|[欧歐]|美金|英[镑鎊]|日[元圆圓]|法郎|百分|%|免[费費]"),
         "number": (r"多少|[几幾][岁歲]|[几幾][个個名次位座条條家种種支分]|多(?:高|大|[远遠]|深|[宽寬]|重|快)|百分之[几幾]|[几幾]分", _HAN_NUMBER),
         "moment": (r"什[么麼][时時][候间間]|何[时時]|哪一?[年天日]|[几幾]月|[几幾][点點]|哪[个個](?:月|世[纪紀]|[时時]|年)|什[么麼]日期|哪[个個]?日期", r"\d+\s*(?:年|月|日|[时時]|[点點])|\b(?:1\d|20)\d\d\b|世[纪紀]|星期|[周週][一二三四五六日]|今天|昨天|明天|早上|上午|下午|晚上|中午|期[间間]|之前|之[后後]|以[后後]|以前|[时時]候?|年代|[当當]|春|夏|秋|冬|[二三四五六七八九十〇零一]+年|每"),
         "reason": (r"(?<![称名述稱更])[为為]什[么麼](?!\W*$)|[为為]何|原因|怎[么麼][会會]|理由", r"因|由[于於]|[为為]了|所以|[导導]致|以便|原因|故|[结結]果|使得|[让讓]"),
     },
     "ja": {
-        "duration": (r"どのくらい|どれくらい|どれぐらい|何(?:日|時|年|ヶ月|か月|カ月|週|分|秒)間|何回|何日(?!に)|期間", rf"{_HAN_NUMBER}\s*(?:秒|分|時間?|日|週|[かカヶケ]?月|年|歳|世紀|回)|毎|いつも|常に|すぐ|まで|から"),
+        "duration": (r"どのくらい|どれくらい|どれぐらい|何(?:日|時|年|ヶ月|か月|カ月|週|分|秒)間|何回|何日(?!に)|期間", rf"{_HAN_NUMBER}\s*(?:秒|分|時間?|日|週|[かカヶケ]?月|年|歳|世紀|回)|毎|すぐ"),
         "money": (r"いくら|料金|費用|価格|値段|給料", rf"{_CODES}|円|ユーロ|ドル|ポンド|フラン|パーセント|%|％|無料"),
         "number": (r"いくつ|何(?:人|個|回|本|台|件|名|枚|%|％|パーセント|メートル|点|ヤード|つ|社|種類|冊|キロ|度|倍|歳)|どれだけ|割合|人数", _HAN_NUMBER),
         "moment": (r"いつ|何年|何月|何日|何時|何曜日|何世紀|どの年|どの時期", r"\d+\s*(?:年|月|日|時)|\b(?:1\d|20)\d\d\b|世紀|曜日|今日|昨日|明日|朝|午前|午後|夜|正午|昼|間|前|後|時|年代|頃|ころ|とき|春|夏|秋|冬|毎"),
         "reason": (r"なぜ|どうして|何故|理由|原因", r"から|ため|ので|理由|原因|よって|ように|結果|せい|おかげ|より"),
     },
 }  # fmt: skip
+
+
+_COUNTING: Final = re.compile(
+    r"how many|wie ?viele?[nr]?|combien|cuánt[oa]s|quant[oa]s|quant[ie]|hoeveel|сколько|كم.*|कितन[ेाी]|多少|[几幾].?|何.*",
+    re.IGNORECASE,
+)
+"""What asks for a number of the things that the next words name."""
+
+_WEAK: Final = re.compile(
+    r"one|single|both|none|several|unlimited|free|half|once|twice|один|одна|одного|оба|обе|एक|दोनों|واحد\w*|كلا|一.?"
+    r"|(?:1\d|20)\d\d\W*",
+    re.IGNORECASE,
+)
+"""Numbers that texts without a count have, too; and years."""
+
+_VAGUE: Final = re.compile("single|both|none|several|unlimited|free", re.IGNORECASE)
+"""Those that count nothing, even before what is asked for."""
+
+COUNTED_WORDS: Final = 2
+"""Words of the question that may name what is counted, as route tables do."""
+
+COUNTED_WITHIN: Final = 4
+"""Words between which a number and what it counts are found."""
+
+LOOSE: Final = 0.5
+"""How far an answer misfits that has a number, but not of what the question counts."""
+
+
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -278,18 +322,68 @@ class Expected:
     Attributes:
         kind: The kind of answer.
         asking: The normalized words that ask for it, such as "cost".
+        counted: The stems of what the question counts: of "how many route tables", those of route and table.
+        language: The tag of the question's language.
     """
 
     kind: Kind
     asking: frozenset[str]
+    counted: frozenset[str]
+    language: str
     _pattern: re.Pattern[str]
     _asked: frozenset[str]
 
-    def found_in(self, answer: str) -> bool:
+    def found_in(self, answer: str, label: str = "") -> bool:
         """Whether an answer has it, outside the words of the question."""
+        return self.misfit(answer, label) < 1
+
+    def misfit(self, answer: str, label: str = "") -> float:
+        """Return 0 if an answer has what the question asks for, 1 if not, and LOOSE if it may count something else.
+
+        Args:
+            answer: The answer.
+            label: The key of a value, or the names of its columns.
+        """
         answer = with_ascii_digits(answer)
-        found = (words(_whole(answer, *match.span())) for match in self._pattern.finditer(answer))
-        return any(not part or not self._asked.issuperset(part) for part in found)
+        found = [
+            match
+            for match in self._pattern.finditer(answer)
+            if not (part := words(_whole(answer, *match.span()))) or not self._asked.issuperset(part)
+        ]
+        if not found or not self.counted:
+            return float(not found)
+        if any(self._counts(answer, match.end()) for match in found if not _VAGUE.fullmatch(match[0])):
+            return 0.0
+        strong = [match for match in found if not _WEAK.fullmatch(match[0])]
+        return (0.0 if strong and self._names(label) else LOOSE) if strong else 1.0
+
+    def counts_in(self, answer: str) -> list[str]:
+        """Return the numbers in an answer, each with its unit or with what it counts, outside the question's words."""
+        found = []
+        for match in self._pattern.finditer(answer):
+            end = match.end()
+            if self.counted and (unit := self._unit_after(answer, end)):
+                end = unit
+            elif self.kind != "duration" or not words(match[0])[1:]:
+                continue
+            text = answer[match.start() : end].strip()
+            if not self._asked.issuperset(words(text)[:1]):
+                found.append(text)
+        return found
+
+    def _unit_after(self, answer: str, start: int) -> int | None:
+        """Return where the word ends that names what a number counts; None if none of the next words does."""
+        for word in islice(_WORD.finditer(answer, start), COUNTED_WITHIN):
+            if self._names(word[0]):
+                return word.end()
+        return None
+
+    def _counts(self, answer: str, end: int) -> bool:
+        """Whether a number is before what the question counts."""
+        return self._names(" ".join(words(answer[end : end + 80])[:COUNTED_WITHIN]))
+
+    def _names(self, text: str) -> bool:
+        return not self.counted.isdisjoint(terms(text, self.language))
 
 
 def _whole(text: str, start: int, end: int) -> str:
@@ -306,8 +400,15 @@ def expected(question: str, language: str) -> Expected | None:
     question = with_ascii_digits(question)
     for kind, (asks, answers) in _table(language).items():
         if asking := asks.search(question):
-            return Expected(kind, frozenset(words(asking[0])), answers, frozenset(words(question)))
+            counted = _counted(question[asking.end() :], language) if _COUNTING.fullmatch(asking[0]) else frozenset()
+            return Expected(kind, frozenset(words(asking[0])), counted, language, answers, frozenset(words(question)))
     return None
+
+
+def _counted(rest: str, language: str) -> frozenset[str]:
+    """Return the stems of the first words that name a subject."""
+    found = [word for word in words(rest) if not is_stop_word(word, language)]
+    return frozenset(terms(found[:COUNTED_WORDS], language)) if found else frozenset()
 
 
 @cache

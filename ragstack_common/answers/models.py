@@ -83,6 +83,19 @@ class ModelText:
 
 
 @dataclass(frozen=True)
+class ConflictingFigure:
+    """One of the figures in which documents contradict each other.
+
+    Attributes:
+        figure: As the documents write it, such as "twenty weeks".
+        passages: Numbers of the passages that state it.
+    """
+
+    figure: str
+    passages: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ModelEnd:
     """The last piece of a model's answer.
 
@@ -92,6 +105,7 @@ class ModelEnd:
         estimated: Whether the numbers of tokens are estimates, because the model does not count them.
         quotes: Whether the answer consists of quotations, as from a local Bedrock without a model.
         confidence: The probability, 0 to 1, that the quotations answer the question; None if it is not known.
+        conflicts: The figures in which the quoted documents contradict each other; empty if they don't.
     """
 
     stop_reason: StopReason
@@ -101,6 +115,7 @@ class ModelEnd:
     estimated: bool = False
     quotes: bool = False
     confidence: float | None = None
+    conflicts: tuple[ConflictingFigure, ...] = ()
 
 
 ModelPiece = ModelText | ModelEnd

@@ -38,6 +38,21 @@ CLOSEST: Final[Mapping[str, str]] = {
     "zh": "以下段落与问题最接近，但可能没有回答问题：",
     "ja": "次の文章が質問に最も近いですが、答えになっていないかもしれません：",
 }
+_CONFLICTS: Final[Mapping[str, str]] = {
+    ENGLISH: "The documents give different figures: {}.",
+    "de": "Die Dokumente nennen verschiedene Zahlen: {}.",
+    "fr": "Les documents donnent des chiffres différents : {}.",
+    "es": "Los documentos dan cifras diferentes: {}.",
+    "pt": "Os documentos dão números diferentes: {}.",
+    "it": "I documenti danno cifre diverse: {}.",
+    "nl": "De documenten geven verschillende getallen: {}.",
+    "ru": "В документах указаны разные числа: {}.",
+    "ar": "تذكر المستندات أرقامًا مختلفة: {}.",
+    "hi": "दस्तावेज़ अलग-अलग आँकड़े देते हैं: {}.",
+    "zh": "各文件给出的数字不同：{}。",
+    "ja": "文書によって数字が異なります：{}。",
+}
+
 CLOSEST_PASSAGES: Final = CLOSEST[ENGLISH]
 """The first line of a provider that quotes passages without knowing whether they answer."""
 
@@ -53,6 +68,11 @@ def no_answer(language: str) -> str:
 def closest_passages(language: str) -> str:
     """Return the line above the closest passages; in English for other languages."""
     return CLOSEST.get(language, CLOSEST_PASSAGES)
+
+
+def conflicting(language: str, figures: str) -> str:
+    """Return the sentence that documents give different figures; in English for other languages."""
+    return _CONFLICTS.get(language, _CONFLICTS[ENGLISH]).format(figures)
 
 
 def is_no_answer(text: str) -> bool:

@@ -38,6 +38,12 @@ _LIGHT: Final = frozenset(
 _ASKING: Final = frozenset(
     terms("who what when where why how which whose whom must may might shall do does did can could")
 )
+_NUMERIC: Final = re.compile(r"\d")
+_INEXACT: Final = re.compile(r"\d+(?:s|st|nd|rd|th)")
+"""A decade, or a number in a row, which texts also write as words."""
+
+_NAME: Final = re.compile(r"(?<=[^.!?:\s\"“«„(] )(?-i:[A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω])[\w'’-]*|(?<=[^.!?:\s\"“«„(] )\w+[A-Z]\w*")
+_CAPITALIZED_NOUNS: Final = frozenset({"de"})
 _PHRASES: Final = re.compile(
     r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"
     r"|\b(?:please|tell me|show me|give me|explain|describe|according to|means?)\b",
@@ -54,13 +60,15 @@ class Question:
         words: Its terms with their weights, without pairs of characters.
         language: The tag of the language of the passages.
         expected: What the answer must contain, if that is known.
-        numbered: The pairs of a word and the number after it, such as row 2.
+        numbers: The numbers, each with the stem of the word before it, such as row 2; that is empty in "in 2024".
+        names: The stems of words with a capital letter within a sentence; none in German, where all nouns have one.
     """
 
     words: Mapping[str, float]
     language: str
     expected: Expected | None
-    numbered: frozenset[tuple[str, str]]
+    numbers: frozenset[tuple[str, str]]
+    names: frozenset[str]
 
     @classmethod
     def of(cls, text: str, language: str | None = None) -> Self:
@@ -77,8 +85,17 @@ class Question:
         wanted = expected(text, detect_language(text))
         light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))
         weights = {word: LIGHT_WEIGHT if word in light else 1.0 for word in subject}
-        pairs = pairwise(terms(text, language))
-        numbered = frozenset(
-            (word, number) for word, number in pairs if number.isdecimal() and word in weights and not word.isdecimal()
+        stems = terms(text, language)
+        numbers = frozenset(
+            (before if before in weights and not _NUMERIC.search(before) and number.isdecimal() else "", number)
+            for before, number in pairwise(["", *stems])
+            if _NUMERIC.search(number) and not _INEXACT.fullmatch(number)
         )
-        return cls(weights, language, wanted, numbered)
+        return cls(weights, language, wanted, numbers, _names(text, language) & weights.keys())
+
+
+def _names(text: str, language: str) -> frozenset[str]:
+    if language in _CAPITALIZED_NOUNS:
+        return frozenset()
+    found = [word for match in _NAME.finditer(text) for word in words(match[0])]
+    return frozenset(terms(found, language)) if found else frozenset()

@@ -3,13 +3,14 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from ragstack_common.answers.apparatus import contents_in, readable
 from ragstack_common.answers.records import entries, is_record, key_of, titles
 from ragstack_common.answers.visible import LINE_BREAK, RULE
 from ragstack_common.text.sentences import sentence_spans
@@ -26,9 +27,13 @@ LONGEST_TITLE: Final = 80
 TITLE_LEVEL: Final = 7
 """Level of such a heading: below the six of Markdown."""
 
+LONGEST_SENTENCE: Final = 800
+"""Characters of a sentence that is quoted: nobody reads a longer one, and it has no end to cut it at."""
+
 _SEPARATORS: Final = ",;\t"
 """Between the cells of a CSV file."""
 
+_CODE: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
@@ -81,9 +86,20 @@ class _Line:
 
 
 def quotes(passage: str) -> list[Quote]:
-    """Divide a passage; headings become the context of what is below them."""
+    """Divide a passage; headings become the context of what is below them.
+
+    Images, addresses, tables of contents and references are left out: they are no sentences.
+    """
     lines = _lines(passage)
-    return _csv_rows(lines) or list(_Reader(passage, lines).quotes())
+    if rows := _csv_rows(lines):
+        return rows
+    contents = contents_in([line.text for line in lines])
+    found = []
+    for quote in _Reader(passage, lines).quotes():
+        text = quote.text if quote.text.lstrip().startswith(_CODE) else readable(quote.text)
+        if text and not any(quote.start <= lines[number].start < quote.end for number in contents):
+            found.append(replace(quote, text=text))
+    return found
 
 
 def surroundings(passage: str, start: int, end: int) -> tuple[int, int] | None:
@@ -143,6 +159,7 @@ class _Reader:
 
     def __init__(self, passage: str, lines: list[_Line]) -> None:
         self._lines = lines
+        self._start = len(passage) - len(passage.lstrip())
         # Converted PDF and Office files have bullets that Markdown doesn't know.
         text = _without_rules(_BULLET.sub(r"\1-", passage))
         self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_without_end_of_code(text))).children
@@ -257,7 +274,9 @@ class _Reader:
         text, offset = "\n".join(line.text for line in lines), lines[0].start
         for start, end in sentence_spans(text):
             said = " ".join(text[start:end].split())
-            if said and not said.endswith(":"):
+            # The rest of a sentence that begins in the chunk before; iPhone is a name.
+            is_cut = offset + start == self._start and said[:2].islower() and said.endswith((".", "!"))
+            if said and not (said.endswith(":") or is_cut) and len(said) <= LONGEST_SENTENCE:
                 yield Quote(offset + start, offset + end, said, self._context)
 
 
@@ -299,7 +318,7 @@ def _groups(lines: list[_Line]) -> list[list[_Line]]:
     for before, line in pairwise(lines):
         stripped = line.text.lstrip()
         ends = before.text.rstrip()[-1] not in ",;-" and len(before.text) < longest * EARLY_END
-        if ends and stripped[:1].isupper():
+        if (ends or (before.text.isupper() and not line.text.isupper())) and stripped[:1].isupper():
             groups.append([line])
         else:
             groups[-1].append(line)

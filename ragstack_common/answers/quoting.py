@@ -1,6 +1,7 @@
 """Choose the sentences of passages that answer a question."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Final
 
 from ragstack_common.answers.assistants import addresses_assistant
 from ragstack_common.answers.confidence import MEAN_LEAD, Evidence
+from ragstack_common.answers.figures import Figure, figure_in
 from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
@@ -41,12 +43,24 @@ FIT_WEIGHT: Final = 0.15
 KEY_WEIGHT: Final = 0.15
 """For a value whose key is in the question: of ``Total 10`` and ``Total points 5``, the total is the former."""
 
+HEADING_WEIGHT: Final = 0.15
+"""For a quote below a heading whose words are in the question."""
+
 NUMBERED_WEIGHT: Final = 0.15
 """For a quote with all of the question's words that a number follows, such as row 2, followed by that number."""
+
+LACKING_COST: Final = 0.2
+"""For a quote without a number of the question, if it is not near it either."""
 
 MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
 """For a quote that is itself a question."""
+
+FAR_SHARE: Final = 0.25
+"""Share of the best relevance that a passage must have to be quoted."""
+
+BELOW_SHARE: Final = 0.5
+"""Share of the best relevance below which a passage is quoted after the others, whatever its number."""
 
 SECOND_BEST: Final = 0.8
 """Share of the best score that a further quote must reach."""
@@ -71,6 +85,7 @@ class Quotation:
         passages: The positions of all passages that contain it, from 0.
         head: The header of its table, unless the quotation before has the same.
         evidence: What is known about whether it answers the question.
+        figure: The figure that it states of the kind that the question asks for; None if there are several.
     """
 
     space: str
@@ -78,6 +93,7 @@ class Quotation:
     passages: tuple[int, ...]
     head: str = ""
     evidence: Evidence = NO_EVIDENCE
+    figure: Figure | None = None
 
     @property
     def whole(self) -> str:
@@ -91,7 +107,10 @@ class _Candidate:
 
     Attributes:
         words: Weight of each of the question's words in it: 1 if the quote contains the word itself.
-        numbered: Share of the question's pairs of a word and the number after it that the quote contains.
+        numbered: Share of the question's numbers that the quote contains, each next to the word before it.
+        unnumbered: 1 if it, its neighbours and what is above it lack a number of the question; .5 if it is elsewhere in
+            the passage.
+        unnamed: The names of the question that are missing there; and, for prose, in the whole passage.
         coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
         misfits: Whether it lacks what the question asks for, such as a number.
     """
@@ -100,13 +119,19 @@ class _Candidate:
     passage: int
     words: Mapping[str, float]
     numbered: float = 0.0
+    unnumbered: float = 0.0
+    unnamed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     coverage: float = 0.0
     score: float = 0.0
-    misfits: bool = False
+    misfits: float = 0.0
 
 
 def best_quotations(
-    question: str, passages: Sequence[str], contexts: Sequence[str] = (), relevances: Sequence[float | None] = ()
+    question: str,
+    passages: Sequence[str],
+    contexts: Sequence[str] = (),
+    relevances: Sequence[float | None] = (),
+    documents: Sequence[str] = (),
 ) -> list[Quotation]:
     """Choose what answers a question, in the order of the text.
 
@@ -115,56 +140,124 @@ def best_quotations(
         passages: The passages, best first.
         contexts: The title and headings above each passage, if known.
         relevances: The relevance of each passage, if known.
+        documents: What identifies the document of each passage, if known; otherwise each has its own.
 
     Returns:
         Nothing if no passage answers the question.
     """
     asked = Question.of(question, detect_language(question, *passages))
-    candidates = _candidates(asked, passages, contexts)
-    scored = _scored(asked, candidates)
+    candidates = _candidates(asked, passages, contexts, documents)
+    scored, rarity = _scored(asked, candidates), _rarity(asked, candidates)
+    is_relevant = _relevant(relevances, len(passages))
+    chosen = _chosen(asked, [each for each in scored if is_relevant[each.passage]])
     found = []
-    for before, candidate in pairwise([None, *_chosen(asked, scored)]):
+    for before, candidate in pairwise([None, *_ordered(chosen, relevances)]):
         assert candidate is not None
         relevance = relevances[candidate.passage] if relevances else None
         evidence = Evidence(
             candidate.coverage,
             _nearby(asked, candidate, candidates),
-            float(candidate.misfits),
+            candidate.misfits,
             _lead(candidate, scored) if len(passages) > 1 else MEAN_LEAD,
             relevance,
+            unnumbered=candidate.unnumbered,
+            unnamed=_unnamed(asked, candidate, rarity),
+            absent=_absent(candidate, candidates, rarity),
             inflected=float(asked.language != ENGLISH and asked.language not in UNSPACED),
         )
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
         space, head = _space(before, candidate), _head_after(before, candidate)
-        found.append(Quotation(space, candidate.quote.text, cited, head, evidence))
+        figure = None if candidate.unnumbered else figure_in(asked.expected, candidate.quote.text)
+        found.append(Quotation(space, candidate.quote.text, cited, head, evidence, figure))
     return found
 
 
-def _candidates(question: Question, passages: Sequence[str], contexts: Sequence[str]) -> list[_Candidate]:
-    asked = frozenset(question.words)
+def _relevant(relevances: Sequence[float | None], count: int) -> list[bool]:
+    """Return which passages are not far less relevant than the best."""
+    best = max((relevance for relevance in relevances if relevance is not None), default=0.0)
+    return [relevance is None or relevance >= FAR_SHARE * best for relevance in relevances or [None] * count]
+
+
+def _candidates(
+    question: Question, passages: Sequence[str], contexts: Sequence[str], documents: Sequence[str]
+) -> list[_Candidate]:
     found = []
+    named = _named(question, passages, documents)
     for position, (passage, context) in enumerate(zip_longest(passages, contexts, fillvalue="")):
-        title = frozenset(terms(context, question.language)) & asked
-        before: frozenset[str] = frozenset()
-        for quote in quotes(passage):
-            if addresses_assistant(quote.text):
-                continue
-            said = terms(quote.whole, question.language)
-            words = frozenset(said)
-            numbered = len(question.numbered.intersection(pairwise(said))) / max(1, len(question.numbered))
-            begun = frozenset[str]().union(*map(_beginnings, words))
-            inside = words & asked
-            above = title | (frozenset(terms(quote.context, question.language)) & asked)
-            related = {word for word in asked if not begun.isdisjoint(_beginnings(word)) or _is_part(word, words)}
-            weights = {
-                **dict.fromkeys(() if quote.block else before, BEFORE_WEIGHT),
-                **dict.fromkeys(above, ABOVE_WEIGHT),
-                **dict.fromkeys(related, RELATED_WEIGHT),
-                **dict.fromkeys(inside, 1.0),
-            }
-            found.append(_Candidate(quote, position, weights, numbered))
-            before = inside
+        title = terms(context, question.language)
+        quoted = [quote for quote in quotes(passage) if not addresses_assistant(quote.text)]
+        texts = [terms(quote.whole, question.language) for quote in quoted]
+        for place, quote in enumerate(quoted):
+            above = terms(quote.context, question.language)
+            if quote.block:
+                above = [*above, *named[position]]
+            near = [title, above, *texts[max(0, place - 1) : place + 2]]
+            wide = near if quote.block else [title, above, *texts]
+            found.append(
+                _Candidate(
+                    quote,
+                    position,
+                    _weights(
+                        question, texts[place], [] if quote.block or not place else texts[place - 1], title + above
+                    ),
+                    _share_of_numbers(question, [texts[place]]),
+                    ((_share_of_numbers(question, near) < 1) + (_share_of_numbers(question, wide) < 1)) / 2,
+                    (_missing_names(question, near), _missing_names(question, wide)),
+                )
+            )
     return found
+
+
+def _named(question: Question, passages: Sequence[str], documents: Sequence[str]) -> list[list[str]]:
+    """Return, for each passage, the names of the question that its document has: a receipt names the shop only once."""
+    documents = documents or [str(position) for position in range(len(passages))]
+    found: dict[str, set[str]] = defaultdict(set)
+    for passage, document in zip(passages, documents, strict=True) if question.names else ():
+        found[document] |= question.names.intersection(terms(passage, question.language))
+    return [sorted(found[document]) for document in documents]
+
+
+def _weights(question: Question, said: Sequence[str], before: Sequence[str], above: Sequence[str]) -> dict[str, float]:
+    """Weight the question's words in a quote, the sentence before it and what is above it."""
+    asked, words = question.words.keys(), frozenset(said)
+    begun = frozenset[str]().union(*map(_beginnings, words))
+    related = {word for word in asked if not begun.isdisjoint(_beginnings(word)) or _is_part(word, words)}
+    return {
+        **dict.fromkeys(asked & set(before), BEFORE_WEIGHT),
+        **dict.fromkeys(asked & set(above), ABOVE_WEIGHT),
+        **dict.fromkeys(related, RELATED_WEIGHT),
+        **dict.fromkeys(asked & words, 1.0),
+    }
+
+
+def _missing_names(question: Question, texts: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Return the question's names that some texts lack, and all words that begin like them."""
+    said = frozenset[str]().union(*texts)
+    missing = question.names - said
+    begun = frozenset[str]().union(*map(_beginnings, said)) if missing else frozenset()
+    return frozenset(name for name in missing if begun.isdisjoint(_beginnings(name)))
+
+
+def _absent(candidate: _Candidate, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> float:
+    """Return the share of the question that the whole passage lacks."""
+    said = {word for other in candidates if other.passage == candidate.passage for word in other.words}
+    return max((share for word, share in rarity.items() if word not in said), default=0.0)
+
+
+def _unnamed(question: Question, candidate: _Candidate, rarity: Mapping[str, float]) -> float:
+    """Return how rare the rarest missing name is, as a share of the rarest; half if it is elsewhere in the passage."""
+    rarest = max((rarity[name] for name in question.names), default=0.0)
+    missing = (max((rarity[name] for name in names), default=0.0) for names in candidate.unnamed)
+    return sum(missing) / (2 * rarest) if rarest else 0.0
+
+
+def _share_of_numbers(question: Question, texts: Sequence[Sequence[str]]) -> float:
+    """Return the share of the question's numbers in some texts, each next to the word before it; 1 without numbers."""
+    if not question.numbers:
+        return 1.0
+    pairs = {pair for text in texts for one, other in pairwise(text) for pair in ((one, other), (other, one))}
+    pairs |= {("", word) for text in texts for word in text}
+    return len(question.numbers & pairs) / len(question.numbers)
 
 
 @lru_cache(maxsize=100_000)
@@ -213,7 +306,7 @@ def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate
         and candidate.misfits <= scored[0].misfits
         and not (asks_for_key and 0 < _share_of_key(question, candidate.quote.key) < 1)
     ]
-    return _ordered(_distinct([*scored[:1], *close], question.language))
+    return _distinct([*scored[:1], *close], question.language)
 
 
 def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -224,16 +317,25 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         text = candidate.quote.text
         shares = [(weight, weight * rarity[word]) for word, weight in candidate.words.items()]
         own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
-        fits = question.expected and question.expected.found_in(_said(question, candidate.quote))
-        misfits = fits is False
+        misfits = _misfit(question, candidate.quote)
         shown = sum(share for _, share in shares) - MISFIT_COST * misfits
         score = shown + RANK_WEIGHT / (1 + candidate.passage)
         score += KEY_WEIGHT * _share_of_key(question, candidate.quote.key)
-        score += NUMBERED_WEIGHT * candidate.numbered
-        score += FIT_WEIGHT * (fits is True) - QUESTION_COST * text.endswith(QUESTION_MARKS)
+        score += HEADING_WEIGHT * _share_of_key(question, candidate.quote.context.rpartition(" / ")[2])
+        score += NUMBERED_WEIGHT * candidate.numbered * bool(question.numbers) - LACKING_COST * candidate.unnumbered
+        score += FIT_WEIGHT * (question.expected is not None) * (1 - misfits) - QUESTION_COST * text.endswith(
+            QUESTION_MARKS
+        )
         if shown >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
             found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _misfit(question: Question, quote: Quote) -> float:
+    """Return how far a quote lacks what the question asks for, from 0 to 1; 0 if that is not known."""
+    if question.expected is None:
+        return 0.0
+    return question.expected.misfit(_said(question, quote), f"{quote.key} {quote.head}")
 
 
 def _said(question: Question, quote: Quote) -> str:
@@ -286,10 +388,15 @@ def _same(one: _Candidate, other: _Candidate, language: str) -> bool:
     return len(words & others) >= SAME_SHARE * min(len(words), len(others))
 
 
-def _ordered(chosen: Sequence[_Candidate]) -> list[_Candidate]:
-    """Order quotes by passage, that of the best quote first, and by their position in it."""
-    passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
-    return sorted(chosen, key=lambda one: (passages.index(one.passage), one.quote.start))
+def _ordered(chosen: Sequence[_Candidate], relevances: Sequence[float | None]) -> list[_Candidate]:
+    """Order quotes by passage, and by their position in it; passages far below the best quoted one come last."""
+    known = [relevances[each.passage] or 0.0 for each in chosen] if relevances else [1.0] * len(chosen)
+    best = max(known, default=0.0)
+    places = [
+        (relevance < BELOW_SHARE * best, each.passage, each.quote.start)
+        for relevance, each in zip(known, chosen, strict=True)
+    ]
+    return [each for _, each in sorted(zip(places, chosen, strict=True), key=lambda pair: pair[0])]
 
 
 def _space(before: _Candidate | None, candidate: _Candidate) -> str:

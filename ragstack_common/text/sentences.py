@@ -17,6 +17,9 @@ DENSE_ENDS: Final = "。！？｡．︒﹒﹖﹗"
 CLOSING_MARKS: Final = "\"'”“’‘»«›‹」』》〉﹂﹄｣〞〟＂＇❞❜"
 """Quotation marks that may follow the end of a sentence."""
 
+REFERENCES: Final = r"(?:[\[(]\d{1,3}[\])])*+"
+"""Marks of footnotes, such as [12], which may follow the end of a sentence; prompts write them as (12)."""
+
 LONGEST_ABBREVIATION: Final = 16
 """Characters before a full stop that may decide what it means."""
 
@@ -39,7 +42,7 @@ _MONTH: Final = re.compile(
 LONGEST_MONTH: Final = 11
 
 _END: Final = re.compile(
-    rf"(?:(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])[{CLOSING_MARKS})\]*_]*+(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
+    rf"(?:(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])[{CLOSING_MARKS})\]*_]*+{REFERENCES}(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
 )
 _UNMARKED: Final = re.compile(r"(?<=[\u0e00-\u0eff\u1780-\u17ff])[ \t]+(?=[\u0e00-\u0eff\u1780-\u17ff\"“‘(])")
 _IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")

@@ -84,8 +84,9 @@ def test_code_that_ends_in_another_passage_is_closed() -> None:
     assert answer("make gateway image", passage) == "```sh\nmake gateway-image\n```\n[1]"
 
 
-def test_a_long_sentence_without_spaces_is_cut() -> None:
-    assert answer("年次休暇?", "年次休暇は十日" * 300) == f'"{("年次休暇は十日" * 300)[:800]} ..." [1]'
+@pytest.mark.parametrize(("question", "part"), [("年次休暇?", "年次休暇は十日"), ("annual leave?", "annual leave ")])
+def test_a_sentence_that_is_too_long_to_read_is_not_quoted(question: str, part: str) -> None:
+    assert answer(question, part * 300) in NO_ANSWERS.values()
 
 
 def test_an_uncertain_quotation_is_not_presented_as_an_answer() -> None:
@@ -100,13 +101,13 @@ def test_without_an_answer_it_says_so() -> None:
 
 def test_a_lower_minimum_of_confidence_makes_it_an_answer() -> None:
     question = ModelMessage.user("How many days may leave be carried over to March?")
-    request = ModelRequest([question], passages=numbered(LEAVE), min_confidence=0.1)
+    request = ModelRequest([question], passages=numbered(LEAVE), min_confidence=0.01)
 
     response = ExtractiveProvider().generate(request)
 
     assert response.content == '"Every employee has 27 days of annual leave." [1]'
     assert response.end.confidence is not None
-    assert 0.1 < response.end.confidence < MIN_CONFIDENCE
+    assert 0.01 < response.end.confidence < MIN_CONFIDENCE
 
 
 @pytest.mark.parametrize(

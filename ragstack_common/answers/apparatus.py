@@ -1,0 +1,62 @@
+"""What surrounds the text of a document, and is not quoted: images, addresses, contents, footnotes and references."""
+
+# ruff: noqa: RUF001 - words and dashes of several scripts
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+LEAST_ENTRIES: Final = 3
+"""Lines that end with page numbers in a row, from which on they are a table of contents."""
+
+LEAST_LETTERS: Final = 2
+"""Letters or digits that a quotation has besides images and addresses."""
+
+_TARGET: Final = (
+    r"\([ \t]{0,5}(?:<[^<>\n]{0,500}>|[^\s()]{0,500}(?:\([^\s()]{0,100}\)[^\s()]{0,100}){0,5})"
+    r"(?:\s{1,5}(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?\s{0,5}\)"
+)
+_IMAGE: Final = re.compile(rf"!\[[^\[\]\n]{{0,500}}\]{_TARGET}|<img\b[^<>]{{0,2000}}>", re.IGNORECASE)
+_LINK: Final = re.compile(rf"(?<!!)\[([^\[\]\n]{{0,500}})\]{_TARGET}")
+_ADDRESS: Final = re.compile(r"(?:https?://|www\.)\S+|\bdata:[\w/+.-]+;\S+", re.IGNORECASE)
+_MARKS: Final = re.compile(r"(?<=[.!?…。！？\"”’»])(?:[\[(]\d{1,3}[\])])+(?=\s|\Z)")
+"""Marks of footnotes after a sentence."""
+
+_FOOTNOTE: Final = re.compile(r"\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\*{0,2}\^\*{0,2}|↑|\[\^[^\]\n]{1,40}\]:)")
+_REFERENCE: Final = re.compile(
+    r"\b(?:Retrieved|Accessed|Archived) (?:on |from |\d|[A-Z][a-z]+ \d)|\b(?:Abgerufen|Archiviert) (?:am|vom)\b"
+    r"|\bConsulté le\b"
+    r"|\bConsultado el\b|\bdoi ?: ?10\.|\b(?:ISBN|ISSN)[ :-]*\d|\barXiv:\d|Дата обращения",
+)
+_ENTRY: Final = re.compile(r"\s*\S.*?(?:\s?[.·…_]\s?){3,}\s*(\d{1,4})\s*")
+
+
+def readable(text: str) -> str:
+    """Return a quotation as a reader sees it: without images, the targets of links and the marks of footnotes.
+
+    Returns:
+        Empty for a footnote, a reference, or a text that has only images and addresses.
+    """
+    if _FOOTNOTE.match(text) or _REFERENCE.search(text):
+        return ""
+    shown = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text))).strip()
+    letters = sum(map(str.isalnum, _ADDRESS.sub("", shown)))
+    return shown if letters >= LEAST_LETTERS else ""
+
+
+def contents_in(lines: Sequence[str]) -> frozenset[int]:
+    """Return which lines are the entries of a table of contents: names, leaders, and page numbers that don't fall.
+
+    A price list has leaders, too, but amounts with cents, or in any order.
+    """
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    found: set[int] = set()
+    for is_entry, group in groupby(filled, key=lambda number: _ENTRY.fullmatch(lines[number]) is not None):
+        numbers = [*group]
+        if not is_entry or len(numbers) < LEAST_ENTRIES:
+            continue
+        pages = [int(entry[1]) for number in numbers if (entry := _ENTRY.fullmatch(lines[number]))]
+        if pages == sorted(pages):
+            found |= {*numbers}
+    return frozenset(found)

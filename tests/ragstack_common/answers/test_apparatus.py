@@ -1,0 +1,62 @@
+"""Images, addresses, contents and references are not quoted."""
+
+import pytest
+
+from ragstack_common.answers.apparatus import contents_in, readable
+from ragstack_common.answers.citations import Verifier
+from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.models import ModelMessage, ModelRequest
+from ragstack_common.answers.quotable import quotes
+from tests.support.passages import numbered
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("![level 2 algebra](/assets/level2.png)", ""),
+        ('![](data:image/gif;base64,R0l "A title") ', ""),
+        ("https://www.example.org/a/b?c=d", ""),
+        ('The [canteen](https://example.org/c_(1) "Menu") opens at noon.', "The canteen opens at noon."),
+        ("![Logo](a.png) The canteen opens at noon.", "The canteen opens at noon."),
+        ("The canteen opens at noon.[12][13]", "The canteen opens at noon."),
+        ("Paid in 2 parts (12) and [3].", "Paid in 2 parts (12) and [3]."),
+        ('**^** "The canteen". *The Times*.', ""),
+        ("[^1]: The canteen opens at noon.", ""),
+        ('Tim (2014). "The canteen". The Times. Retrieved 24 April 2018.', ""),
+        ("The money was retrieved on Friday.", "The money was retrieved on Friday."),
+    ],
+)
+def test_what_a_reader_sees_is_quoted(written: str, shown: str) -> None:
+    assert readable(written) == shown
+
+
+def test_a_table_of_contents_is_not_quoted_but_a_price_list_with_leaders_is() -> None:
+    contents = ["Introduction ........ 1", "Canteen ............ 4", "Parking .......... 12"]
+    prices = ["Coffee ........ 3", "Cake ............ 4.50", "Tea .......... 2"]
+
+    assert contents_in(["Contents", "", *contents, "", "More text."]) == {2, 3, 4}
+    assert contents_in(prices) == frozenset()
+    assert not quotes("\n".join(contents))
+    assert next(quote.text for quote in quotes("\n".join(prices))) == "Coffee ........ 3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [the canteen](https://example.org/a) at noon. The [canteen](b.md) of Rome opens at noon.[4] It is warm.",
+        "![Canteen](canteen.png) The canteen of Rome opens at noon.(232) In 2015, it was warm.",
+        "it was closed at noon. The canteen of Rome opens at noon.",
+    ],
+)
+def test_a_quotation_is_one_sentence_without_markup_and_is_verified(text: str) -> None:
+    passages = numbered(text)
+    request = ModelRequest([ModelMessage.user("When does the canteen of Rome open?")], passages=passages)
+
+    content = ExtractiveProvider().generate(request).content
+    verifier = Verifier(passages)
+    verifier.feed(content)
+    verifier.finish()
+
+    assert '"The canteen of Rome opens at noon." [1]' in content.splitlines()
+    assert not any(mark in content for mark in ("](", "![", "In 2015", "it was closed"))
+    assert not any(sentence.unsupported for sentence in verifier.sentences)
