@@ -21,7 +21,7 @@ from ragstack_common.documents import (
     leaves_its_bucket,
 )
 from ragstack_common.error_responses import reaching_the_registry
-from ragstack_common.ingestion.sidecars import check_attributes, parse_sidecar, write_sidecar
+from ragstack_common.ingestion.sidecars import check_attributes, check_structure, parse_sidecar, replaced_sidecar
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
@@ -97,6 +97,21 @@ class UploadRequest(BaseModel):
         description="Name to text, number, boolean or list of texts. They take effect with the answer to this request,"
         " also for a document that is already in the bucket. {} removes the attributes; without this member they stay",
         examples=[{"corpus": "people", "version": "2"}],
+    )
+
+    document_structure_configuration: dict[str, Any] | None = Field(
+        default=None,
+        description="For a CSV file whose rows are records: which columns are their text and their attributes, in the"
+        " form that a sidecar has. {} makes the file one document again; without this member it stays as it is",
+        examples=[
+            {
+                "type": "RECORD_BASED_STRUCTURE_METADATA",
+                "recordBasedStructureMetadata": {
+                    "contentFields": [{"fieldName": "description"}],
+                    "metadataFieldsSpecification": {"fieldsToInclude": [{"fieldName": "city"}]},
+                },
+            }
+        ],
     )
 
     @model_validator(mode="after")
@@ -183,7 +198,10 @@ class Uploads:
         uri = self._bucket.uri(key)
         self._check(uri, request)
         attributes, condition = self._labelled(key, request.attributes, caller)
-        sidecar = None if attributes is None else self._set_attributes(key, attributes, condition)
+        structure = request.document_structure_configuration
+        sidecar = None
+        if attributes is not None or structure is not None:
+            sidecar = self._write_sidecar(key, attributes, structure, condition)
         until = self._clock() + settings.upload_seconds
         url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
         upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
@@ -199,7 +217,7 @@ class Uploads:
         """
         self._check_attributes(wanted)
         attributes, condition = self._labelled(key, wanted, caller)
-        self._set_attributes(key, attributes or {}, condition)
+        self._write_sidecar(key, attributes or {}, None, condition)
 
     def _check(self, uri: str, request: UploadRequest) -> None:
         if len(uri) > MAX_URI_CHARACTERS:
@@ -215,6 +233,16 @@ class Uploads:
             raise InvalidDocumentError(f"size: {request.size:,} bytes are too many; a document may have {most:,}")
         if request.attributes is not None:
             self._check_attributes(request.attributes)
+        if request.document_structure_configuration:
+            self._check_structure(request.name, request.document_structure_configuration)
+
+    def _check_structure(self, key: str, structure: Mapping[str, Any]) -> None:
+        if not _may_have_rows(key):
+            raise InvalidDocumentError("document_structure_configuration: only a .csv file has rows that are records")
+        try:
+            check_structure(structure)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"document_structure_configuration: {error}") from error
 
     def _check_attributes(self, attributes: Mapping[str, Any]) -> None:
         try:
@@ -262,15 +290,32 @@ class Uploads:
         condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
         return {**(attributes or {}), policy.attribute: label}, condition
 
-    def _set_attributes(
-        self, key: str, attributes: Mapping[str, Any], condition: Mapping[str, str] | None
+    def _write_sidecar(
+        self,
+        key: str,
+        attributes: Mapping[str, Any] | None,
+        structure: Mapping[str, Any] | None,
+        condition: Mapping[str, str] | None,
     ) -> str | None:
+        """Replace attributes and row settings; what is None stays, on condition that nobody else changes it."""
         sidecar = key + SIDECAR_SUFFIX
-        if not attributes:
+        body = None
+        if attributes is None or (structure is None and _may_have_rows(key)):
+            body, tag = self._bucket.read_sidecar(sidecar)
+            condition = condition or ({"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag})
+        try:
+            written = replaced_sidecar(body, attributes, structure)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"The sidecar cannot be written: {error}") from error
+        if written is None:
             self._bucket.delete_if_present(sidecar)
             return None
-        self._bucket.write_sidecar(sidecar, write_sidecar(attributes), condition)
+        self._bucket.write_sidecar(sidecar, written, condition)
         return self._bucket.uri(sidecar)
+
+
+def _may_have_rows(key: str) -> bool:
+    return key.lower().endswith(".csv")
 
 
 def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:

@@ -183,6 +183,60 @@ def with_attribute(body: bytes | None, name: str, value: str | None) -> bytes:
     return json.dumps({**document, _ENTRIES: entries}, ensure_ascii=False).encode()
 
 
+def replaced_sidecar(
+    body: bytes | None, attributes: Attributes | None, structure: Mapping[str, Any] | None
+) -> bytes | None:
+    """Replace the attributes of a sidecar, its row settings, or both.
+
+    Args:
+        body: The sidecar; None if there is none. What cannot be read is not kept.
+        attributes: None keeps them.
+        structure: The row settings, as ``documentStructureConfiguration``; None keeps them, and {} removes them.
+
+    Returns:
+        The new sidecar; None if nothing is left.
+
+    Raises:
+        InvalidDocumentError: The new content cannot be in a sidecar.
+    """
+    try:
+        document = json.loads(body.decode("utf-8-sig")) if body and parse_sidecar(body) else {}
+    except InvalidDocumentError:
+        document = {}
+    if attributes is not None:
+        document[_ENTRIES] = dict(attributes)
+    if structure is not None:
+        document[_STRUCTURE] = structure
+    if not document.get(_STRUCTURE):
+        document.pop(_STRUCTURE, None)
+        if not document.get(_ENTRIES):
+            return None
+    written = json.dumps(document, ensure_ascii=False).encode()
+    parse_sidecar(written)
+    return written
+
+
+def structure_of(body: bytes) -> dict[str, Any]:
+    """Return the row settings of a sidecar, as ``documentStructureConfiguration``; {} if it has none.
+
+    Raises:
+        InvalidDocumentError: It cannot be used.
+    """
+    parse_sidecar(body)
+    found: dict[str, Any] = json.loads(body.decode("utf-8-sig")).get(_STRUCTURE, {})
+    return found
+
+
+def check_structure(structure: Mapping[str, Any]) -> None:
+    """Check row settings, as ``documentStructureConfiguration``; {} stands for none.
+
+    Raises:
+        InvalidDocumentError: A sidecar cannot have them.
+    """
+    if structure:
+        _structure(structure)
+
+
 def check_key(key: str) -> None:
     """Check the name of an attribute.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
-from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.ingestion.sidecars import parse_sidecar, structure_of
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Attributes, DocumentRecord
@@ -249,24 +249,32 @@ class ApiDocuments:
 
     def _given(self, file: LocalFile) -> dict[str, Any]:
         """Return the attributes of a file's sidecar and of the command line."""
-        sidecar = b""
-        with suppress(FileNotFoundError):
-            sidecar = file.sidecar_path.read_bytes()
+        sidecar = _sidecar_of(file)
         return {**self.given, **(parse_sidecar(sidecar).attributes if sidecar else {})}
 
     def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
         content = file.path.read_bytes()
-        body = {
+        body: dict[str, Any] = {
             "key": file.key,
             "content_type": mimetypes.guess_type(file.key)[0] or "application/octet-stream",
             "size": len(content),
             "attributes": self._given(file),
         }
+        if file.path.suffix.lower() == ".csv":
+            sidecar = _sidecar_of(file)
+            body["document_structure_configuration"] = structure_of(sidecar) if sidecar else {}
         from ragstack_common.api.uploads import UploadAnswer  # noqa: PLC0415 - as above
 
         answer = run(self.api.request("POST", "/api/documents", UploadAnswer, body))
         headers = run(self.api.upload(answer.upload.url, answer.upload.fields, file.path.name, content))
         return answer.uri, Uploaded(headers.get("ETag", ""), headers.get("x-amz-version-id"))
+
+
+def _sidecar_of(file: LocalFile) -> bytes:
+    """Return a file's sidecar; empty if it has none."""
+    with suppress(FileNotFoundError):
+        return file.sidecar_path.read_bytes()
+    return b""
 
 
 def _is_document(key: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import LocalStack
+from tests.support.sidecars import record_sidecar
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
@@ -56,3 +57,17 @@ def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, e
     assert (deleted.returncode, deleted.stderr) == (0, where)
     assert "1 DELETED" in deleted.stdout
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
+
+
+def test_rows_of_a_csv_file_stay_records(elsewhere: Run, tmp_path: Path) -> None:
+    homes = tmp_path / "homes.csv"
+    homes.write_text("text,city\nA flat by the river Aare,Bern\nA house by the lake,Lugano\n")
+    Path(f"{homes}.metadata.json").write_bytes(record_sidecar(["text"], attributes={"corpus": "rows"}))
+
+    ingested = elsewhere("ingest", homes)
+    found = elsewhere("query", "flat by the river Aare", "--corpus", "rows", "--json")
+    elsewhere("delete", "homes.csv")
+
+    assert ingested.returncode == 0, ingested.stderr
+    result = json.loads(found.stdout)["results"][0]
+    assert (result["content"], result["metadata"]["city"]) == ("A flat by the river Aare", "Bern")

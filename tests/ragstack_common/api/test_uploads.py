@@ -15,6 +15,7 @@ from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 from tests.support.documents import PROGRAM_FILES
+from tests.support.sidecars import record_sidecar
 
 PATH = "/api/documents"
 REPORT = {"key": "people/report.pdf", "content_type": "application/pdf", "size": 1000}
@@ -169,6 +170,81 @@ def test_empty_attributes_remove_the_sidecar_and_missing_ones_do_not(aws: Aws, c
 
     assert left == ["people/report.pdf.metadata.json"]
     assert (status, answer["sidecar_uri"], aws.keys(), aws.delete_markers()) == (201, None, [], 1)
+
+
+ROWS = json.loads(record_sidecar(["text"], ["city"]))["documentStructureConfiguration"]
+HOMES = {"key": "homes.csv", "content_type": "text/csv", "size": 9}
+
+
+def whole_sidecar_of(aws: Aws, key: str) -> Any:
+    return json.loads(aws.s3.get_object(Bucket=BUCKET, Key=f"{key}.metadata.json")["Body"].read())
+
+
+def test_row_settings_and_attributes_are_set_and_kept_apart(aws: Aws, call: Call) -> None:
+    both = {"attributes": {"corpus": "homes"}, "document_structure_configuration": ROWS}
+    sidecars = []
+    for change in (
+        both,
+        {"attributes": {"corpus": "flats"}},
+        {"document_structure_configuration": {}},
+        {"document_structure_configuration": ROWS},
+        {"attributes": {}},
+        {},
+    ):
+        assert call("POST", PATH, {**HOMES, **change})[0] == 201
+        sidecars.append(whole_sidecar_of(aws, "homes.csv"))
+    call("POST", PATH, {**HOMES, "attributes": {}, "document_structure_configuration": {}})
+
+    rows = {"documentStructureConfiguration": ROWS}
+    flats = {"metadataAttributes": {"corpus": "flats"}}
+    assert sidecars == [
+        {"metadataAttributes": {"corpus": "homes"}, **rows},
+        {**flats, **rows},
+        flats,
+        {**flats, **rows},
+        {"metadataAttributes": {}, **rows},
+        {"metadataAttributes": {}, **rows},
+    ]
+    assert aws.keys() == []
+
+
+def test_changed_attributes_keep_the_row_settings(aws: Aws, call: Call) -> None:
+    record = aws.record("homes.csv", Status.INDEXED, aws.put("homes.csv"))
+    aws.put("homes.csv.metadata.json", record_sidecar(["text"], ["city"], attributes={"corpus": "homes"}).decode())
+
+    call("PATCH", f"{PATH}/{record.id}", {"attributes": {"corpus": "flats"}})
+    changed = whole_sidecar_of(aws, "homes.csv")
+    call("PATCH", f"{PATH}/{record.id}", {"attributes": None})
+
+    assert changed == {"metadataAttributes": {"corpus": "flats"}, "documentStructureConfiguration": ROWS}
+    assert whole_sidecar_of(aws, "homes.csv")["documentStructureConfiguration"] == ROWS
+
+
+def test_empty_row_settings_of_another_type_keep_its_attributes(aws: Aws, call: Call) -> None:
+    call("POST", PATH, {**REPORT, "attributes": {"corpus": "people"}})
+
+    assert call("POST", PATH, {**REPORT, "document_structure_configuration": {}})[0] == 201
+    assert sidecar_of(aws, "people/report.pdf") == {"corpus": "people"}
+
+
+@pytest.mark.parametrize(
+    ("key", "structure", "says"),
+    [
+        ("homes.csv", {"type": "ROWS"}, "must be"),
+        ("homes.csv", {**ROWS, "recordBasedStructureMetadata": {}}, "contentFields must name one column"),
+        ("homes.csv", {**ROWS, "recordBasedStructureMetadata": None}, "needs recordBasedStructureMetadata"),
+        ("homes.md", ROWS, "only a .csv file has rows"),
+    ],
+)
+def test_invalid_row_settings_are_rejected_before_anything_is_written(
+    aws: Aws, call: Call, key: str, structure: dict[str, Any], says: str
+) -> None:
+    answer = call("POST", PATH, {**HOMES, "key": key, "document_structure_configuration": structure})
+
+    assert error_of(answer) == (400, "InvalidDocument")
+    assert answer[1]["error"]["message"].startswith("document_structure_configuration: ")
+    assert says in answer[1]["error"]["message"]
+    assert aws.keys() == []
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.ragstack_local.commands.test_ingest import functions_running
 from tests.ragstack_local.functions import keys
 from tests.ragstack_local.support import ragstack, running_stack
 from tests.ragstack_local.test_watching import objects, write
+from tests.support.sidecars import record_sidecar
 
 
 @pytest.fixture
@@ -175,3 +176,26 @@ def test_sync_through_an_api_uploads_only_what_differs(
     run("sync", str(folder), "--yes", "--timeout", "1")
 
     assert "handbook/gone.md" not in set(aws.keys())
+
+
+def test_the_row_settings_of_a_csv_file_are_sent_through_an_api(
+    aws: Aws, run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
+    write(folder / "homes.csv", "text,city\nFlat,Bern\n")
+    own = folder / "homes.csv.metadata.json"
+    own.write_bytes(record_sidecar(["text"], ["city"], attributes={"corpus": "homes"}))
+
+    # Here, what the API permits to upload has no server to go to; it has written the sidecar.
+    run("ingest", str(folder / "homes.csv"), "--metadata", "year=2026", "--timeout", "1")
+    sent = json.loads(aws.s3.get_object(Bucket="documents", Key="homes.csv.metadata.json")["Body"].read())
+    own.write_text('{"metadataAttributes": {"corpus": "homes"}}')
+    run("ingest", str(folder / "homes.csv"), "--timeout", "1")
+    without = json.loads(aws.s3.get_object(Bucket="documents", Key="homes.csv.metadata.json")["Body"].read())
+
+    structure = json.loads(record_sidecar(["text"], ["city"]))["documentStructureConfiguration"]
+    assert sent == {
+        "metadataAttributes": {"year": 2026, "corpus": "homes"},
+        "documentStructureConfiguration": structure,
+    }
+    assert without == {"metadataAttributes": {"corpus": "homes"}}
