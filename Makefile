@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: configuration help setup local demo up test test-fast soak faults browser clients packages lowest check lint types synth bench lock clean delete-data
+.PHONY: configuration help setup local installed installed-local demo up test test-fast soak faults browser clients packages lowest check lint types synth bench lock clean delete-data
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,10 +115,17 @@ LOCAL := $(addprefix $(STAMPS)/,demo ministack node cdk console model local-laye
 PARALLEL = @$(MAKE) --no-print-directory --jobs 4 GOALS="$(MAKECMDGOALS)"
 
 local:
-	$(PARALLEL) $(LOCAL)
+	$(PARALLEL) installed-local
 
 setup: ## Install everything into this folder
-	$(PARALLEL) $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer
+	$(PARALLEL) installed
+
+# With a command of its own, because make names each goal that is up to date.
+installed-local: $(LOCAL)
+	@:
+
+installed: $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer
+	@:
 
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT)) $(if $(ISSUER_PORT),--issuer-port $(ISSUER_PORT)) $(if $(CONSOLE_PORT),--console-port $(CONSOLE_PORT))
 

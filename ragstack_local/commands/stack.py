@@ -25,6 +25,7 @@ from ragstack_local.stack.console import DEFAULT_PORT as DEFAULT_CONSOLE_PORT
 from ragstack_local.stack.console import question_url
 from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
 from ragstack_local.stack.issuer import USERS
+from ragstack_local.stack.last_callers import Callers
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
@@ -40,9 +41,6 @@ POLL_SECONDS: Final = 0.2
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
 
-SAMPLE_ACCESS: Final = Path("samples", "access.json")
-"""Below the checkout."""
-
 LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))
 
 ANSWER_MODEL: Final = "answer_model"
@@ -54,16 +52,21 @@ AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", 
 IssuerPort = Annotated[int, typer.Option(help="Port of the local issuer, with --auth oidc.", min=1, max=65535)]
 ConsolePort = Annotated[int, typer.Option(help="Port of the console.", min=1, max=65535)]
 Auth = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="none|oidc|none,oidc",
         help="How callers prove who they are: not at all, with a token of a local issuer that has three example users,"
-        " or in both ways, each with an API of its own.",
+        " or in both ways, each with an API of its own. Default: as at the last start, at first none",
+        show_default=False,
     ),
 ]
 Access = Annotated[
     Path | None,
-    typer.Option(help="The access file, with --auth oidc. Default: samples/access.json", exists=True, dir_okay=False),
+    typer.Option(
+        help="The access file, with --auth oidc. Default: as at the last start, at first samples/access.json",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 Tenants = Annotated[
     Literal["label", "index"],
@@ -106,7 +109,7 @@ def up(
     answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
     console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
-    auth: Auth = AuthKind.NONE,
+    auth: Auth = None,
     access: Access = None,
     tenants: Tenants = "label",
     data_dir: DataDir = None,
@@ -138,7 +141,7 @@ def up(
         url, model = chosen_server(llm, running_servers())
         bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
-    options = replace(options, **_callers(project, auth, access))
+    options = replace(options, **_callers(project, auth, access, Callers.read(options.data)))
     if tenants == "index":
         options = replace(options, context={**options.context, "tenants": tenants})
     with local_stack(project, options, display.step) as stack:
@@ -208,10 +211,10 @@ def down() -> None:
     project = Project.find()
     found = running.read(project.running)
     if found is None:
-        with display.step("Cleaning up after a killed local stack"):
-            was_killed = running.clean_up(project.running)
-        if not was_killed:
+        if not running.was_killed(project.running):
             raise StackError("No local stack is running")
+        with display.step("Cleaning up after a killed local stack"):
+            running.clean_up(project.running)
         display.console.print("Stopped the remaining processes of a killed local stack. Start again: `ragstack up`")
         return
     if "process_id" not in found:
@@ -319,32 +322,36 @@ def _options(
     )
 
 
-def _callers(project: Project, auth: str, access: Path | None) -> dict[str, Any]:
+def _callers(project: Project, auth: str | None, access: Path | None, last: Callers | None = None) -> dict[str, Any]:
     """Return how callers prove who they are, and the access file.
 
     Raises:
         BadParameter: The local stack has no such kinds, or nobody signs in whom the file is about.
+        StackError: The access file of the last start is missing.
     """
-    kinds = tuple(auth.split(","))
+    kinds = tuple(auth.split(",")) if auth is not None else last.auth if last is not None else (AuthKind.NONE,)
     if kinds not in LOCAL_AUTH:
         raise typer.BadParameter(f"{auth} is none of none, oidc, and none,oidc", param_hint="--auth")
     if AuthKind.OIDC not in kinds:
         if access is not None:
             raise typer.BadParameter("it is for people: add --auth oidc or --auth none,oidc", param_hint="--access")
         return {}
-    return {"auth": kinds, "access": (access or project.root / SAMPLE_ACCESS).absolute()}
+    kept = None if access is not None or last is None else last.access
+    if kept is not None and not kept.is_file():
+        raise StackError(f"The access file of the last start, {kept}, is missing: choose one with --access")
+    if auth is None:
+        display.console.print(f"As at the last start: --auth {','.join(kinds)}", soft_wrap=True)
+    return {"auth": kinds, "access": (access or kept or project.sample_access).absolute()}
 
 
 def _start_again(project: Project, options: StackOptions) -> str:
-    """Write the command that starts a stack on the same data folder and ports."""
+    """Write the command that starts a stack on the same data folder and ports; it keeps the callers."""
     chosen = (
         ("--port", options.port, DEFAULT_PORT),
         ("--bedrock-port", options.bedrock_port, DEFAULT_BEDROCK_PORT),
         ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
         ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
         ("--console-port", options.console_port, DEFAULT_CONSOLE_PORT),
-        ("--auth", ",".join(options.auth), AuthKind.NONE),
-        ("--access", options.access, (project.root / SAMPLE_ACCESS).absolute() if options.access else None),
         ("--tenants", options.context.get("tenants", "label"), "label"),
         ("--data-dir", options.data, project.data / "local"),
     )

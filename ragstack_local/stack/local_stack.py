@@ -25,6 +25,7 @@ from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.durable_items import KeptItems
+from ragstack_local.stack.last_callers import Callers
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 from ragstack_local.target import running
@@ -209,6 +210,7 @@ def local_stack(
 
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
+        Callers(options.auth, None if options.access == project.sample_access else options.access).write(options.data)
         children = (ministack, bedrock, answering, serving, *issuing)
         yield RunningStack(connection, children, is_second=place != project.running)
 

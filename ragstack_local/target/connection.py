@@ -78,6 +78,11 @@ class Project:
         return self.data / "running.json"
 
     @property
+    def sample_access(self) -> Path:
+        """The access file of the sample documents."""
+        return (self.root / "samples" / "access.json").absolute()
+
+    @property
     def ministack(self) -> Path:
         """MiniStack, in a virtual environment of its own."""
         return self._installed(self.root / ".ministack" / "bin" / "ministack")

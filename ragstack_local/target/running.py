@@ -101,6 +101,14 @@ def data_of(file: Path) -> Path | None:
     return Path(fields[_DATA]) if fields else None
 
 
+def was_killed(file: Path) -> bool:
+    """Whether a stack that no longer runs did not end by itself, so that processes of it may be left."""
+    try:
+        return read(file) is None and bool(file.read_text())
+    except OSError:
+        return False
+
+
 def clean_up(file: Path) -> bool:
     """End the processes of a killed stack and remove its temporary files; return whether there was one."""
     try:

@@ -9,8 +9,10 @@ from ragstack_common.access_config import AuthKind
 from ragstack_local.commands.stack import _callers, _options, _start_again
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
+from ragstack_local.stack.last_callers import Callers
 from ragstack_local.stack.local_stack import StackOptions
 from ragstack_local.target.connection import Project
+from tests.ragstack_local.support import ragstack
 
 
 def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
@@ -21,11 +23,59 @@ def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> 
     assert _start_again(project, own).endswith(f"up --bedrock-port 5567 --data-dir '{tmp_path}/my data'")
     assert _start_again(project, default).endswith("ragstack up")
     people = replace(default, **_callers(project, "none,oidc", None))
-    assert _start_again(project, people).endswith("up --auth none,oidc")
+    assert _start_again(project, people).endswith("ragstack up")
     tenants = replace(people, access=tmp_path / "access.json", context={"tenants": "index"})
-    assert _start_again(project, tenants).endswith(f"--access {tmp_path}/access.json --tenants index")
+    assert _start_again(project, tenants).endswith("up --tenants index")
     assert people.chosen["access"] == str(project.root / "samples" / "access.json")
     assert people.chosen["oidc_issuer"] == "http://127.0.0.1:4569"
+
+
+def test_a_start_keeps_the_callers_of_the_last_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = Project.find()
+    demo = _callers(project, "none,oidc", None)
+    Callers(demo["auth"], None).write(tmp_path)
+
+    again = _callers(project, None, None, Callers.read(tmp_path))
+
+    assert again == demo
+    assert "As at the last start: --auth none,oidc" in capsys.readouterr().out
+    assert _callers(project, "none", None, Callers.read(tmp_path)) == {}
+    assert _callers(project, None, None, Callers.read(tmp_path / "empty")) == {}
+
+
+def test_a_start_does_not_go_without_the_access_file_of_the_last_one(tmp_path: Path) -> None:
+    file = tmp_path / "access.json"
+    last = Callers((AuthKind.OIDC,), file)
+    last.write(tmp_path)
+    assert Callers.read(tmp_path) == last
+
+    with pytest.raises(StackError, match=r"access.json, is missing: choose one with --access"):
+        _callers(Project.find(), None, None, last)
+
+    file.write_text("{}")
+    assert _callers(Project.find(), None, None, last)["access"] == file
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"auth": ["friends"], "access": null}', '{"auth": 1}'])
+def test_a_damaged_record_of_callers_counts_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "callers.json").write_text(content)
+
+    assert Callers.read(tmp_path) is None
+
+
+def test_make_says_nothing_about_what_is_installed_already() -> None:
+    """Make names each goal that is up to date; a goal with a command of its own says nothing."""
+    makefile = Path(__file__).parents[3] / "Makefile"
+    parts = [line for line in makefile.read_text().splitlines() if line.startswith("\t$(PARALLEL)")]
+
+    assert [line.split()[1:] for line in parts] == [["installed-local"], ["installed"]]
+
+
+def test_down_does_not_claim_to_clean_up(tmp_path: Path) -> None:
+    done = ragstack("down", data=tmp_path)
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "Error: No local stack is running\n"
 
 
 def test_tenants_come_from_the_access_file(tmp_path: Path) -> None:
