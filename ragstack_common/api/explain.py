@@ -23,12 +23,27 @@ from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse, to_passage
 from ragstack_common.config import BEDROCK_ENGINE
 from ragstack_common.core.deadline import in_thread, inner_deadline, wait_for
-from ragstack_common.filters import And, Clause, Filter, Not, Or, evaluate, to_mongo
+from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate, parse, to_mongo
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.search import RetrievedChunk, SearchOutcome
 from ragstack_common.search.merge import best_relevance
 
 _AGAIN: Final = " Some of its searches failed or were late, so try again."
+
+
+_VERBS: Final[Mapping[Operator, str]] = {
+    Operator.EQUALS: "is",
+    Operator.NOT_EQUALS: "is not",
+    Operator.IN: "is one of",
+    Operator.NOT_IN: "is none of",
+    Operator.GREATER_THAN: "is over",
+    Operator.GREATER_THAN_OR_EQUALS: "is at least",
+    Operator.LESS_THAN: "is under",
+    Operator.LESS_THAN_OR_EQUALS: "is at most",
+    Operator.STARTS_WITH: "begins with",
+    Operator.STRING_CONTAINS: "contains",
+    Operator.LIST_CONTAINS: "has",
+}
 
 
 class _Found(NamedTuple):
@@ -144,7 +159,7 @@ class Explanations:
         else:
             text = (
                 f"The index has passages of it, but it is not among the {count} candidates: ask more specifically, or"
-                " raise top_k or LARGE_RETRIEVAL_SIZE."
+                " raise top_k."
             )
         return _Found("not among candidates", text, details, None, count)
 
@@ -211,12 +226,12 @@ def _unsearchable(seen: DocumentNow) -> _Found | None:
     """Return why no search can find a document as it is in the bucket; None if searches can."""
     now = seen.as_it_is()
     status, details = now.status, {"status": now.status}
-    waiting = f" {seen.waiting_for}." if seen.waiting_for else ""
+    waiting = f" {seen.waiting_for.rstrip('.')}." if seen.waiting_for else ""
     if status in (Status.DELETED, Status.DELETING) or seen.is_gone:
         return _Found("deleted", f"The document was deleted.{waiting}", details)
     if status is Status.FAILED:
         failure = redacted_or_none(now.reason)
-        text = f"It could not be indexed: {failure or 'the knowledge base gave no reason'}."
+        text = f"It could not be indexed: {(failure or 'the knowledge base gave no reason').rstrip('.')}."
         return _Found("failed", f"{text} Correct the cause, and upload it again.", {**details, "failure": failure})
     if status not in SEARCHABLE:
         return _Found("not processed yet", f"It is {status}, so try again in a while.{waiting}", details)
@@ -226,7 +241,22 @@ def _unsearchable(seen: DocumentNow) -> _Found | None:
 def _filtered_text(excluding: Iterable[ExcludingClause]) -> str:
     parts = []
     for each in excluding:
-        wanted = json.dumps(each.clause, ensure_ascii=False)
-        value = "no value" if each.value is None else json.dumps(each.value, ensure_ascii=False)
-        parts.append(f"{each.of} asks for {wanted}, and the document's {each.attribute} has {value}")
+        own = f"has no {each.attribute}" if each.value is None else f"has the {each.attribute} {_shown(each.value)}"
+        parts.append(f"{each.of} is for documents {_in_words(parse(each.clause))}, and the document {own}")
     return f"It is filtered out: {'; '.join(parts)}."
+
+
+def _in_words(filter_: Filter, *, holds: bool = True) -> str:
+    """Describe the documents that pass a clause, or its opposite, such as: whose year is at least 2025."""
+    match filter_:
+        case Not(member):
+            return _in_words(member, holds=not holds)
+        case Clause(operator, key, value):
+            return f"{'whose' if holds else 'except those whose'} {key} {_VERBS[operator]} {_shown(value)}"
+    return json.dumps(to_mongo(filter_), ensure_ascii=False)  # clauses alone exclude a document
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    return json.dumps(value, ensure_ascii=False)

@@ -103,10 +103,27 @@ def test_each_clause_that_excludes_a_document_is_named(world: World, options: An
     assert answer["reason"] == "filtered out"
     shown = [(each["of"], each["clause"], each["value"]) for each in answer["details"]["filters"]]
     assert shown == excluding
+    assert answer["text"].startswith("It is filtered out: ")
+    assert not {"{", "$"} & {*answer["text"]}
     for of, clause, value in excluding:
-        assert of in answer["text"]
-        assert json.dumps(clause) in answer["text"]
-        assert ("no value" if value is None else json.dumps(value)) in answer["text"]
+        (attribute,) = clause.get("$not", clause)
+        assert f"{of} is for documents " in answer["text"]
+        assert f"whose {attribute} is " in answer["text"]
+        assert (f"has no {attribute}" if value is None else f"has the {attribute} {json.dumps(value)}") in answer[
+            "text"
+        ]
+
+
+def test_a_filter_is_explained_in_words(world: World) -> None:
+    filter_ = {"$and": [{"level": {"$not": {"$lte": 2}}}, {"city": {"$in": ["Berlin", "Bern"]}}]}
+
+    answer = explained(world, "leave.md", metadata_filter=filter_, filter_mode="strict")
+
+    assert answer["text"] == (
+        "It is filtered out: metadata_filter is for documents except those whose level is at most 2, and the document"
+        ' has the level 2; metadata_filter is for documents whose city is one of "Berlin", "Bern", and the document'
+        " has no city."
+    )
 
 
 def test_a_preference_filters_nothing_out(world: World) -> None:
