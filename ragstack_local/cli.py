@@ -3,7 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
-from ragstack_local.errors import FAILED, NOTHING_FOUND, WRONG_USAGE, UsageError
+from ragstack_local.errors import FAILED, INTERRUPTED, NOTHING_FOUND, WRONG_USAGE, UsageError
 from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_files
 
 ENTRY_POINTS: Final = "ragstack.commands"
@@ -74,6 +74,7 @@ class _Commands(Mapping[str, Any]):
         command = made.commands[name] if isinstance(made, TyperGroup) else made
         for each in command.commands.values() if isinstance(command, TyperGroup) else [command]:
             each.params += self._shared
+            each.callback = _interruptible(each.callback)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -81,6 +82,22 @@ class _Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(_points())
+
+
+def _interruptible(callback: Any) -> Any:
+    """Give a command the exit code of Ctrl-C, also if it comes at a question."""
+
+    @wraps(callback)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return callback(*arguments, **options)
+        except (KeyboardInterrupt, typer.Abort) as error:
+            if isinstance(error, typer.Abort) and not isinstance(error.__context__, KeyboardInterrupt):
+                raise  # the answer was no, or the input ended
+            typer.echo(str(error) or "Interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
 
 
 class _LazyGroup(TyperGroup):

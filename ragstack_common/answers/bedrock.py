@@ -261,7 +261,9 @@ _BUSY_NOW: Final = (
 )
 _LOST: Final = GenerationError, "The connection to the model {model} was lost in the middle of an answer: try again"
 _REJECTED: Final = GenerationError, "The model {model} rejected the request: {message}"
-_FAILED: Final = GenerationError, "The model {model} failed ({code}: {message}): try again"
+_FAILED: Final = GenerationError, "The model {model} failed ({message}): try again"
+_MODEL_ERROR: Final = GenerationError, "The model {model} failed: {message}"
+"""The message says what happened to the model; the same request often fails again."""
 _UNREACHABLE: Final = (
     GenerationError,
     "Amazon Bedrock cannot be reached ({message}): check the endpoint and the network",
@@ -281,6 +283,8 @@ _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
     ),
     **dict.fromkeys(_BUSY, _BUSY_NOW),
     "ServiceQuotaExceededException": _BUSY_NOW,
+    "ModelErrorException": _MODEL_ERROR,
+    "ModelStreamErrorException": _MODEL_ERROR,
     "ModelTimeoutException": _LATE,
     "ResourceNotFoundException": (
         GenerationError,

@@ -251,7 +251,7 @@ class OpenAIProvider:
             case openai.APIConnectionError():
                 return "cannot be reached: start it, or restart the stack with another --llm-url"
             case openai.AuthenticationError() | openai.PermissionDeniedError():
-                return f"rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+                return f"rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY, and restart the stack"
             case openai.NotFoundError():
                 return (
                     f"has no model {self._model} or no such path ({detail}): check --llm-model, and that --llm-url"

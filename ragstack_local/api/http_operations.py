@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -46,6 +48,10 @@ SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
+_CODE_OF_S3: Final = re.compile(rb"\A\s*(?:<\?xml[^>]*>\s*)?<Error>.*?<Code>(\w+)</Code>", re.DOTALL)
+"""MiniStack, which serves S3 on the same port, answers so to an address without a stage."""
+
+
 class _Health(BaseModel):
     status: str
 
@@ -77,9 +83,11 @@ class HttpOperations:
         async with self._sent(address, "POST", url, _encoded(request), SILENT_SECONDS) as response:
             if response.status_code != HTTPStatus.OK or not await _has_events(response):
                 raise _rejected(url, response.status_code, await response.aread())
-            # A limit against servers that are not an API: the event with a whole answer has its sources too.
-            events = httpx2.EventSource(response, max_event_size=64 * 1024 * 1024)
-            async with aclosing(_answer(url, events)) as answer:
+            async with (
+                # The package leaves this iterator to the garbage collector, which the event loop may not outlive.
+                aclosing(cast("AsyncGenerator[str]", response.aiter_text())) as texts,
+                aclosing(_answer(url, _events(response, texts))) as answer,
+            ):
                 async for event in answer:
                     yield event
 
@@ -210,6 +218,13 @@ async def _has_events(response: httpx2.Response) -> bool:
     return True
 
 
+def _events(response: httpx2.Response, texts: AsyncIterator[str]) -> httpx2.EventSource:
+    """Return the events of a response, whose texts somebody else closes."""
+    read: Any = SimpleNamespace(headers=response.headers, request=response.request, aiter_text=lambda: texts)
+    # A limit against servers that are not an API: the event with a whole answer has its sources too.
+    return httpx2.EventSource(read, max_event_size=64 * 1024 * 1024)
+
+
 async def _answer(url: str, events: httpx2.EventSource) -> "AsyncGenerator[StreamEvent, None]":
     """Yield the events of an answer until the last one.
 
@@ -273,6 +288,11 @@ def _rejected(url: str, status: int, data: bytes) -> ApiError:
         if status == HTTPStatus.UNAUTHORIZED:
             message += "; run `ragstack login`"
         return InvalidApiRequestError(message) if status == HTTPStatus.BAD_REQUEST else ApiError(message)
+    if code := _CODE_OF_S3.search(data):
+        return ApiError(
+            f"{url} answered {status} as S3 does ({code[1].decode()}): does --api-url end with the API's stage, such as"
+            " /prod?"
+        )
     # API Gateway uses both spellings.
     text = answer.get("message", answer.get("Message", answer)) or data.decode(errors="replace")
     said = f"The API answered {status}: {' '.join(str(text).split()):.300}"

@@ -76,9 +76,12 @@ def build(
 
     Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
     """
-    # Slow to import, and chromadb is an extra.
-    from ragstack_common.embedding import load  # noqa: PLC0415
-    from ragstack_local.collections.documents import BuildPlan  # noqa: PLC0415
+    # Slow to import, and an extra, which has everything for most embeddings.
+    with needs_extra("chroma", "`ragstack build`"):
+        from ragstack_common.embedding import load  # noqa: PLC0415
+        from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415
+        from ragstack_local.collections.build import build as bring  # noqa: PLC0415
+        from ragstack_local.collections.documents import BuildPlan  # noqa: PLC0415
 
     settings = KnowledgeSettings.from_env(settings_options.environment(QuerySettings, KnowledgeSettings))
     size = next(given for given in (chunk_size, settings.chunk_size, CHUNK_SIZE) if given is not None)
@@ -93,9 +96,6 @@ def build(
         _print_failures(unread)
         raise typer.Exit(NOTHING_FOUND)
     store, name = Path(db_path or settings.db_path).expanduser(), collection or settings.collection_name
-    with needs_extra("chroma", "`ragstack build`"):
-        from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415
-        from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     given = embedding or manifest.embedding_of(settings, manifest.read(name, store))
     choice = with_pooling(chosen_embedding(given), settings.pooling)
     model = load(choice)

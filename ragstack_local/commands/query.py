@@ -84,7 +84,7 @@ def query(
     """
     if (text is None) == (question is None):
         raise typer.BadParameter("give the question once, as an argument or as --query", param_hint="TEXT")
-    words = str(text or question)
+    words = text if text is not None else str(question)
     body: dict[str, Any] = {
         "query": words,
         **options.body(),

@@ -74,7 +74,8 @@ def print_report(report: Mapping[str, Any]) -> None:
     table.columns[1].justify = "right"
     table.columns[2].overflow = "fold"
     others = []
-    for name, value in _rows(report):
+    # The snapshot of the catalogue is no difference between bucket, registry and knowledge base.
+    for name, value in _rows({name: value for name, value in report.items() if name != "snapshot"}):
         if isinstance(value, Mapping):
             table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
         elif isinstance(value, int | float) and not isinstance(value, bool):

@@ -28,7 +28,7 @@ UNSUPPORTED_SHOWN: Final = 5
 UNSUPPORTED_CHARACTERS: Final = 120
 
 MODELS: Final = (
-    ("Ollama", "ragstack up -- --llm-url http://127.0.0.1:11434/v1 --llm-model MODEL"),
+    ("Ollama, LM Studio, llama.cpp", "ragstack up --llm auto"),
     ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
     ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_ID   (with --collection: ANSWER_MODEL=MODEL_ID)"),
 )

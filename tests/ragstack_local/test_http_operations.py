@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
@@ -360,3 +361,15 @@ def test_a_credential_is_not_sent_unencrypted_to_another_machine(secret: dict[st
 def test_a_request_to_api_gateway_is_not_signed_unencrypted() -> None:
     with pytest.raises(ConfigurationError, match="is not encrypted"):
         Address.at(f"http://{HOST}/prod")
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_an_address_without_its_stage_does_not_show_the_answer_of_s3(api: Api, status: int) -> None:
+    code = "NoSuchBucket" if status == 404 else "AccessDenied"
+    document = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>x</Message></Error>'
+    api.will_answer(status, document.encode(), **{"Content-Type": "application/xml"})
+
+    with pytest.raises(ApiError, match=rf"answered {status} as S3 does \({code}\): {re.escape(STAGE)}$") as caught:
+        search(api.url)
+
+    assert "<" not in str(caught.value)

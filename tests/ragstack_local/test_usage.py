@@ -1,7 +1,9 @@
 """What the command line says, and with which code it ends."""
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -60,6 +62,42 @@ def test_the_help_names_the_commands_that_take_an_api_url() -> None:
     assert set(re.split(", | and ", named[1])) == takers
 
 
+QUESTION = """
+from ragstack_local import cli
+from ragstack_local.targets import confirm
+
+def probe() -> None:
+    \"\"\"Ask.\"\"\"
+    confirm("Delete?")
+
+if __name__ == "__main__":
+    cli.COMMANDS["probe"] = "probe:probe"
+    cli.main()
+"""
+
+
+@pytest.mark.parametrize(("typed", "code"), [(None, 130), (b"n\n", 1), (b"\x04", 1), (b"y\n", 0)])
+def test_only_ctrl_c_at_a_question_is_an_interruption(tmp_path: Path, typed: bytes | None, code: int) -> None:
+    (tmp_path / "probe.py").write_text(QUESTION)
+    terminal, stdin = os.openpty()
+    command = [sys.executable, tmp_path / "probe.py", "probe"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=stdin, stderr=subprocess.PIPE, text=True, bufsize=0) as process:
+        assert process.stderr is not None
+        shown = ""
+        while "[y/N]" not in shown:
+            shown += process.stderr.read(1)
+        if typed is None:
+            process.send_signal(signal.SIGINT)
+        else:
+            os.write(terminal, typed)
+        left = process.stderr.read()
+    os.close(terminal)
+    os.close(stdin)
+
+    assert process.returncode == code
+    assert ("Interrupted" in left) == (typed is None)
+
+
 def test_the_help_lists_a_command_that_its_module_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = EntryPoint("foreign", "json:JSONDecodeError", cli.ENTRY_POINTS)
     monkeypatch.setattr(cli, "_points", lambda: {"foreign": foreign})
@@ -88,6 +126,7 @@ def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
     [
         (("searhc", "x"), "No such command 'searhc'"),
         (("query",), "give the question once"),
+        (("query", "", "-q", "x"), "give the question once"),
         (("up", "--auth", "iam"), "iam is none of none, oidc, and none,oidc"),
         (("up", "--access", __file__), "add --auth oidc or --auth none,oidc"),
         (("login", "--user", "alice", "--device"), "give --user or --device"),
@@ -401,6 +440,7 @@ LIGHT = {"typer", "annotated_doc", "click", "shellingham", "typing_extensions"}
 LIGHT_MODULES = {
     *("ragstack_common", "ragstack_common.core", "ragstack_common.core.errors"),
     *("ragstack_local", "ragstack_local.__main__", "ragstack_local.cli", "ragstack_local.errors"),
+    "ragstack_common.core.addresses",
     *("ragstack_local.commands", "ragstack_local.target", "ragstack_local.target.environment"),
     *("local_bedrock", "evaluation"),
 }
@@ -435,3 +475,12 @@ def test_the_help_lists_each_command_with_its_docstring() -> None:
     for command in get_command(app).commands.values():  # type: ignore[attr-defined]
         summary = " ".join((command.help or "").partition("\n\n")[0].split())
         assert f"{command.name} {summary}" in listed.replace("- ", "-")
+
+
+@pytest.mark.parametrize("arguments", [("query", ""), ("query", "-q", ""), ("ask", "")])
+def test_an_empty_question_is_wrong_usage(tmp_path: Path, api: Api, arguments: tuple[str, ...]) -> None:
+    done = ragstack(*arguments, "--api-url", api.url, data=tmp_path)
+
+    assert done.returncode == 2, done.stdout
+    assert "at least 1 character" in done.stderr
+    assert api.requests == []

@@ -98,7 +98,7 @@ def test_the_finish_reason_is_converted(
     ("says", "message"),
     [
         ({"failure": (500, "no memory left")}, "answered 500: .*no memory left"),
-        ({"failure": (401, "who are you")}, "rejected the API key .*RAGSTACK_LLM_API_KEY"),
+        ({"failure": (401, "who are you")}, "rejected the API key .*RAGSTACK_LLM_API_KEY, and restart the stack$"),
         ({"failure": (404, "no such model")}, f"has no model {MODEL}.*--llm-model"),
         ({"failure_after": "out of memory"}, "out of memory"),
         ({"models": ()}, "lists no model: load a model"),

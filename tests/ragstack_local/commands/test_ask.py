@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -39,6 +40,27 @@ def test_an_answer_is_shown_with_citations_and_unsupported_parts(stack: Path, ap
     assert lines[5:8] == ["[1]  Reach API", "     s3://b/limits.md  page 4 > Rate limits", f"     “{QUOTED}”"]
     assert "Quoted, without a model; 1 more passage read; 200 ms (search 100 ms)" in lines
     assert "prices.md" not in done.stdout
+
+
+@pytest.mark.parametrize("is_buffered", [True, False])
+def test_nothing_is_left_open_at_the_end(tmp_path: Path, api: Api, *, is_buffered: bool) -> None:
+    stream = b"".join(events(response())) + b": heartbeat\n\n" * 3
+    if is_buffered:
+        api.will_answer(200, stream, **{"Content-Type": "application/json"})
+    else:
+        api.will_stream(stream)
+
+    # A process of its own: what is left open is reported when the interpreter ends.
+    done = subprocess.run(
+        [RAGSTACK, "ask", QUESTION, "--json", "--api-url", api.url],
+        cwd=tmp_path,
+        env={**os.environ, "RAGSTACK_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_every_option_is_a_member_of_the_request(stack: Path, api: Api) -> None:

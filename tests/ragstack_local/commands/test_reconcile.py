@@ -15,6 +15,7 @@ REPORT = {
     "compared": {"documents": 1234, "knowledge_base": 1233},
     "differences": {"not_in_registry": {"count": 2, "samples": ["s3://b/[red]a.md", "s3://b/b.md"]}},
     "looked_at": 2,
+    "snapshot": {"attributes": 3, "values": 9, "left_out": 0, "bytes": 421},
     "synchronisation": {"statistics": {"numberOfDocumentsFailed": 1}, "failure_reasons": ["The file is empty."]},
 }
 
@@ -43,6 +44,7 @@ def test_the_job_is_followed_and_its_report_shown(aws: Aws, run: Run) -> None:
     assert "differences: not in registry 2 s3://b/[red]a.md ..." in rows
     assert "synchronisation: number of documents failed 1" in rows
     assert "synchronisation: failure reasons: The file is empty." in rows
+    assert "snapshot" not in done.stdout
 
 
 @pytest.mark.parametrize("status", ["INCOMPLETE", "FAILED"])
