@@ -212,7 +212,7 @@ class Viewer:
                 raise UnreadableDocument(took_too_long(file_format, MAX_SECONDS)) from None
             except ProcessEnded as error:
                 LOGGER.warning("the process that shows documents ended: %s", error)
-                if error.had_answered:
+                if error.answered > 1:  # the first answer to a new process asks for the file
                     continue  # other documents may have taken its memory
                 raise UnreadableDocument(ended_its_reader(file_format, error.exit_code)) from None
             found: dict[str, Any] = json.loads(answer)

@@ -103,11 +103,11 @@ class OpenDocuments:
 
     def answer(self, message: bytes) -> bytes:
         """Answer one message; a process that runs out of memory ends."""
-        head, _, data = message.partition(b"\n")
+        head, has_file, data = message.partition(b"\n")
         request = json.loads(head)
         name, file_format = request.pop("name"), request.pop("format")
         try:
-            opened = self._opened(name, file_format, data)
+            opened = self._opened(name, file_format, data if has_file else None)
             if opened is None:
                 return json.dumps({"wanted": True}).encode()
             with limited_memory(self._memory_limit):
@@ -120,9 +120,9 @@ class OpenDocuments:
             os._exit(TOO_MUCH_MEMORY_CODE)
         return json.dumps({"shown": shown}).encode()
 
-    def _opened(self, name: str, file_format: str, data: bytes) -> _Opened | None:
+    def _opened(self, name: str, file_format: str, data: bytes | None) -> _Opened | None:
         if name not in self._kept:
-            if not data:
+            if data is None:
                 return None
             self._kept[name] = _open(data, file_format, self._memory_limit)
         self._kept.move_to_end(name)

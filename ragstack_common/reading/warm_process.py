@@ -22,13 +22,13 @@ class ProcessEnded(Exception):  # noqa: N818 - expected of hostile files
 
     Attributes:
         exit_code: Negative for a signal, as in ``subprocess``.
-        had_answered: Whether it had answered an earlier message.
+        answered: How many messages it had answered.
     """
 
-    def __init__(self, exit_code: int | None, *, had_answered: bool) -> None:
+    def __init__(self, exit_code: int | None, answered: int) -> None:
         super().__init__(f"exit code {exit_code}")
         self.exit_code = exit_code
-        self.had_answered = had_answered
+        self.answered = answered
 
 
 class WarmProcess:
@@ -69,8 +69,8 @@ class WarmProcess:
                 running.end()
                 if isinstance(error, TimeoutError):
                     raise
-                raise ProcessEnded(running.process.returncode, had_answered=running.has_answered) from None
-            running.has_answered = True
+                raise ProcessEnded(running.process.returncode, running.answered) from None
+            running.answered += 1
             return answer
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class _Running:
         )
         theirs.close()
         answering.close()
-        self.has_answered = False
+        self.answered = 0
         self.end = weakref.finalize(self, _end, self.process, self.messages, self.answers)
 
 

@@ -149,6 +149,7 @@ def test_of_a_long_text_the_part_around_the_mark_is_shown(show: Show) -> None:
     [
         ("a.pdf", b"%PDF-1.7 nothing", {}, "is damaged or incomplete"),
         ("b.pdf", protected(b"heron"), {}, "protected by a password"),
+        ("empty.txt", b"", {}, "The file is empty"),
         ("a.doc", b"\xd0\xcf\x11\xe0", {}, "files of the type .doc have no view"),
         ("a.pdf", REPORT, {"page": 4}, "the document has 3 pages"),
         ("a.txt", b"Text.", {"page": 1}, "has no pages"),

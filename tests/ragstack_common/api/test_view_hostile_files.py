@@ -5,14 +5,14 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from lambdas.viewer import handler as viewer
 from ragstack_common.api import view
 from ragstack_common.reading import viewing
-from ragstack_common.reading.warm_process import WarmProcess
+from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support import hostile_files as hostile
@@ -50,12 +50,12 @@ FILES: Final[dict[str, Callable[[], bytes]]] = {
 
 
 @pytest.fixture(autouse=True)
-def small_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcess]:
     """A process that has little memory."""
     process = WarmProcess(viewing.__name__, [str(MEMORY_LIMIT)])
     monkeypatch.setattr(view, "viewing_process", lambda: process)
     viewer.viewer.cache_clear()
-    yield
+    yield process
     viewer.viewer.cache_clear()
     process.close()
 
@@ -76,6 +76,23 @@ def test_a_hostile_file_is_shown_or_the_error_says_why(show: Show, name: str, mo
         assert answer["width"] * answer["height"] < 5_000_000
         assert max(answer["width"], answer["height"]) <= 10_000
     assert (afterwards, harmless["text"]) == (200, "The heron stands in shallow water.")
+
+
+def test_a_file_is_read_by_a_new_process_if_others_took_the_memory(
+    show: Show, monkeypatch: pytest.MonkeyPatch, small_process: WarmProcess
+) -> None:
+    call, ends = small_process.call, iter([ProcessEnded(97, 5)])
+
+    def ending_once(*given: Any) -> bytes:
+        for end in ends:
+            small_process.close()
+            raise end
+        return call(*given)
+
+    show("a.txt", b"First.")
+    monkeypatch.setattr(small_process, "call", ending_once)
+
+    assert show("b.txt", b"Second.")[1]["text"] == "Second."
 
 
 def test_a_page_outside_of_its_paper_says_what_to_do(show: Show) -> None:
