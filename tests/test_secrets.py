@@ -17,6 +17,8 @@ import pytest
 from ragstack_common.core.settings import Settings
 from ragstack_common.knowledge_base import KnowledgeBase
 
+pytestmark = pytest.mark.xdist_group("every module")
+
 ROOT: Final = Path(__file__).parents[1]
 DOCUMENTED: Final = ("ragstack_common", "local_bedrock", "ragstack_local", "evaluation", "lambdas")
 SOURCES: Final = (*DOCUMENTED, "infra", "benchmarks")
