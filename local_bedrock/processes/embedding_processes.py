@@ -82,8 +82,8 @@ class Embeddings:
 
 def load_earlier(name: str, dimension: int, cache_folder: Path) -> Embedding:
     """Return the embedding that a knowledge base was made with, if it is on this machine."""
-    choice = embedding.flag(name).removeprefix("--embedding ")
-    if choice in (DEFAULT_EMBEDDING, *KNOWN):
+    choice = embedding.choice_of(name)
+    if choice is not None and choice.partition("#")[0] in (DEFAULT_EMBEDDING, *KNOWN):
         with suppress(EmbeddingError):
             found = load(choice, cache_folder)
             if (found.name, found.dimension) == (name, dimension):
