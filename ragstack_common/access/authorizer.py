@@ -1,21 +1,19 @@
 """The authorizer of API Gateway: lets requests with a valid token pass, and hands the token's claims on.
 
 API Gateway remembers the answer for a minute by the token. So the answer permits every route, and the functions decide
-about rights, and look at the expiry again.
+about rights, and look at the expiry again. They also refuse tokens whose groups cannot be read, because API Gateway
+would not pass on the reason.
 """
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from ragstack_common.access.callers import caller_from_claims
+from ragstack_common.access.callers import claims_that_count, user_from_claims
 from ragstack_common.access.identity import CLAIMS, Verifier
 from ragstack_common.access.policy import Claims, policy_from_env
 from ragstack_common.access.tokens import verifier_from_env
 from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedError
-
-_ALWAYS: Final = ("sub", "exp", "scope", "email_verified")
-"""Claims that functions read, whatever the access file says."""
 
 
 class Authorizer:
@@ -29,7 +27,6 @@ class Authorizer:
     def __init__(self, verifier: Verifier, claims: Claims) -> None:
         self._verifier = verifier
         self._claims = claims
-        self._names = {*_ALWAYS, claims.user, *claims.group, claims.tenant}
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -57,13 +54,12 @@ class Authorizer:
         if scheme.lower() != "bearer":
             raise NotAuthenticatedError("The header Authorization has no bearer token")
         verified = self._verifier.verify(token.strip())
-        caller = caller_from_claims(verified, self._claims)
-        claims = {name: value for name, value in verified.items() if name in self._names}
+        user = user_from_claims(verified, self._claims)
         stage = "/".join(event["methodArn"].split("/")[:2])
         allow = {"Action": "execute-api:Invoke", "Effect": "Allow", "Resource": f"{stage}/*"}
         return {
             # API Gateway takes texts of ASCII characters alone.
-            "principalId": caller.name.encode("ascii", "backslashreplace").decode(),
+            "principalId": user.encode("ascii", "backslashreplace").decode(),
             "policyDocument": {"Version": "2012-10-17", "Statement": [allow]},
-            "context": {CLAIMS: json.dumps(claims)},
+            "context": {CLAIMS: json.dumps(claims_that_count(verified, self._claims))},
         }

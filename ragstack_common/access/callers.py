@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.core.errors import NotAuthenticatedError
+from ragstack_common.core.errors import NotAllowedError, NotAuthenticatedError
+from ragstack_common.core.names import canonical
 
 if TYPE_CHECKING:
     from ragstack_common.access.policy import Claims
@@ -50,34 +51,74 @@ OPERATOR: Final = Caller("local", is_local=True)
 """The caller in a process that has no other callers, such as a script that uses the library."""
 
 
-def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
-    """Return the caller whose verified token has these claims.
-
-    Args:
-        claims: The claims. API Gateway passes them on as text, lists with commas or in brackets.
-        mapping: Which claims are what.
+def user_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> str:
+    """Return the principal of the user whom a verified token names, such as ``user:alice``.
 
     Raises:
         NotAuthenticatedError: The token does not name the user.
     """
-    user = claims.get(mapping.user)
-    if not isinstance(user, str) or not user:
+    user = claim(claims, mapping.user)
+    if not isinstance(user, str) or not user.strip():
         raise NotAuthenticatedError(f"The token has no claim {mapping.user}, which names the user")
     if mapping.user == "email" and str(claims.get("email_verified")).lower() != "true":
         raise NotAuthenticatedError("The token's e-mail address is not verified")
+    return canonical(f"user:{user}")
+
+
+def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
+    """Return the caller whose verified token has these claims.
+
+    A claim that cannot be read is not a claim without names: a rule that denies a group would admit its members.
+
+    Args:
+        claims: The claims.
+        mapping: Which claims are what.
+
+    Raises:
+        NotAuthenticatedError: The token does not name the user, or names too many groups.
+        NotAllowedError: The token leaves out the user's groups, or a claim has a form that cannot be read.
+    """
+    user = user_from_claims(claims, mapping)
+    _check_complete(claims, mapping)
+    scopes = claims.get("scope")
     found = {
-        EVERYONE,
-        f"user:{user}",
-        *(f"group:{name}" for claim in mapping.group for name in _names(claims.get(claim), ",")),
-        *(f"scope:{name}" for name in _names(claims.get("scope"), " ")),
+        *(f"group:{name}" for each in mapping.group for name in _names(each, claim(claims, each))),
+        # The only claim that is a text with several names. Source: RFC 8693, section 4.2.
+        *(f"scope:{name}" for name in (scopes.split() if isinstance(scopes, str) else _names("scope", scopes))),
     }
-    tenants = None if mapping.tenant is None else claims.get(mapping.tenant)
-    # A text is one tenant: its name may have commas and spaces, and be chosen by the tenant.
-    found |= {f"tenant:{name}" for name in ([tenants] if isinstance(tenants, str) else _names(tenants, "")) if name}
-    if len(found) > MAX_PRINCIPALS:
-        raise NotAuthenticatedError(f"The token names {len(found)} groups and scopes; at most {MAX_PRINCIPALS} count")
+    if mapping.tenant is not None:
+        # A text is one tenant, also in brackets: its name may be chosen by the tenant.
+        tenant = claim(claims, mapping.tenant)
+        found |= {f"tenant:{name}" for name in _names(mapping.tenant, [tenant] if isinstance(tenant, str) else tenant)}
+    principals = frozenset({EVERYONE, user, *map(canonical, found)})
+    if len(principals) > MAX_PRINCIPALS:
+        raise NotAuthenticatedError(
+            f"The token names {len(principals)} groups and scopes; at most {MAX_PRINCIPALS} count"
+        )
     expires = claims.get("exp")
-    return Caller(f"user:{user}", frozenset(found), None if expires is None else float(expires))
+    return Caller(user, principals, None if expires is None else float(expires))
+
+
+def claim(claims: Mapping[str, Any], name: str) -> Any:
+    """Return a claim by its name, or by the path to it in objects, such as ``realm_access.roles``; None if absent.
+
+    Names can have dots themselves, as ``https://example.com/groups`` does. The longest name that exists wins.
+    """
+    if name in claims:
+        return claims[name]
+    places = [place for place, character in enumerate(name) if character == "."]
+    for place in reversed(places):
+        inner = claims.get(name[:place])
+        if isinstance(inner, Mapping) and (found := claim(inner, name[place + 1 :])) is not None:
+            return found
+    return None
+
+
+def claims_that_count(claims: Mapping[str, Any], mapping: "Claims") -> dict[str, Any]:
+    """Return the claims from which a caller is made, those at the end of a path under the path as their name."""
+    mapped = (mapping.user, *mapping.group, *([] if mapping.tenant is None else [mapping.tenant]))
+    found = {name: claim(claims, name) for name in mapped} | {name: claims.get(name) for name in _ALWAYS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def caller_from_arn(arn: str) -> Caller:
@@ -98,10 +139,50 @@ def caller_from_key(name: str) -> Caller:
     return Caller(f"key:{name}", frozenset({EVERYONE, f"key:{name}"}))
 
 
-def _names(value: Any, separator: str) -> Iterable[str]:
-    """Return the members of a claim: a list, or a text with separators, which brackets may enclose."""
-    if isinstance(value, str):
-        value = value.strip().removeprefix("[").removesuffix("]").replace(separator, " ").split()
-    if not isinstance(value, list | tuple):
+def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
+    """Check that the token itself has the claims that count: some providers leave out lists that are too long.
+
+    Raises:
+        NotAllowedError: It does not.
+    """
+    elsewhere = claims.get(_ELSEWHERE)
+    left_out = {*elsewhere} if isinstance(elsewhere, Mapping | list) else set()
+    if str(claims.get(_HAS_GROUPS, "false")).lower() not in ("false", "none"):
+        left_out.add("groups")
+    for name in (*mapping.group, *([] if mapping.tenant is None else [mapping.tenant])):
+        if name in left_out or any(name.startswith(f"{each}.") for each in left_out):
+            raise NotAllowedError(
+                f"The token leaves out the claim {name}, because it has too many entries. Let the identity provider"
+                " write fewer into tokens, such as the groups assigned to the application, or application roles, and"
+                " name their claim in the access file"
+            )
+
+
+def _names(name: str, value: Any) -> Iterable[str]:
+    """Return the names in a claim: each member of a list; a text is one name, unless API Gateway made it of a list.
+
+    Raises:
+        NotAllowedError: The claim is neither a text nor a list of texts.
+    """
+    if value is None:
         return ()
-    return [name for name in value if isinstance(name, str) and name]
+    if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
+        inner = value[1:-1]
+        value = inner.split(",") if "," in inner else inner.split()
+    elif isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise NotAllowedError(f"The token's claim {name} is neither a text nor a list of texts: map another claim")
+    return [each.strip() for each in value if each.strip()]
+
+
+_ELSEWHERE: Final = "_claim_names"
+"""Names the claims that are not in the token. Source: OpenID Connect Core, section 5.6.2; Microsoft Entra ID writes it
+for users of more than 200 groups."""
+
+_HAS_GROUPS: Final = "hasgroups"
+"""Microsoft Entra ID writes it into tokens of the implicit flow instead of six or more groups. Source: Microsoft
+identity platform, access token claims reference."""
+
+_ALWAYS: Final = ("sub", "exp", "scope", "email_verified", _ELSEWHERE, _HAS_GROUPS)
+"""Claims that count, whatever the access file says."""

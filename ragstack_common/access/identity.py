@@ -80,6 +80,7 @@ class Identity:
 
         Raises:
             NotAuthenticatedError: The caller did not prove who they are, or the proof expired.
+            NotAllowedError: The groups in the caller's token cannot be read.
         """
         caller = self._proven(context, authorization)
         if caller.expires_at is not None and caller.expires_at <= self._clock():
@@ -134,7 +135,7 @@ class Callers:
 
         Raises:
             NotAuthenticatedError: The caller did not prove who they are.
-            NotAllowedError: The caller lacks the right.
+            NotAllowedError: The caller lacks the right, or the groups in their token cannot be read.
         """
         caller = self.identity.caller(context, authorization)
         self.guard.require(caller, right, resource)

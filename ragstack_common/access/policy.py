@@ -54,7 +54,7 @@ class _Part(BaseModel):
 
 
 class Claims(_Part):
-    """Which claims of a token make which principals."""
+    """Which claims of a token make which principals. A dot leads into an object, as in ``realm_access.roles``."""
 
     user: str = Field(default="sub", description="the claim that names the user; `email` counts only if it is verified")
     group: Annotated[tuple[str, ...], BeforeValidator(_one_or_more)] = Field(

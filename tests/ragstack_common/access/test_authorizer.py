@@ -19,7 +19,7 @@ from lambdas.authorizer import handler as authorizer
 from ragstack_common.access.authorizer import Authorizer
 from ragstack_common.access.identity import Identity
 from ragstack_common.access_config import AccessSettings, AuthKind
-from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.errors import ConfigurationError, NotAllowedError
 from tests.support.events import Context
 from tests.support.http_server import http_server
 
@@ -155,6 +155,28 @@ def test_a_function_knows_the_caller_from_the_context(issuer: Issuer) -> None:
 
     assert (caller.name, "group:people" in caller.principals) == ("user:alice", True)
     assert caller.expires_at is not None
+
+
+def test_a_function_gets_the_claim_at_the_end_of_a_path_alone(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    file = tmp_path / "access.json"
+    file.write_text('{"claims": {"group": "realm_access.roles"}}')
+    monkeypatch.setenv("ACCESS_FILE", str(file))
+    token = issuer.token(realm_access={"roles": ["people"], "other": "x"})
+
+    claims = json.loads(authorize(token)["context"]["claims"])
+
+    assert claims.keys() == {"sub", "exp", "realm_access.roles"}
+
+
+def test_a_function_says_why_a_token_without_its_groups_is_refused(issuer: Issuer) -> None:
+    """API Gateway would answer with 401 and no reason."""
+    token = issuer.token(_claim_names={"groups": "src1"}, _claim_sources={"src1": {"endpoint": "https://x.example"}})
+    context = {"authorizer": authorize(token)["context"], "identity": {}}
+
+    with pytest.raises(NotAllowedError, match="leaves out the claim groups"):
+        Identity(AccessSettings(api_auth=(AuthKind.OIDC,))).caller(context)
 
 
 @pytest.mark.parametrize(
