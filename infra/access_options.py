@@ -205,6 +205,11 @@ def tenant_problem(
     by_index, named = values.tenants is Tenants.INDEX, tenant_prefixes(values, policy).keys()
     if by_index and not named:
         return "tenants=index needs an access file with tenants: add them, or leave tenants out"
+    if policy is not None and (twofold := [name for name in named if policy.tenants[name].has_several_forms]):
+        return (
+            f"the prefix of the tenant {twofold[0]} has letters that can be written in two ways, and the data source of"
+            " a knowledge base takes one of them: with tenants=index, use a prefix without accents"
+        )
     if given and not (by_index and existing):
         return "tenant_knowledge_bases needs tenants=index and knowledge_base=existing: leave it out"
     if by_index and existing and set(given) != named:

@@ -134,6 +134,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
     _let_search(function, path, options)
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask why any document is not found")
     path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
+    path.registry.grant_names(function)
     watch_service(own, service="query", options=options, searches=True)
     return function
 
@@ -171,6 +172,7 @@ def answers_function(
     # Assistants ask for the status of a document.
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
+    path.registry.grant_names(function)
     if options.access_settings.questions_per_day:
         path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
     if options.target is Target.AWS:
@@ -326,6 +328,7 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
     ).function
     path.documents.grant(function, ["s3:GetObject"], "Callers read any document that they may see")
     path.registry.grant(function, READ)
+    path.registry.grant_names(function)
     if options.access:
         path.registry.grant(function, LIST, [ACCESS])
     _let_report(function, options)

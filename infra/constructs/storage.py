@@ -19,7 +19,7 @@ from infra.options import Options
 from infra.target import Target
 from ragstack_common.config import SNAPSHOT_KEY
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
-from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
+from ragstack_common.registry.table import BY_URI, EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
@@ -257,6 +257,11 @@ class DocumentRegistry(Construct):
                     " ingestion_calls_per_second"
                 ),
             )
+
+    def grant_names(self, function: iam.IGrantable) -> None:
+        """Allow *function* to look up documents by names that are written in another form."""
+        arn = f"{self.table.table_arn}/index/{BY_URI}"
+        iam.Grant.add_to_principal(actions=[*LIST], grantee=function, resource_arns=[arn])
 
     def grant(self, function: iam.IGrantable, actions: Sequence[str], partitions: Sequence[str] = ()) -> None:
         """Allow *function* these actions with items of *partitions*, which may end in a star, or with all items."""

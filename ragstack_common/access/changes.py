@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from pydantic import TypeAdapter
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import AccessRules, Change, Effect
 from ragstack_common.core.errors import AccessRulesError, RegistryError
+from ragstack_common.core.names import canonical
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.registry.table import (
@@ -164,9 +166,10 @@ def _version_in(item: Mapping[str, Any] | None) -> int:
 
 def _change(item: Mapping[str, Any]) -> Change:
     try:
-        return _changes().validate_python(from_item(item))
+        change = _changes().validate_python(from_item(item))
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise _unreadable(item, error) from error
+    return replace(change, label=canonical(change.label), principal=canonical(change.principal))
 
 
 @cache

@@ -12,6 +12,7 @@ from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
 from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
+from ragstack_common.core.names import canonical
 from ragstack_common.error_responses import reaching_the_registry
 
 MAX_PLACES: Final = 20
@@ -165,6 +166,7 @@ class Guard:
         """
         if self.policy is None or self._table is None:
             raise InvalidRequestError("This deployment has no access file: deploy it with access=FILE")
+        label, principal = canonical(label), canonical(principal)
         if label not in self.policy.labels:
             raise InvalidRequestError(f"There is no label {label!r:.100}: add it to the access file and deploy")
         with reaching_the_registry():

@@ -22,6 +22,7 @@ from ragstack_common.access_config import AccessSettings
 from ragstack_common.config import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.core.names import canonical, canonical_if_text, forms
 from ragstack_common.tenant_config import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
@@ -34,9 +35,12 @@ TENANT: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$"
 
 TENANT_PREFIX: Final = r"^[^/\s][^\s]*/$"
 
-Label: TypeAlias = Annotated[str, StringConstraints(pattern=LABEL)]
-Principal: TypeAlias = Annotated[str, StringConstraints(pattern=PRINCIPAL, max_length=500)]
+_Canonical: Final = BeforeValidator(canonical_if_text)
+
+Label: TypeAlias = Annotated[str, _Canonical, StringConstraints(pattern=LABEL)]
+Principal: TypeAlias = Annotated[str, _Canonical, StringConstraints(pattern=PRINCIPAL, max_length=500)]
 Principals: TypeAlias = tuple[Principal, ...]
+Prefix: TypeAlias = Annotated[str, _Canonical]
 
 
 def _one_or_more(value: object) -> object:
@@ -90,9 +94,14 @@ class PrefixRule(_Part):
 class TenantRule(_Part):
     """A tenant. With `tenants=index`, its documents have a knowledge base of their own."""
 
-    prefix: Annotated[str, StringConstraints(pattern=TENANT_PREFIX, max_length=300)] = Field(
+    prefix: Annotated[Prefix, StringConstraints(pattern=TENANT_PREFIX, max_length=300)] = Field(
         description="the beginning of the keys of its documents, up to a slash"
     )
+
+    @property
+    def has_several_forms(self) -> bool:
+        """Whether keys can write the prefix in several ways, of which a data source takes one."""
+        return len(forms(self.prefix)) > 1
 
 
 class AccessPolicy(_Part):
@@ -110,7 +119,7 @@ class AccessPolicy(_Part):
         default={}, description="who may read (search, ask, list), write (upload, delete) and operate"
     )
     labels: Mapping[Label, LabelRule] = Field(default={}, description="who sees the documents of each label")
-    prefixes: Mapping[str, PrefixRule] = Field(
+    prefixes: Mapping[Prefix, PrefixRule] = Field(
         default={}, description="the labels of documents by the beginning of their keys; an empty one is for all keys"
     )
     tenants: Mapping[Annotated[str, StringConstraints(pattern=TENANT)], TenantRule] = Field(
@@ -146,6 +155,7 @@ class AccessPolicy(_Part):
 
     def tenant_of(self, key: str) -> str | None:
         """Return the tenant of a document's key; None if it is nobody's."""
+        key = canonical(key)
         return next((name for name, tenant in self.tenants.items() if key.startswith(tenant.prefix)), None)
 
     def labels_of_tenant(self, tenant: str | None) -> frozenset[str]:
@@ -165,6 +175,7 @@ class AccessPolicy(_Part):
 
     def rule_for(self, key: str) -> tuple[str, PrefixRule]:
         """Return the longest prefix of a document's key, with its rule; without one, a rule that permits nobody."""
+        key = canonical(key)
         return next((each for each in self._longest_first if key.startswith(each[0])), ("", _NOBODY))
 
     def label_of(self, key: str, wanted: Any) -> str | None:
@@ -175,7 +186,8 @@ class AccessPolicy(_Part):
             wanted: The value of its attribute; None if it has none.
         """
         _, rule = self.rule_for(key)
-        return wanted if isinstance(wanted, str) and wanted in rule.permitted else rule.default
+        label = canonical(wanted) if isinstance(wanted, str) else None
+        return label if label in rule.permitted else rule.default
 
 
 _NOBODY: Final = PrefixRule(writers=())
@@ -229,9 +241,9 @@ def parse_policy(body: bytes, name: str) -> AccessPolicy:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+    found = {canonical(name): value for name, value in pairs}
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
+        names = [canonical(name) for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{twice!r} is given twice")
     return found

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.policy import AccessPolicy, PrefixRule
 from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.names import canonical
 from ragstack_common.filters import Clause, Filter, Operator
 
 MAX_LABELS_IN_A_FILTER: Final = 200
@@ -147,7 +148,7 @@ class AccessRules:
     def sees(self, caller: Caller, label: object) -> bool:
         """Whether a caller sees the documents of a label; None is the missing label, and so is what is no text."""
         labels = self.labels(caller)
-        return labels is None or (isinstance(label, str) and label in labels)
+        return labels is None or (isinstance(label, str) and canonical(label) in labels)
 
     def writable(self, caller: Caller) -> tuple[Writable, ...]:
         """Return where a caller may write, by prefix. Left out are prefixes whose documents the caller cannot see."""
@@ -238,4 +239,4 @@ _VERB: Final[Mapping[Effect, str]] = {Effect.ALLOW: "allows", Effect.DENY: "deni
 def label_in(attributes: Mapping[str, Any], policy: AccessPolicy) -> str | None:
     """Return the label among a document's attributes; None if there is none."""
     label = attributes.get(policy.attribute)
-    return label if isinstance(label, str) else None
+    return canonical(label) if isinstance(label, str) else None

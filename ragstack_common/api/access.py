@@ -11,6 +11,7 @@ from ragstack_common.access.policy import Label, Principal
 from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.api.documents import DocumentsBucket, iso
 from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.names import canonical
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.registry.documents import DocumentRegistry
@@ -157,6 +158,7 @@ class Access:
         """
         rules = self._guard.rules()
         policy = rules.policy
+        label = None if label is None else canonical(label)
         if label is not None and label not in policy.labels:
             raise InvalidRequestError(f"label: there is no label {label!r:.100}")
         changes = sorted(rules.changes.values(), key=lambda each: -each.at)
@@ -215,8 +217,8 @@ class Access:
     def _explained(self, viewer: Caller, uris: Sequence[str]) -> list[Explanation]:
         rules = self._guard.rules()
         with reaching_the_registry():
-            known = self._registry.read(uris)
-        return [_explanation(rules, viewer, self._key("document", uri), known[uri]) for uri in uris]
+            known = self._registry.read_by_name(uris)
+        return [_explanation(rules, viewer, self._key("document", known[uri].uri), known[uri]) for uri in uris]
 
 
 def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRecord) -> Explanation:
@@ -259,7 +261,7 @@ def _label_view(label: str, holders: Mapping[Effect, list[str]]) -> LabelView:
 
 def _viewer(principals: str, member: str = "as") -> Caller:
     found = []
-    for name in filter(None, (part.strip() for part in principals.split(","))):
+    for name in filter(None, (part.strip() for part in canonical(principals).split(","))):
         kind, _, rest = name.partition(":")
         if name == EVERYONE:
             continue

@@ -19,12 +19,13 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
+from ragstack_common.core.names import canonical
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry, Listing
+from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry, Listing, ambiguous_name
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
@@ -285,6 +286,11 @@ class DocumentNow:
         return self.is_newer and (self.record.is_final or self.record.revision == 0)
 
     @property
+    def is_live(self) -> bool:
+        """Whether the bucket has the document, or the registry does not know that it is gone."""
+        return self.now.is_present or self.record.status is not Status.DELETED
+
+    @property
     def again(self) -> bool:
         """Whether the document will be processed again."""
         return self.record.again or self.is_newer or self.is_gone
@@ -370,6 +376,7 @@ class Documents:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
         """
         labels = self._guard.rules().labels(caller)
+        corpus, prefix, name = (None if text is None else canonical(text) for text in (corpus, prefix, name))
         listing = Listing(status, corpus, None if prefix is None else self._bucket.uri(prefix), name)
         with reaching_the_registry():
             page = self._registry.page(listing, limit, token, labels)
@@ -377,10 +384,11 @@ class Documents:
         return DocumentList(documents=documents, next_token=page.next_token)
 
     def named(self, caller: Caller, *, key: str | None = None, uri: str | None = None) -> DocumentList:
-        """List the one document of a name, whether the registry knows it or not.
+        """List the documents of a name, whether the registry knows them or not.
 
-        The list is empty if there is none, or if the caller does not see it. What the registry does not know yet has no
-        label, so that only callers who see everything see it.
+        The list is empty if there is none, or if the caller does not see it. It has several if their keys differ only
+        in form, first the one whose key is exactly the name. What the registry does not know yet has no label, so that
+        only callers who see everything see it.
 
         Raises:
             InvalidRequestError: The URI names no object in the documents bucket.
@@ -388,22 +396,39 @@ class Documents:
         name = self._bucket.key(uri) if uri is not None else key
         if not name:
             raise InvalidRequestError(f"uri: write {self._bucket.uri('')} and the document's key")
-        seen = self.look(caller, name)
-        return DocumentList(documents=[] if seen is None else [to_summary(seen.as_it_is())], next_token=None)
+        found = [to_summary(seen.as_it_is()) for seen in self._look(caller, name)]
+        return DocumentList(documents=found, next_token=None)
 
     def look(self, caller: Caller, key: str) -> DocumentNow | None:
-        """Return a document from registry and bucket; None if it does not exist, or the caller does not see it."""
+        """Return a document from registry and bucket; None if it does not exist, or the caller does not see it.
+
+        Raises:
+            InvalidRequestError: Several documents have this name in other forms, and none in this one.
+        """
+        found = self._look(caller, key)
+        if len(found) > 1 and found[0].record.uri != self._bucket.uri(key):
+            raise ambiguous_name(key, [seen.record.uri for seen in found])
+        return found[0] if found else None
+
+    def _look(self, caller: Caller, key: str) -> list[DocumentNow]:
+        """Return the documents of a name that the caller sees, first the one whose key is exactly the name."""
         uri = self._bucket.uri(key)
         rules = self._guard.rules()
         with reaching_the_registry():
-            record = self._registry.read([uri])[uri]
-        if not rules.sees(caller, record.label):
-            self._guard.hide(caller, Right.READ, uri, rules.explain(caller, record.label))
-            return None
-        seen = DocumentNow(record, self._bucket.observe(key))
-        is_new = seen.is_newer and not is_program_file(key)
-        is_unknown = key.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not is_new)
-        return None if is_unknown else seen
+            records = self._registry.read([uri, *self._registry.same_name(uri)])
+        visible = [record for record in records.values() if rules.sees(caller, record.label)]
+        if not visible:
+            # The one that exists, if one does.
+            record = max(records.values(), key=lambda record: record.revision > 0)
+            self._guard.hide(caller, Right.READ, record.uri, rules.explain(caller, record.label))
+        found = []
+        for record in visible:
+            own_key = record.uri.removeprefix(self._bucket.uri(""))
+            seen = DocumentNow(record, self._bucket.observe(own_key))
+            is_new = seen.is_newer and not is_program_file(own_key)
+            if not own_key.endswith(SIDECAR_SUFFIX) and (record.revision > 0 or is_new):
+                found.append(seen)
+        return [seen for seen in found if seen.is_live] or found
 
     def address(self, name: str) -> tuple[str, str | None]:
         """Return the URI and the key of a document by either; the key is None outside this bucket."""
@@ -429,7 +454,12 @@ class Documents:
 
         Raises:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
+            InvalidRequestError: Several documents have this name in other forms, and none in this one.
         """
+        with reaching_the_registry():
+            others = self._registry.same_name(uri)
+        if others and (key := self._bucket.key(uri)) and (looked := self.look(caller, key)) is not None:
+            uri = looked.record.uri
         record = self._find(caller, Right.READ, document_id(uri))
         observed = record.observed
         if observed.etag is None:
@@ -502,7 +532,8 @@ def facets_of(
     if prefix and key is None:
         raise InvalidRequestError("prefix needs key, the attribute whose values begin with it")
     with reaching_the_registry():
-        page = catalogue.page(key, prefix or "", limit, token)
+        key = None if key is None else canonical(key)
+        page = catalogue.page(key, canonical(prefix or ""), limit, token)
         documents = catalogue.documents()
     values: dict[str, list[FacetValue]] = {}
     for facet in page.facets:

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.callers import Caller
@@ -82,17 +83,19 @@ class Explanations:
         """Search, and say why a document is among the results, or not.
 
         Raises:
-            InvalidRequestError: The query, a filter or the corpus is invalid.
+            InvalidRequestError: The query, a filter or the corpus is invalid, or several documents have the name.
             RagStackError: A search, the registry or the bucket failed.
         """
         return wait_for(self._explained(request, caller))
 
     async def _explained(self, request: ExplainRequest, caller: Caller) -> ExplainResponse:
-        uri, key = (request.document, None) if self.documents is None else self.documents.address(request.document)
+        uri, seen = request.document, None
         search = RetrieveRequest(**request.model_dump(exclude={"document"}))
         with inner_deadline(self.searches.settings.timeout_seconds):
+            if self.documents is not None:
+                uri, seen = await in_thread(partial(_seen, self.documents, caller, request.document))
             answer = await self.searches.retrieve_async(search, caller)
-            found = _among(answer, uri) or await self._missing(search, caller, uri, key, answer)
+            found = _among(answer, uri) or await self._missing(search, caller, uri, seen, answer)
         details = {"top_k": self.searches.top_k(search), **found.details}
         return ExplainResponse(
             document=uri,
@@ -105,13 +108,12 @@ class Explanations:
         )
 
     async def _missing(
-        self, search: RetrieveRequest, caller: Caller, uri: str, key: str | None, answer: RetrieveResponse
+        self, search: RetrieveRequest, caller: Caller, uri: str, seen: DocumentNow | None, answer: RetrieveResponse
     ) -> _Found:
         attributes: Mapping[str, Any] | None = None
         known: dict[str, Any] = {}
-        if self.documents is not None and key is not None:
-            documents = self.documents
-            seen = await in_thread(lambda: documents.look(caller, key))
+        documents = self.documents
+        if documents is not None and documents.address(uri)[1] is not None:
             if seen is None:
                 return _unknown(is_certain=await in_thread(lambda: documents.sees_everything(caller)))
             if (found := _unsearchable(seen)) is not None:
@@ -188,6 +190,13 @@ class Explanations:
                     part = to_mongo(clause if holds else Not(clause))
                     value = versions[0].get(clause.key)
                     yield ExcludingClause(of=name, clause=part, attribute=clause.key, value=value)
+
+
+def _seen(documents: Documents, caller: Caller, name: str) -> tuple[str, DocumentNow | None]:
+    """Return the URI of a document, in the form that the bucket has, and the document if the caller sees it."""
+    uri, key = documents.address(name)
+    seen = None if key is None else documents.look(caller, key)
+    return (uri if seen is None else seen.record.uri), seen
 
 
 def failing(filter_: Filter, attributes: Mapping[str, Any], *, holds: bool = True) -> list[tuple[Clause, bool]]:

@@ -96,11 +96,14 @@ class Failures:
         """Send again what dead letters are about, or the chosen documents.
 
         Raises:
-            InvalidRequestError: A name is that of a sidecar, or the token is invalid.
+            InvalidRequestError: A name is that of a sidecar or of several documents, or the token is invalid.
             NotFoundError: A document is unknown; nothing was sent.
             DeliveryError: A queue did not take everything; dead letters whose content was not sent remain.
         """
         started_at, listing_token = _read_token(request.next_token, self._clock())
+        with reaching_the_registry():
+            named = [record.uri for record in self._registry.read_by_name(request.documents).values()]
+        request = request.model_copy(update={"documents": named})
         chosen = set(request.documents)
         if chosen and request.failed:
             raise InvalidRequestError("failed: give it without documents")

@@ -21,6 +21,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.api.documents import Time, iso
 from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
+from ragstack_common.core.names import canonical
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
 from ragstack_common.registry.transactions import CONDITION_FAILED
@@ -141,7 +142,7 @@ class Judgments:
             at=iso(now),
             by=caller.name,
         )
-        name = _ANSWER if change.document is None else _digest(change.document)
+        name = _ANSWER if change.document is None else _digest(canonical(change.document))
         key = _key(_digest(caller.name), f"{change.query_id}#{name}")
         year = datetime.fromtimestamp(now, UTC).year
         kept = {"judgment": judgment.model_dump_json(), _YEAR: year, EXPIRES_AT: int(now) + KEPT_SECONDS}

@@ -4,10 +4,11 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.config import ALL_CORPORA, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS, REQUEST_RERANKERS
+from ragstack_common.core.names import canonical, canonical_if_text
 from ragstack_common.search.explaining import reason_of_rank
 from ragstack_common.search.models import (
     CorpusCount,
@@ -44,7 +45,7 @@ def _version(value: object) -> object:
         raise PydanticCustomError("version", f"Write a text of 1 to {MAX_NAME_CHARACTERS} characters, or a number")
     if isinstance(value, float) and not math.isfinite(value):
         raise PydanticCustomError("version", "Write a finite number")
-    return value
+    return canonical_if_text(value)
 
 
 def _reranker(value: object) -> object:
@@ -83,7 +84,7 @@ class SearchOptions(BaseModel):
         default=True,
         description="Whether documents with attribute values that the question names also rank higher",
     )
-    corpus_filter: str | None = Field(
+    corpus_filter: Annotated[str, AfterValidator(canonical)] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,

@@ -21,7 +21,13 @@ from ragstack_common.documents import (
     leaves_its_bucket,
 )
 from ragstack_common.error_responses import reaching_the_registry
-from ragstack_common.ingestion.sidecars import check_attributes, check_structure, parse_sidecar, replaced_sidecar
+from ragstack_common.ingestion.sidecars import (
+    canonical_attributes,
+    check_attributes,
+    check_structure,
+    parse_sidecar,
+    replaced_sidecar,
+)
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
@@ -74,6 +80,7 @@ def _without_folder(value: str) -> str:
 
 _KeyText = Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)]
 _DocumentName = Annotated[_KeyText, AfterValidator(_name_of_a_document)]
+_Attributes = Annotated[dict[str, Any], AfterValidator(canonical_attributes)]
 
 
 class UploadRequest(BaseModel):
@@ -92,7 +99,7 @@ class UploadRequest(BaseModel):
         max_length=200, description="The upload must have the same content type", examples=["application/pdf"]
     )
     size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have exactly this size")
-    attributes: dict[str, Any] | None = Field(
+    attributes: _Attributes | None = Field(
         default=None,
         description="Name to text, number, boolean or list of texts. They take effect with the answer to this request,"
         " also for a document that is already in the bucket. {} removes the attributes; without this member they stay",
@@ -136,7 +143,7 @@ class AttributesChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    attributes: dict[str, Any] | None = Field(
+    attributes: _Attributes | None = Field(
         description="All attributes, as in an upload; null or {} removes them. The access label stays unless it is"
         " named",
         examples=[{"corpus": "people", "version": "2"}],

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
+from ragstack_common.config import RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidFilterError
+from ragstack_common.core.names import canonical, canonical_if_text
 from ragstack_common.filters.tree import (
     COMPARISONS,
     MONGO,
@@ -58,6 +61,21 @@ def parse(source: Mapping[str, Any]) -> Filter:
     if (clauses := sum(1 for _ in clauses_of(parsed))) > MAX_CLAUSES:
         raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are allowed")
     return parsed
+
+
+def canonical_filter(filter_: Filter) -> Filter:
+    """Return a filter with its names and texts in the form in which names compare.
+
+    The attributes of Bedrock, such as the URI of the source, stay: they name objects as the bucket has them.
+    """
+    match filter_:
+        case And(members) | Or(members):
+            return replace(filter_, members=tuple(canonical_filter(member) for member in members))
+        case Not(member):
+            return Not(canonical_filter(member))
+        case Clause(operator, key, value) if not key.startswith(RESERVED_PREFIX):
+            return Clause(operator, canonical(key), canonical_if_text(value))
+    return filter_
 
 
 def to_mongo(filter_: Filter) -> dict[str, Any]:

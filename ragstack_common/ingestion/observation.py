@@ -11,7 +11,7 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
-from ragstack_common.ingestion.sidecars import read_sidecar, with_attribute
+from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import Observation
 
@@ -30,7 +30,8 @@ class Observer:
     """Reads documents and their sidecars.
 
     With an access policy, it also gives documents their label: it writes or corrects the label's attribute in the
-    sidecar, so that bucket, registry and knowledge base agree on it.
+    sidecar, so that bucket, registry and knowledge base agree on it. It does so with attributes, too, that are not in
+    the form in which names compare.
 
     Args:
         s3: The client.
@@ -96,9 +97,12 @@ class Observer:
         for _ in range(_ATTEMPTS):
             attribute = sidecar.get("attributes", {}).get(self._policy.attribute)
             sidecar["label"] = label = self._policy.label_of(key, attribute)
-            if fault is not None or label == attribute:
+            if fault is not None:
                 return sidecar, fault
-            written = with_attribute(body, self._policy.attribute, label)
+            written = body if label == attribute else with_attribute(body, self._policy.attribute, label)
+            written = None if written is None else canonical_sidecar(written)
+            if written is None or written == body:
+                return sidecar, None
             try:
                 read_sidecar(written, self._vector_store)
             except InvalidDocumentError as error:

@@ -28,6 +28,7 @@ from typing import Any, Final
 from ragstack_common.config import ALL_CORPORA, RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.core.names import canonical, canonical_if_text
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.registry.records import Attributes, AttributeValue
@@ -35,8 +36,6 @@ from ragstack_common.registry.records import Attributes, AttributeValue
 MAX_LIST_MEMBERS: Final = 10
 """Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Bedrock reportedly drops members of a longer
 list in a sidecar without an error, so that filters on them find nothing."""
-
-"""Prefix of Bedrock's own attributes."""
 
 _ENTRIES: Final = "metadataAttributes"
 _STRUCTURE: Final = "documentStructureConfiguration"
@@ -83,6 +82,24 @@ def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
     return dict(attributes)
 
 
+def canonical_attributes(attributes: Attributes) -> dict[str, AttributeValue]:
+    """Return attributes with their names and texts in the form in which names compare."""
+    return {canonical(key): canonical_if_text(value) for key, value in attributes.items()}
+
+
+def canonical_sidecar(body: bytes) -> bytes:
+    """Return a valid sidecar with its attributes in the form in which names compare, or as it is if they have it.
+
+    Knowledge bases compare the characters of filters and attributes.
+    """
+    document = json.loads(body.decode("utf-8-sig"))
+    entries = document.get(_ENTRIES, {})
+    written = {canonical(key): _canonical_entry(entry) for key, entry in entries.items()}
+    if written == entries:
+        return body
+    return json.dumps({**document, _ENTRIES: written}, ensure_ascii=False).encode()
+
+
 def write_sidecar(attributes: Attributes) -> bytes:
     """Return the sidecar of a document with these attributes.
 
@@ -92,7 +109,7 @@ def write_sidecar(attributes: Attributes) -> bytes:
     for key, value in attributes.items():
         check_key(key)
         _plain_value(key, value)
-    body = json.dumps({_ENTRIES: dict(attributes)}, ensure_ascii=False).encode()
+    body = json.dumps({_ENTRIES: canonical_attributes(attributes)}, ensure_ascii=False).encode()
     _check_length(body)
     return body
 
@@ -172,7 +189,8 @@ def parse_sidecar(body: bytes) -> Sidecar:
 def merged_sidecar(own: bytes, given: Attributes) -> bytes:
     """Add attributes to a valid sidecar; its own values win. All other content is kept."""
     document = json.loads(own.decode("utf-8-sig"))
-    return json.dumps({**document, _ENTRIES: {**given, **document.get(_ENTRIES, {})}}, ensure_ascii=False).encode()
+    entries = {**canonical_attributes(given), **document.get(_ENTRIES, {})}
+    return json.dumps({**document, _ENTRIES: entries}, ensure_ascii=False).encode()
 
 
 def with_attribute(body: bytes | None, name: str, value: str | None) -> bytes:
@@ -204,7 +222,7 @@ def replaced_sidecar(
     except InvalidDocumentError:
         document = {}
     if attributes is not None:
-        document[_ENTRIES] = dict(attributes)
+        document[_ENTRIES] = canonical_attributes(attributes)
     if structure is not None:
         document[_STRUCTURE] = structure
     if not document.get(_STRUCTURE):
@@ -272,6 +290,13 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise InvalidDocumentError(f"the name {_shown(key)} is given twice")
         found[key] = value
     return found
+
+
+def _canonical_entry(entry: Any) -> Any:
+    """Return the value of an attribute, or the object with its type, in the form in which names compare."""
+    if not isinstance(entry, dict):
+        return canonical_if_text(entry)
+    return {name: _canonical_entry(value) for name, value in entry.items()}
 
 
 def _entry(key: str, entry: Any) -> AttributeValue:

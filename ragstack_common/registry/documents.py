@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from ragstack_common.core.clients import dynamodb_client
 from ragstack_common.core.errors import InvalidRequestError, RegistryError
+from ragstack_common.core.names import canonical
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import count_changes, count_writes
@@ -28,12 +29,14 @@ from ragstack_common.registry.table import (
     INDEXES,
     INVALID_ITEMS,
     LABEL,
+    MAX_KEY_BYTES,
     PARTITION_KEY,
     REVISION,
     SORT_KEY,
     STATUS,
     URI,
     Item,
+    beginning_in_indexes,
     document_id,
     document_key,
     to_item,
@@ -85,6 +88,8 @@ class Listing:
         prefix: Only documents whose URI begins with this, at most 900 bytes. The indexes are sorted by URI, so no
             others are read.
         name: Only documents whose key contains this, in upper or lower case. Others are read and left out.
+
+    Texts are in the form in which names compare.
     """
 
     status: Status | None = None
@@ -94,7 +99,10 @@ class Listing:
 
     def has_name(self, uri: str) -> bool:
         """Check the key in a URI."""
-        return self.name is None or self.name.casefold() in uri.removeprefix("s3://").partition("/")[2].casefold()
+        if self.name is None:
+            return True
+        key = canonical(uri.removeprefix("s3://").partition("/")[2])
+        return canonical(self.name.casefold()) in canonical(key.casefold())
 
     def matches(self, record: DocumentRecord) -> bool:
         """Check everything but the prefix."""
@@ -163,6 +171,44 @@ class DocumentRegistry:
             for record in map(self._record, self._items(keys[start : start + KEYS_PER_READ])):
                 records[record.uri] = record
         return records
+
+    def read_by_name(self, uris: Iterable[str]) -> dict[str, DocumentRecord]:
+        """Read records as :meth:`read` does; for a document that is not there, that of the only one of the same name.
+
+        Raises:
+            InvalidRequestError: Several documents have the name, in other forms than the given one.
+            RegistryError: As :meth:`read`.
+        """
+        records = self.read(uris)
+        for uri in [uri for uri, record in records.items() if not record.observed.is_present]:
+            others = [each for each in self.read(self.same_name(uri)).values() if each.observed.is_present]
+            if len(others) > 1:
+                raise ambiguous_name(uri, [each.uri for each in others])
+            records[uri] = others[0] if others else records[uri]
+        return records
+
+    def same_name(self, uri: str) -> list[str]:
+        """List the URIs of other documents whose names differ only in form, such as decomposed ones.
+
+        The index follows the table within about a second.
+        """
+        if uri.isascii():
+            return []
+        name = canonical(uri)
+        found = []
+        operations = {"begins_with(#uri, :uri)": beginning_in_indexes(name)}
+        if len(name.encode()) <= MAX_KEY_BYTES:
+            operations["#uri = :uri"] = name
+        for operation, value in operations.items():
+            pages = self.client.get_paginator("query").paginate(
+                TableName=self.table,
+                IndexName=BY_URI,
+                KeyConditionExpression=f"#partition = :partition AND {operation}",
+                ExpressionAttributeNames={"#partition": INDEXES[BY_URI], "#uri": URI},
+                ExpressionAttributeValues=to_item({":partition": DOCUMENT, ":uri": value}),
+            )
+            found += [item[FULL_URI]["S"] for page in pages for item in page["Items"]]
+        return sorted(each for each in found if each != uri and canonical(each) == name)
 
     def find(self, identifier: str) -> DocumentRecord | None:
         """Read the current record of a document by the document's id; None if there is none."""
@@ -296,6 +342,16 @@ class DocumentRegistry:
             LOGGER.error("The registry's record of %s is not valid and is treated as unknown: %s", uri, error)
             self._metrics.add_metric(INVALID_ITEMS, "Count", 1)
             return unknown_record(uri, item)
+
+
+def ambiguous_name(name: str, uris: Sequence[str]) -> InvalidRequestError:
+    """Return the error about a name that several documents have."""
+    # In ASCII, because the names look the same.
+    shown = ", ".join(f"{document_id(uri)} ({uri!a})" for uri in sorted(uris))
+    return InvalidRequestError(
+        f"{len(uris)} documents have the name {name}, and write its letters in different ways: {shown}. Name one by its"
+        " id, or exactly as it is listed"
+    )
 
 
 def _put(change: Change, write: str) -> Write:

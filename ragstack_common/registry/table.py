@@ -27,6 +27,8 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ragstack_common.core.names import canonical
+
 if TYPE_CHECKING:
     from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
@@ -40,7 +42,7 @@ EXPIRES_AT: Final = "expires_at"
 """Seconds since 1970 after which DynamoDB may remove an item."""
 
 URI: Final = "uri"
-"""Sort key of the indexes: the document's URI, shortened if it is too long for a key."""
+"""Sort key of the indexes: the document's URI in the form in which names compare, shortened if it is too long."""
 
 FULL_URI: Final = "full_uri"
 KIND: Final = "kind"
@@ -113,12 +115,19 @@ def document_id(uri: str) -> str:
 
 
 def uri_in_indexes(uri: str) -> str:
-    """Return the URI as the indexes hold it: one that is too long for a key is cut and ends in the document's id."""
-    encoded = uri.encode()
-    if len(encoded) <= MAX_KEY_BYTES:
+    """Return the URI as the indexes hold it: in the form in which names compare.
+
+    One that is too long for a key, or has another form, is cut and ends in the document's id, so that no two are equal.
+    """
+    name = canonical(uri)
+    if name == uri and len(uri.encode()) <= MAX_KEY_BYTES:
         return uri
-    cut = encoded[: MAX_KEY_BYTES - _ID_CHARACTERS - 1].decode("utf-8", "ignore")
-    return f"{cut}#{document_id(uri)}"
+    return f"{beginning_in_indexes(name)}{document_id(uri)}"
+
+
+def beginning_in_indexes(name: str) -> str:
+    """Return how the URIs of a name begin in the indexes that end in a document's id."""
+    return name.encode()[: MAX_KEY_BYTES - _ID_CHARACTERS - 1].decode("utf-8", "ignore") + "#"
 
 
 def document_key(identifier: str) -> Item:

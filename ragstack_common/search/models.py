@@ -11,6 +11,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.core.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of, to_mongo
+from ragstack_common.filters.parsing import canonical_filter
 from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5
@@ -46,8 +47,8 @@ FilterSource: TypeAlias = Mapping[str, Any] | Filter
 
 
 def parsed(source: FilterSource | None) -> Filter | None:
-    """Parse a filter; return one that is already parsed as it is."""
-    return source if source is None or isinstance(source, Filter) else filter_language.parse(source)
+    """Parse a filter, with texts in the form in which names compare; return one that is already parsed as it is."""
+    return source if source is None or isinstance(source, Filter) else canonical_filter(filter_language.parse(source))
 
 
 def _rounded_to(digits: int) -> PlainSerializer:

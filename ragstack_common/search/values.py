@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from ragstack_common.core.errors import InvalidFilterError
-from ragstack_common.filters import Scalar, parse
+from ragstack_common.filters import Filter, Scalar, parse
 from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.search.base import RetrievalBackend, narrowed
@@ -146,24 +146,24 @@ class _Collection:
         in_list = lists[0] if len(lists) == 1 else {"orAll": lists}
         everything = {"top_k": self._backend.max_top_k}
         try:
-            return await self._search(narrowed(self._request, in_list, **everything))
+            return await self._search(narrowed(self._request, parse(in_list), **everything))
         except InvalidFilterError:
             either = {"in": {"key": self._key, "value": list(values)}}
-            return await self._search(narrowed(self._request, either, **everything))
+            return await self._search(narrowed(self._request, parse(either), **everything))
 
     async def _search(self, request: SearchRequest) -> list[RetrievedChunk]:
         outcome = await self._backend.search(request)
         self.complete &= outcome.complete
         return outcome.chunks
 
-    def _unknown(self) -> Iterator[dict[str, Any]]:
+    def _unknown(self) -> Iterator[Filter]:
         """Yield the filters that a chunk with an unknown value matches, one for each kind of value."""
         if not self._known:
-            yield {"notIn": {"key": self._key, "value": [NO_VALUE]}}
+            yield parse({"notIn": {"key": self._key, "value": [NO_VALUE]}})
         for kind in _KINDS:
             values = [value for (its_kind, _), value in self._known.items() if its_kind == kind]
             if values:
-                yield {"notIn": {"key": self._key, "value": values}}
+                yield parse({"notIn": {"key": self._key, "value": values}})
 
     def _learn(self, chunks: Iterable[RetrievedChunk]) -> bool:
         """Add the values of chunks; return whether there was a new one."""

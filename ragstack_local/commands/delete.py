@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ragstack_common.core.errors import DocumentNotFoundError
+from ragstack_common.core.names import canonical
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import remove
@@ -25,7 +26,7 @@ def delete(
     target: Target,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="URI", help="Documents and folders, by URI or by key.", show_default=False),
+        typer.Argument(metavar="URI", help="Documents and folders, by URI, key or id.", show_default=False),
     ] = None,
     corpus: Annotated[
         str | None, typer.Option(callback=not_blank, help="Only documents of this corpus; without a URI, all of them.")
@@ -87,7 +88,8 @@ def _folder_or_document(documents: ApiDocuments, name: str) -> str:
 
 
 def _is_in(document: "DocumentSummary", folder: str) -> bool:
-    return (document.uri if folder.startswith("s3://") else document.key).startswith(folder)
+    name = document.uri if folder.startswith("s3://") else document.key
+    return canonical(name).startswith(canonical(folder))
 
 
 def _choose(documents: ApiDocuments, names: Sequence[str], corpus: str | None) -> list[str]:

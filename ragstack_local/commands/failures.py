@@ -269,7 +269,8 @@ async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDoc
 
     async def status(document: "ReplayedDocument") -> DocumentStatus:
         async with parallel:
-            listed = (await api.document(DocumentStatusRequest(document=document.uri))).documents
+            found_by_name = (await api.document(DocumentStatusRequest(document=document.uri))).documents
+            listed = [each for each in found_by_name if each.id == document.id]
             if not listed or listed[0].updated_at == document.updated_at:
                 return _NOT_READ
             if listed[0].status not in ENDED:

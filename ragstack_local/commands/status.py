@@ -43,7 +43,7 @@ def status(
     documents: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="URI", help="Show the details of these documents, by URI or by key.", show_default=False
+            metavar="URI", help="Show the details of these documents, by URI, key or id.", show_default=False
         ),
     ] = None,
     failed: Annotated[
@@ -62,7 +62,7 @@ def status(
     connection = None if target.is_api else target.connect()
     of_api = ApiDocuments(target.api(connection))
     if documents:
-        details = [of_api.detail(name) for name in documents]
+        details = [detail for name in documents for detail in of_api.details(name)]
         _print(details, details, _print_document, as_json=as_json)
         if not all(each.searchable for each in details):
             raise typer.Exit(NOTHING_FOUND)

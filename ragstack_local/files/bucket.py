@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.names import canonical
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, s3_uri
 from ragstack_common.ingestion.sidecars import with_attribute
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
@@ -166,6 +167,14 @@ class Bucket:
             Bucket=self.name, Prefix=prefix, PaginationConfig={"MaxItems": most}
         )
         return {each["Key"]: each["ETag"] for page in pages for each in page.get("Contents", [])}
+
+    def entity_tags_of_name(self, prefix: str) -> dict[str, str]:
+        """List those of the keys that begin with a name, in whatever form: S3 compares bytes."""
+        name = canonical(prefix)
+        # ASCII characters have one form, but a mark can follow the last one.
+        ascii_characters = next((place for place, each in enumerate(name) if not each.isascii()), None)
+        same = name if ascii_characters is None else name[: max(0, ascii_characters - 1)]
+        return {key: tag for key, tag in self.entity_tags(same).items() if canonical(key).startswith(name)}
 
     def remove(self, key: str) -> None:
         """Delete a document, then its sidecar: in this order nothing is indexed without its attributes."""

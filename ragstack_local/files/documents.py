@@ -6,6 +6,7 @@ bucket of a stack if it can reach it.
 """
 
 import mimetypes
+import re
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
-from ragstack_common.ingestion.sidecars import parse_sidecar, structure_of
+from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, structure_of
 from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
-from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, ambiguous_name
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_local.api.calls import run
 from ragstack_local.errors import ApiError
@@ -34,6 +35,9 @@ from ragstack_local.target.roots import is_below
 if TYPE_CHECKING:
     from ragstack_common.api.documents import DocumentDetail, DocumentSummary
     from ragstack_local.api.http_operations import HttpOperations
+
+_ID: Final = re.compile("[0-9a-f]{32}")
+"""A document's id. No key looks like it, because documents have a file type."""
 
 Statuses: TypeAlias = dict[str, DocumentStatus]
 Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
@@ -111,7 +115,7 @@ class StackDocuments:
 
     def present(self, key: str) -> dict[str, Present]:
         """List the objects, and read their records; see :class:`Documents`."""
-        tags = self.bucket.entity_tags(f"{key}/" if key and not _is_document(key) else key)
+        tags = self.bucket.entity_tags_of_name(f"{key}/" if key and not _is_document(key) else key)
         keys = {each: self.bucket.uri_of(each) for each in tags if is_below(each, key) and _is_document(each)}
         records = self.registry.read(keys.values())
         return {each: _present(records[uri], tags[each], tags.get(each + SIDECAR_SUFFIX)) for each, uri in keys.items()}
@@ -202,16 +206,24 @@ class ApiDocuments:
 
         return follow(ask, awaited, changed, timeout_seconds)
 
-    def detail(self, name: str) -> "DocumentDetail":
-        """Return a document with its history, by URI or by key.
+    def details(self, name: str) -> "list[DocumentDetail]":
+        """Return the documents of a name with their histories, by URI, key or id.
+
+        There are several if their keys differ only in form, such as the composed and the decomposed one.
 
         Raises:
             DocumentNotFoundError: There is no such document.
             ApiError: The API rejected a request.
         """
+        found = [name] if _ID.fullmatch(name) else [each.id for each in self._summaries(name)]
+        if not found:
+            raise _not_found(name)
+        return [self._detail(identifier) for identifier in found]
+
+    def _detail(self, identifier: str) -> "DocumentDetail":
         from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - as above
 
-        return run(self.api.request("GET", f"/api/documents/{self.named(name).id}", DocumentDetail))
+        return run(self.api.request("GET", f"/api/documents/{identifier}", DocumentDetail))
 
     def listed(self, **filters: str | None) -> "Iterator[DocumentSummary]":
         """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
@@ -225,32 +237,37 @@ class ApiDocuments:
             token = page.next_token
 
     def named(self, name: str) -> "DocumentSummary":
-        """Find a document by URI or by key.
+        """Find a document by URI, key or id.
 
         Raises:
             DocumentNotFoundError: There is no such document.
+            InvalidRequestError: Several documents have the name; the message names their ids.
         """
-        found = self._summary(name)
-        if found is None:
-            raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
-        return found
+        if _ID.fullmatch(name):
+            return self._detail(name)
+        found = self._summaries(name)
+        if not found:
+            raise _not_found(name)
+        if len(found) > 1:
+            raise ambiguous_name(name, [each.uri for each in found])
+        return found[0]
 
     def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:
-        found = self._summary(uri)
+        found = next((each for each in self._summaries(uri) if each.uri == uri), None)
         if found is None:
             return DocumentStatus(DELETED)
         if isinstance(awaited, Gone) and found.status in ENDED - {DELETED}:
             return awaited.until_then
         return DocumentStatus(found.status, found.reason)
 
-    def _summary(self, name: str) -> "DocumentSummary | None":
-        found = run(self.api.document(DocumentStatusRequest(document=name))).documents
-        return found[0] if found else None
+    def _summaries(self, name: str) -> "list[DocumentSummary]":
+        return run(self.api.document(DocumentStatusRequest(document=name))).documents
 
     def _given(self, file: LocalFile) -> dict[str, Any]:
         """Return the attributes of a file's sidecar and of the command line."""
         sidecar = _sidecar_of(file)
-        return {**self.given, **(parse_sidecar(sidecar).attributes if sidecar else {})}
+        own = parse_sidecar(sidecar).attributes if sidecar else {}
+        return {**canonical_attributes(self.given), **canonical_attributes(own)}
 
     def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
         content = file.path.read_bytes()
@@ -275,6 +292,10 @@ def _sidecar_of(file: LocalFile) -> bytes:
     with suppress(FileNotFoundError):
         return file.sidecar_path.read_bytes()
     return b""
+
+
+def _not_found(name: str) -> DocumentNotFoundError:
+    return DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
 
 
 def _is_document(key: str) -> bool:

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.names import canonical
 from ragstack_common.documents import DocumentStatus
 from ragstack_local.errors import UsageError
 from ragstack_local.files.documents import Documents, Present
@@ -60,9 +61,10 @@ class Folder:
         """
         check_prefix(prefix or "")
         known = self.roots.key_of(self.path)
-        if prefix is not None and join_key(prefix.strip("/"), self.path.name) != known:
+        key = join_key((prefix or "").strip("/"), self.path.name)
+        if prefix is not None and canonical(key) != canonical(known or ""):
             self._before = Roots(keys=dict(self.roots.keys))
-            self.roots.move(self.path, join_key(prefix.strip("/"), self.path.name))
+            self.roots.move(self.path, key)
         elif known is None:
             self.roots.keys[self.path] = self.path.name
         if prefix is None and (others := self.roots.others(self.path)):
@@ -85,14 +87,20 @@ class Folder:
         if not selection.files:
             delete = f"; to remove its {len(present):,} documents: `ragstack delete {self.key}/`" if present else ""
             raise UsageError(f"There are no documents in {shown(self.path)}{delete}")
-        here = {file.key for file in selection.files}
+        # A file keeps the key that its document has, also if the key is in another form than the file's name.
+        names = {canonical(key): key for key in present}
+        files = [
+            file if file.key in present else replace(file, key=names.get(canonical(file.key), file.key))
+            for file in selection.files
+        ]
+        here = {file.key for file in files}
         unread = [fault.path for fault in selection.faults]
         removed = {
             key: each
             for key, each in present.items()
             if key not in here and self._owns(key) and not self._is_here(key, unread)
         }
-        found = [(file, present.get(file.key)) for file in selection.files]
+        found = [(file, present.get(file.key)) for file in files]
         same = [
             (file, each, each.status)
             for file, each in found

@@ -17,6 +17,7 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import (
+    canonical_sidecar,
     check_attributes,
     check_corpus,
     merged_sidecar,
@@ -324,7 +325,7 @@ def sidecar_for(file: LocalFile, given: Attributes, vector_store: str) -> bytes 
             read_sidecar(body, vector_store)
     except InvalidDocumentError as error:
         raise InvalidDocumentError(f"{whose} cannot be used: {error}") from None
-    return body
+    return canonical_sidecar(body)
 
 
 def _checked(file: LocalFile, given: Attributes, vector_store: str) -> bytes:

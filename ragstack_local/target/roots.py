@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragstack_common.core.names import canonical
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project
@@ -78,7 +79,7 @@ class Roots:
         if not owners:
             return None
         _, place, root = max(owners)
-        return place / key.removeprefix(root).removeprefix("/")
+        return place.joinpath(*key.split("/")[root.count("/") + 1 if root else 0 :])
 
     def local_file(self, uri: str | None) -> str | None:
         """Return the file of this machine that is a document, as the current folder sees it; None without any."""
@@ -119,7 +120,7 @@ def join_key(*parts: str) -> str:
 
 def is_below(key: str, root: str) -> bool:
     """Whether a key is a root, or belongs to a file below it."""
-    return not root or f"{key}/".startswith(f"{root}/")
+    return not root or canonical(f"{key}/").startswith(canonical(f"{root}/"))
 
 
 def _read(file: Path) -> dict[Path, str]:

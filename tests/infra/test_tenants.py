@@ -132,3 +132,15 @@ def test_choices_about_tenants_that_cannot_be_deployed_are_rejected(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         Options.from_context({**values, "access": access_file(tmp_path, tenants)})
+
+
+def test_a_prefix_that_can_be_written_in_two_ways_has_no_data_source_of_its_own(tmp_path: Path) -> None:
+    """The data source of a knowledge base compares bytes, and so would leave out the keys of a Mac."""
+    file = access_file(tmp_path, ["a"])
+    policy = json.loads(Path(file).read_text())
+    policy["tenants"]["a"]["prefix"] = "tenants/mu\u0308ller/"
+    Path(file).write_text(json.dumps(policy))
+
+    with pytest.raises(OptionError, match="tenant a has letters that can be written in two ways"):
+        Options.from_context({"tenants": "index", "access": file})
+    assert Options.from_context({"tenants": "label", "access": file})

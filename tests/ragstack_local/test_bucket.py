@@ -304,3 +304,15 @@ def test_the_access_label_of_the_stack_is_no_difference(
     assert isinstance(again, Unchanged)
     assert StackDocuments.of(connection).is_current(note(folder, sidecar=sidecar), present[file.key])
     assert isinstance(changed, Uploaded)
+
+
+def test_a_folder_of_the_bucket_is_listed_in_each_form(connection: Connection) -> None:
+    bucket = Bucket.of(connection)
+    names = ["Vertr\u00e4ge/a.md", "Vertra\u0308ge/b.md", "Vertrage/c.md", "Vertr/d.md"]
+    for key in names:
+        bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"x")
+
+    for prefix in ("Vertr\u00e4ge/", "Vertra\u0308ge/"):
+        assert {*bucket.entity_tags_of_name(prefix)} == {*names[:2]}
+    assert {*bucket.entity_tags_of_name("")} == {*names}
+    assert {*bucket.entity_tags_of_name("\u00e4")} == set()

@@ -110,3 +110,10 @@ def test_the_file_of_a_document_is_named_while_it_exists(tmp_path: Path, monkeyp
     assert roots.local_file("s3://bucket/handbook/gone.md") is None
     assert roots.local_file("s3://bucket/other/leave.md") is None
     assert roots.local_file(None) is None
+
+
+def test_the_key_of_a_folder_counts_in_each_form(tmp_path: Path) -> None:
+    roots = Roots(keys={tmp_path: "Vertra\u0308ge"})
+
+    assert roots.path_of("Vertr\u00e4ge/U\u0308bersicht.md") == tmp_path / "U\u0308bersicht.md"
+    assert roots.path_of("Vertrage/a.md") is None

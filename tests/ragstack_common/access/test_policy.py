@@ -1,7 +1,10 @@
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstack_common.access.policy import AccessPolicy, parse_policy, read_policy
 from ragstack_common.core.errors import ConfigurationError
@@ -129,3 +132,62 @@ def test_tenants_have_the_documents_under_their_prefixes() -> None:
 def test_tenants_that_share_documents_are_rejected(tenants: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         policy(tenants=tenants)
+
+
+names = st.text(
+    st.sampled_from("aAe/.\u0308\u0301\u0323\u00e4\u00e9\u1e69\u212b\u1100\u1161\u11a8\uac00z"), max_size=12
+)
+
+
+def forms_of(name: str) -> list[str]:
+    return [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))]
+
+
+@given(prefix=names, rest=names, other=names, data=st.data())
+def test_every_form_of_a_key_has_the_label_of_its_prefix(
+    prefix: str, rest: str, other: str, data: st.DataObject
+) -> None:
+    prefix += "/"
+    written = data.draw(st.sampled_from(forms_of(prefix)))
+    policy = AccessPolicy(
+        labels={"secret": {}, "open": {}, "chosen": {}},
+        prefixes={
+            "": {"default": "open"},
+            written: {"default": "secret", "labels": ["chosen"], "writers": ["group:g"]},
+        },
+        tenants={"acme": {"prefix": "tenants/acme/"}},
+    )
+    # A part of a key can have another form than the rest: a typed folder before the name of a file.
+    keys = [f"{folder}{name}" for folder in forms_of(prefix) for name in forms_of(f"x{rest}")]
+
+    assert {policy.label_of(key, None) for key in keys} == {"secret"}
+    assert {policy.label_of(key, "chosen") for key in keys} == {"chosen"}
+    assert {policy.rule_for(key)[1].writers for key in keys} == {("group:g",)}
+    assert len({policy.label_of(key, None) for key in forms_of(other)}) == 1
+
+
+def test_names_in_an_access_file_compare_composed() -> None:
+    written = {
+        "rights": {"read": ["group:Fu\u0308hrung"]},
+        "labels": {"Vertra\u0308ge": {"allow": ["user:Ju\u0308rgen"]}},
+        "prefixes": {"Vertra\u0308ge/": {"default": "Vertr\u00e4ge", "writers": ["group:Fu\u0308hrung"]}},
+        "tenants": {"acme": {"prefix": "Ku\u0308he/"}},
+    }
+    policy = parse_policy(json.dumps(written).encode(), "access.json")
+
+    assert policy == parse_policy(unicodedata.normalize("NFC", json.dumps(written, ensure_ascii=False)).encode(), "x")
+    assert policy.principals == {"group:F\u00fchrung", "user:J\u00fcrgen"}
+    assert policy.label_of("Vertra\u0308ge/a.md", "Vertra\u0308ge") == "Vertr\u00e4ge"
+    assert {policy.tenant_of(key) for key in ("Ku\u0308he/a.md", "K\u00fche/a.md")} == {"acme"}
+
+
+def test_a_prefix_in_two_forms_is_given_twice() -> None:
+    rules = {"Vertra\u0308ge/": {}, "Vertr\u00e4ge/": {}}
+
+    with pytest.raises(ConfigurationError, match="'Vertr\u00e4ge/' is given twice"):
+        parse_policy(json.dumps({"prefixes": rules}).encode(), "access.json")
+
+
+def test_the_prefixes_of_tenants_overlap_in_any_form() -> None:
+    with pytest.raises(ValueError, match="overlap"):
+        AccessPolicy(tenants={"a": {"prefix": "Ku\u0308he/"}, "b": {"prefix": "K\u00fche/b/"}})

@@ -147,3 +147,33 @@ def test_without_an_access_file_nothing_is_written(s3: Any) -> None:
     observed = Observer(s3, "OTHER").observe(uri)
 
     assert (observed.label, dict(observed.attributes)) == (None, {"access": "anything"})
+
+
+DECOMPOSED = "Geba\u0308ude"
+
+
+def test_names_in_a_sidecar_are_written_in_the_form_in_which_filters_compare_them(s3: Any) -> None:
+    attributes = {
+        "access": "public",
+        DECOMPOSED: [DECOMPOSED],
+        "topic": {"value": {"type": "STRING", "stringValue": DECOMPOSED}, "includeForEmbedding": True},
+    }
+    uri = put(s3, "people/a.md", {"metadataAttributes": attributes})
+
+    observed = Observer(s3, "OTHER", POLICY).observe(uri)
+
+    written = {"access": "public", "Geb\u00e4ude": ["Geb\u00e4ude"], "topic": "Geb\u00e4ude"}
+    assert observed.attributes == written
+    kept = {"value": {"type": "STRING", "stringValue": "Geb\u00e4ude"}, "includeForEmbedding": True}
+    assert sidecar(s3, "people/a.md") == {"metadataAttributes": {**written, "topic": kept}}
+    assert Observer(s3, "OTHER", POLICY).observe(uri) == observed
+
+
+def test_a_document_keeps_its_key_and_gets_the_label_of_its_folder_in_another_form(s3: Any) -> None:
+    policy = AccessPolicy(
+        labels={"public": {}, "hr": {}}, prefixes={"": {"default": "public"}, "B\u00fcro/": {"default": "hr"}}
+    )
+    uri = put(s3, "Bu\u0308ro/a.md")
+
+    assert Observer(s3, "OTHER", policy).observe(uri).label == "hr"
+    assert sidecar(s3, "Bu\u0308ro/a.md") == {"metadataAttributes": {"access": "hr"}}

@@ -57,7 +57,7 @@ def test_a_deletion_is_followed_until_no_search_finds_the_document(
 ) -> None:
     record = aws.record("leave.md", Status.INDEXED, aws.put("leave.md"))
     registry, polls = DocumentRegistry(TABLE, aws.dynamodb), []
-    ask = command.ApiDocuments._summary
+    ask = command.ApiDocuments._summaries
 
     def forget(self: command.ApiDocuments, name: str) -> object:
         polls.append(ask(self, name))
@@ -66,7 +66,7 @@ def test_a_deletion_is_followed_until_no_search_finds_the_document(
             assert registry.write([Change(registry.read([record.uri])[record.uri], gone)]) == set()
         return polls[-1]
 
-    monkeypatch.setattr(command.ApiDocuments, "_summary", forget)
+    monkeypatch.setattr(command.ApiDocuments, "_summaries", forget)
     done = run("delete", "leave.md")
 
     assert done.exit_code == 0, done.output
@@ -132,3 +132,39 @@ def test_a_missing_document_is_an_error_and_nothing_is_deleted(
 
 def test_a_deletion_of_nothing_is_wrong_usage(run: Run) -> None:
     assert run("delete", "--yes").exit_code == 2
+
+
+DECOMPOSED = "Vertra\u0308ge/Preis.md"
+COMPOSED = "Vertr\u00e4ge/Preis.md"
+
+
+def test_a_document_is_deleted_by_the_name_that_a_keyboard_writes(aws: Aws, run: Run) -> None:
+    aws.record(DECOMPOSED, Status.INDEXED, aws.put(DECOMPOSED))
+
+    done = run("delete", COMPOSED, "--no-wait", "--json")
+
+    assert [each["uri"] for each in json.loads(done.stdout)["documents"]] == [f"s3://{BUCKET}/{DECOMPOSED}"]
+    assert aws.keys() == []
+
+
+def test_a_folder_is_deleted_in_each_form(aws: Aws, run: Run) -> None:
+    for key in (DECOMPOSED, COMPOSED):
+        aws.record(key, Status.INDEXED, aws.put(key))
+
+    done = run("delete", "Vertr\u00e4ge", "--yes", "--no-wait")
+
+    assert done.exit_code == 0, done.output
+    assert aws.keys() == []
+
+
+def test_of_two_documents_with_one_name_the_id_says_which(aws: Aws, run: Run) -> None:
+    ids = {key: aws.record(key, Status.INDEXED, aws.put(key)).id for key in (DECOMPOSED, COMPOSED)}
+
+    ambiguous = run("delete", COMPOSED, "--no-wait")
+    shown = json.loads(run("status", COMPOSED, "--json").stdout)
+
+    assert all(identifier in str(ambiguous.exception) for identifier in ids.values())
+    assert len(aws.keys()) == 2
+    assert {each["id"] for each in shown} == {*ids.values()}
+    assert run("delete", ids[DECOMPOSED], "--no-wait").exit_code == 0
+    assert aws.keys() == [COMPOSED]

@@ -91,6 +91,20 @@ def test_sync_with_a_prefix_moves_the_documents(stack: Connection, tmp_path: Pat
     }
 
 
+def test_sync_keeps_documents_whose_keys_differ_from_file_names_in_form_alone(
+    stack: Connection, tmp_path: Path, folder: Path
+) -> None:
+    """A colleague synchronised the same folder from another system."""
+    write(folder / "Gr\u00f6\u00dfe.md", "Large.")
+    stack.client("s3").put_object(Bucket=stack.bucket, Key="handbook/Gro\u0308\u00dfe.md", Body=b"Small.")
+
+    done = ragstack("sync", folder, "--yes", data=tmp_path)
+
+    assert "1 changed, 2 unchanged" in done.stdout
+    assert objects(stack)["handbook/Gro\u0308\u00dfe.md"] == "Large."
+    assert "handbook/Gr\u00f6\u00dfe.md" not in keys(stack)
+
+
 def test_sync_removes_nothing_if_an_upload_failed(stack: Connection, tmp_path: Path, folder: Path) -> None:
     (folder / "leave.md.metadata.json").write_text("{")
 
