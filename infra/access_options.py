@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from infra.context_types import AccessFile
+from infra.context_types import NO_ACCESS_FILE, AccessFile
 from infra.target import Target
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds
@@ -69,7 +70,9 @@ class AccessValues(Settings):
         description="[how callers prove who they are](#authentication); `none` is for `target=local`, and its default",
     )
     access: AccessFile | None = Field(
-        None, description="the access file: who may do and see what; required with `auth=cognito` and `auth=oidc`"
+        None,
+        description="the access file: who may do and see what; `none` lets every caller do and see everything. One of"
+        " them is required with `auth=cognito`, `oidc` and `api_key`",
     )
     tenants: Tenants = Field(
         Tenants.LABEL,
@@ -111,6 +114,11 @@ class AccessValues(Settings):
         """How people prove who they are; None if there are only programs."""
         return next((kind for kind in self.auth if kind in TOKEN_KINDS), None)
 
+    @property
+    def access_file(self) -> Path | None:
+        """The access file; None if every caller may do everything."""
+        return self.access if isinstance(self.access, Path) else None
+
 
 def access_problems(values: AccessValues, settings: AccessSettings, target: Target) -> list[str]:
     """Return what is wrong with choices that are valid one by one."""
@@ -150,13 +158,6 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
                 " be on localhost with target=local"
             ),
         ),
-        (
-            values.people and values.access is None,
-            (
-                f"auth={values.people} needs access: write a file such as samples/access.json, and add --context"
-                " access=FILE"
-            ),
-        ),
         *(
             (name in given and AuthKind.API_KEY not in kinds, f"{name} needs auth=api_key: add it, or leave {name} out")
             for name in ("api_keys", "api_key_requests_per_second", "api_key_requests_per_day")
@@ -179,6 +180,16 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
                 f"ask_requests_per_second={values.ask_requests_per_second} exceeds api_requests_per_second"
                 f"={values.api_requests_per_second}, which limits all routes together"
             ),
+        ),
+        *(
+            (
+                kind in kinds and values.access is None,
+                (
+                    f"auth={kind} needs access: write a file such as samples/access.json, and add --context"
+                    f" access=FILE. Or let every caller do and see everything, with --context access={NO_ACCESS_FILE}"
+                ),
+            )
+            for kind in (*sorted(TOKEN_KINDS), AuthKind.API_KEY)
         ),
     ]
     return [message for is_broken, message in rules if is_broken]

@@ -1,7 +1,7 @@
 """Types of context values, which are texts."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -57,7 +57,13 @@ SecurityGroupIds = Annotated[
     Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
 ]
 
-AccessFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json file")]
+NO_ACCESS_FILE: Final = "none"
+
+AccessFile = Annotated[
+    Path | Literal["none"],
+    AfterValidator(lambda value: _existing_file(value) if isinstance(value, Path) else value),
+    Allowed(f"the path of a .json file, or {NO_ACCESS_FILE}"),
+]
 
 SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a .json or .txt file")]
 

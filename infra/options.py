@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from infra.access_options import AccessValues, access_problems, groups_of_people, tenant_prefixes, tenant_problem
 from infra.context_types import (
+    NO_ACCESS_FILE,
     BedrockId,
     BucketName,
     LayerArn,
@@ -307,6 +308,11 @@ class Options(ContextValues):
             OptionError: Values are missing, unknown or invalid; the message names all of them.
         """
         values = {name: as_text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
+        if values.get("access") == "":
+            raise OptionError(
+                f"access is empty: give the access file, or access={NO_ACCESS_FILE}, which lets every caller do and see"
+                " everything"
+            )
         values = {name: text for name, text in values.items() if text}
         if SETTINGS in values:
             values = {**_of_file(values[SETTINGS]), **values}
@@ -365,7 +371,7 @@ class Options(ContextValues):
         Raises:
             ConfigurationError: It cannot be read, or is invalid.
         """
-        return None if self.access is None else read_policy(self.access)
+        return None if self.access_file is None else read_policy(self.access_file)
 
     @property
     def tenant_prefixes(self) -> dict[str, str]:

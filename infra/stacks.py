@@ -1,7 +1,10 @@
 """Stacks compose constructs, and own no resource."""
 
+from collections.abc import Mapping
+
 from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -20,11 +23,13 @@ from infra.constructs.functions import (
     viewer_function,
 )
 from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.open_access import OpenAccess
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
+from infra.context_types import NO_ACCESS_FILE
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import CONSOLE_KINDS, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
@@ -205,12 +210,8 @@ class ApiStack(Stack):
             CfnOutput(self, "OidcAudience", value=issuer.audience)
             if issuer.login_domain:
                 CfnOutput(self, "LoginDomain", value=issuer.login_domain)
-        if options.access is None and options.target is Target.AWS:
-            Annotations.of(self).add_warning_v2(
-                "ragstack:access",
-                "Every caller may see every document and use every route, also those for operators: write a file such"
-                " as samples/access.json, and add --context access=FILE",
-            )
+        if options.access_file is None and options.target is Target.AWS:
+            _check_open_access(self, path, functions, options)
         # The local stack runs this function itself.
         CfnOutput(self, "AnswersFunctionName", value=functions[ANSWERS].function_name)
         if keys := {name: key for api in (first, *others) for name, key in api.key_ids.items()}:
@@ -222,11 +223,25 @@ class ApiStack(Stack):
                 function.add_environment("API_KEYS", f"{{{names}}}")
 
 
+def _check_open_access(
+    scope: Construct, path: IngestionPath, functions: Mapping[str, lambda_.Function], options: Options
+) -> None:
+    """Deploy functions without an access file only if nothing in the registry says who sees what."""
+    checked = OpenAccess(scope, "OpenAccess", registry=path.registry)
+    for function in functions.values():
+        function.node.add_dependency(checked)
+    if options.access is None:
+        Annotations.of(scope).add_warning_v2(
+            "ragstack:access",
+            "Every caller may see every document and use every route, also those for operators: write a file such"
+            f" as samples/access.json, and add --context access=FILE, or access={NO_ACCESS_FILE} if that is right",
+        )
+
+
 def _user_pool(scope: Construct, options: Options) -> UserPool | None:
     if AuthKind.COGNITO not in options.auth:
         return None
-    assert options.policy is not None, "people need an access file"
-    groups = groups_of_people(options.policy)
+    groups = [] if options.policy is None else groups_of_people(options.policy)
     return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups)
 
 

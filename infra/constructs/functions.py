@@ -254,13 +254,21 @@ def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> l
 
 def _let_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant(function, SEARCH)
-    path.registry.grant(function, LIST, [CATALOGUE, f"{CATALOGUE}#*", ACCESS] if options.access else [CATALOGUE])
+    of_labels = [f"{CATALOGUE}#*"] if options.access_file else []
+    path.registry.grant(function, LIST, [CATALOGUE, *of_labels, ACCESS])
+    _let_read_rules(function, path, options)
     _let_report(function, options)
     path.snapshot.grant(function, "s3:GetObject")
     for engine in options.engines:
         engine.grant(function, Stack.of(function))
     if secret := options.retriever_tool.milvus_secret:
         iam.Grant.add_to_principal(actions=["secretsmanager:GetSecretValue"], grantee=function, resource_arns=[secret])
+
+
+def _let_read_rules(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
+    """Allow a function without an access file to find out whether documents have labels, when it starts."""
+    if options.access_file is None:
+        path.registry.grant_labels(function)
 
 
 def _let_report(function: lambda_.Function, options: Options) -> None:
@@ -295,8 +303,9 @@ def documents_function(
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
-    if options.access:
+    if options.access_file:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
+    _let_read_rules(function, path, options)
     _let_report(function, options)
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
@@ -329,8 +338,8 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
     path.documents.grant(function, ["s3:GetObject"], "Callers read any document that they may see")
     path.registry.grant(function, READ)
     path.registry.grant_names(function)
-    if options.access:
-        path.registry.grant(function, LIST, [ACCESS])
+    path.registry.grant(function, LIST, [ACCESS])
+    _let_read_rules(function, path, options)
     _let_report(function, options)
     watch_service(own, service="viewer", options=options)
     return function
@@ -393,7 +402,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         for receiver in (path.changes, path.status, path.jobs, path.dead_letters):
             receiver.queue.grant_send_messages(function)
     path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
-    if options.access:
+    if options.access_file:
         path.documents.grant(
             submit,
             ["s3:PutObject"],

@@ -80,7 +80,7 @@ class PythonFunction(Construct):
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log_group.grant_write(role)
         acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
-        access = options.access if reads_access else None
+        access = options.access_file if reads_access else None
         is_local = options.target is Target.LOCAL
         variables = {
             "LOG_LEVEL": "INFO",

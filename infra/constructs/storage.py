@@ -19,7 +19,17 @@ from infra.options import Options
 from infra.target import Target
 from ragstack_common.config import SNAPSHOT_KEY
 from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
-from ragstack_common.registry.table import BY_URI, EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
+from ragstack_common.registry.table import (
+    BY_LABEL,
+    BY_URI,
+    EXPIRES_AT,
+    INDEXES,
+    JOB,
+    LISTED,
+    PARTITION_KEY,
+    SORT_KEY,
+    URI,
+)
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
@@ -262,6 +272,11 @@ class DocumentRegistry(Construct):
         """Allow *function* to look up documents by names that are written in another form."""
         arn = f"{self.table.table_arn}/index/{BY_URI}"
         iam.Grant.add_to_principal(actions=[*LIST], grantee=function, resource_arns=[arn])
+
+    def grant_labels(self, function: iam.IGrantable) -> iam.Grant:
+        """Allow *function* to find out whether documents have access labels."""
+        arn = f"{self.table.table_arn}/index/{BY_LABEL}"
+        return iam.Grant.add_to_principal(actions=["dynamodb:Scan"], grantee=function, resource_arns=[arn])
 
     def grant(self, function: iam.IGrantable, actions: Sequence[str], partitions: Sequence[str] = ()) -> None:
         """Allow *function* these actions with items of *partitions*, which may end in a star, or with all items."""

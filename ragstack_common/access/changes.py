@@ -16,6 +16,7 @@ from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.registry.table import (
     ACCESS,
+    BY_LABEL,
     LABEL,
     PARTITION_KEY,
     SORT_KEY,
@@ -90,6 +91,17 @@ class AccessTable:
             if self.version() == before:
                 return AccessRules(policy, map(_change, items), before)
         raise RegistryError("The access rules changed while they were read; try again")
+
+    def is_in_use(self) -> bool:
+        """Whether there are changes of rules, or documents with labels. Takes two reads."""
+        changes = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression=f"{PARTITION_KEY} = :access AND {SORT_KEY} < :version",
+            ExpressionAttributeValues=to_item({":access": ACCESS, ":version": _VERSION}),
+            ConsistentRead=True,
+            Limit=1,
+        )
+        return bool(changes["Count"] or self._client.scan(TableName=self._table, IndexName=BY_LABEL, Limit=1)["Count"])
 
     def change(self, label: str, principal: str, effect: Effect | None, by: str) -> int:
         """Write what one label does to one principal, or with None remove an earlier change; return the new version."""

@@ -10,9 +10,10 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.core.errors import InvalidRequestError, NotAllowedError
+from ragstack_common.access_config import AccessSettings, AuthKind
+from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.names import canonical
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.error_responses import reaching_the_registry
 
 MAX_PLACES: Final = 20
@@ -47,7 +48,7 @@ class Guard:
 
     Args:
         policy: The access file; None allows everything.
-        table: The changes since; None has none.
+        table: The changes since; None has none. Without an access file, there must not be any, nor labels.
         sink: Takes audit events in addition to the log.
 
     Attributes:
@@ -61,6 +62,7 @@ class Guard:
         self._table = table
         self._sink = sink
         self._lock = Lock()
+        self._unchecked = table if policy is None else None
         self.loaded_rules: AccessRules | None = (
             OPEN_RULES if policy is None else AccessRules(policy) if table is None else None
         )
@@ -74,9 +76,10 @@ class Guard:
         """
         policy, settings = policy_from_env(env), AccessSettings.from_env(env)
         sink = audit_sink(settings)
-        if policy is None:
-            return cls(sink=sink)
-        from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a file, no table is read
+        if settings.registry_table is None or (policy is None and {*settings.api_auth} == {AuthKind.NONE}):
+            # An API without authentication has no callers to tell apart.
+            return cls(policy, sink=sink)
+        from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - not every process has a table
 
         table = AccessTable(dynamodb_client(), settings.registry_table) if settings.registry_table else None
         return cls(policy, table, sink)
@@ -121,7 +124,10 @@ class Guard:
 
         Raises:
             NotAllowedError: The caller does not have it.
+            ConfigurationError: There is no access file, although there are changes of rules, or labels.
         """
+        if self._unchecked is not None:
+            self._require_no_rules(self._unchecked)
         # Rights come from the file alone, which only a deployment changes.
         if right not in self.known_rules().rights(caller):
             self.refuse(caller, right, resource, f"{caller.name} lacks the right {right}")
@@ -174,6 +180,22 @@ class Guard:
         action = "removes its change for" if effect is None else f"{effect}s" if effect == "allow" else "denies"
         record("rule changed", caller, resource=label, rule=f"{label} {action} {principal}", sink=self._sink)
         return self._refreshed(version)
+
+    def _require_no_rules(self, table: AccessTable) -> None:
+        """Check once that no rule and no label is ignored: a deployment may have forgotten its access file."""
+        try:
+            with reaching_the_registry():
+                is_in_use = table.is_in_use()
+        except RegistryError as error:
+            # Searches go on without the registry. The next request checks again.
+            LOGGER.error("nobody knows whether documents have access labels: %s", error)
+            return
+        if is_in_use:
+            raise ConfigurationError(
+                "There is no access file, but there are changes of access rules, or documents with labels: deploy with"
+                " access=FILE"
+            )
+        self._unchecked = None
 
     def _refreshed(self, version: int | None) -> AccessRules:
         """Return the rules, read again if those in memory have another version."""

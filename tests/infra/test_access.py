@@ -264,7 +264,7 @@ def test_functions_know_the_names_of_the_keys(variant: Any) -> None:
 
 def test_a_deployment_with_one_key_keeps_it(synthesize: Any) -> None:
     """The ids of the resources are those of a key without a name."""
-    assembly = synthesize(auth="api_key")
+    assembly = synthesize(auth="api_key", access="none")
 
     assert [name[:-8] for name in assembly.resources("AWS::ApiGateway::ApiKey")] == ["RetrievalApiKey"]
     assert outputs(assembly) >= {"ApiKeyId", "ApiKeyIds"}
@@ -310,8 +310,9 @@ def keys_of(rights: Mapping[str, str], action: str) -> list[str]:
 
 def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> None:
     query, documents, answers = (variant("oidc").rights(service) for service in ("query", "documents", "answers"))
-    labels = ["ACCESS", "CATALOGUE", "CATALOGUE#*"]
+    labels = ["ACCESS", "CATALOGUE", "CATALOGUE#*", "everything"]
 
+    assert "/index/by_uri" in query["dynamodb:Query"], "everything of the index of names"
     assert keys_of(query, "dynamodb:Query") == keys_of(answers, "dynamodb:Query") == labels
     assert keys_of(query, "dynamodb:BatchGetItem") == keys_of(query, "dynamodb:GetItem") == ["ACCESS", "DOCUMENT#*"]
     assert "dynamodb:PutItem" not in query
@@ -319,7 +320,10 @@ def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> 
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"):
         assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"} == {*keys_of(documents, action)}
     assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*"]
-    assert keys_of(aws.rights("query"), "dynamodb:Query") == ["CATALOGUE"]
+    assert keys_of(aws.rights("query"), "dynamodb:Query") == ["ACCESS", "CATALOGUE", "everything"]
+    assert "dynamodb:Scan" not in query
+    for service in OF_THE_API:
+        assert "/index/by_label" in aws.rights(service)["dynamodb:Scan"]
 
 
 def test_without_a_limit_of_questions_none_are_counted(variant: Any) -> None:

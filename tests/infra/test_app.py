@@ -27,7 +27,7 @@ runpy.run_path("app.py", run_name="__main__")
 
 @pytest.mark.parametrize(
     "context",
-    [{}, {"auth": "api_key"}, {"contextual_headers": "on"}, TUNED, CHOSEN, LOCAL],
+    [{}, {"auth": "api_key", "access": "none"}, {"contextual_headers": "on"}, TUNED, CHOSEN, LOCAL],
     ids=["aws", "keys", "headers", "tuned", "chosen", "local"],
 )
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:

@@ -157,10 +157,10 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("context", "expected"),
     [
-        ({"auth": "api_key"}, True),
+        ({"auth": "api_key", "access": "none"}, True),
         ({"auth": "iam"}, False),
-        ({"auth": "api_key", "console": "off"}, False),
-        ({"auth": "api_key", "console": "on"}, True),
+        ({"auth": "api_key", "access": "none", "console": "off"}, False),
+        ({"auth": "api_key", "access": "none", "console": "on"}, True),
     ],
 )
 def test_browsers_decide_whether_there_is_one(built: Path, context: dict[str, str], expected: bool) -> None:
@@ -170,7 +170,7 @@ def test_browsers_decide_whether_there_is_one(built: Path, context: dict[str, st
 def test_without_a_build_there_is_none(built: Path) -> None:
     (built / "index.html").unlink()
 
-    assert Options.from_context({"auth": "api_key"}).console_files is None
+    assert Options.from_context({"auth": "api_key", "access": "none"}).console_files is None
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_without_a_build_there_is_none(built: Path) -> None:
     [
         ({"auth": "iam"}, "console=on needs auth=cognito, oidc or api_key", True),
         (LOCAL, "console=on is for target=aws", True),
-        ({"auth": "api_key"}, "run `make setup`", False),
-        ({"auth": "api_key", "console_client_id": "x"}, "console_client_id needs auth=oidc", True),
+        ({"auth": "api_key", "access": "none"}, "run `make setup`", False),
+        ({"auth": "api_key", "access": "none", "console_client_id": "x"}, "console_client_id needs auth=oidc", True),
     ],
 )
 def test_a_console_that_cannot_be_is_refused(
