@@ -12,7 +12,7 @@ from ragstack_local.errors import INTERRUPTED, UsageError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import Round, note_keys, note_skipped, warn_of_copies
 from ragstack_local.files.ingestion import ingest as upload_and_follow
-from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
+from ragstack_local.files.uploading import UploadOptions, end, note_unlabelled, print_round, round_as_json
 from ragstack_local.files.uploads import Selection, select
 from ragstack_local.show import display
 from ragstack_local.target.following import DELETED, FOUND
@@ -90,6 +90,7 @@ def ingest(
             display.console_for(as_json=as_json).print(str(interrupt))
             raise typer.Exit(INTERRUPTED) from None
         warn_of_copies(documents, done, as_json=as_json)
+        note_unlabelled(target, done, as_json=as_json)
     done.add_faults(selection.faults)
     if as_json:
         display.print_json(round_as_json(done, selection))

@@ -11,7 +11,7 @@ from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
 from ragstack_local.files.ingestion import Round, ingest, note_keys, note_skipped, remove, warn_of_copies
 from ragstack_local.files.synchronisation import Folder, SyncPlan, preview
-from ragstack_local.files.uploading import UploadOptions, end, print_round, round_as_json
+from ragstack_local.files.uploading import UploadOptions, end, note_unlabelled, print_round, round_as_json
 from ragstack_local.files.uploads import select
 from ragstack_local.show import display
 from ragstack_local.target.following import DELETED, NOT_UPLOADED
@@ -79,6 +79,7 @@ def sync(
         done.add(file, present.uri, Unchanged(status))
     done.add_faults(selection.faults)
     warn_of_copies(documents, done, as_json=as_json)
+    note_unlabelled(target, done, as_json=as_json)
     left = {uri: status for uri, status in removed.items() if status != DELETED}
     if as_json:
         rows = [{"uri": uri, "status": str(status), "reason": status.reason} for uri, status in removed.items()]

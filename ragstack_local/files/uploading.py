@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_local.errors import NOTHING_FOUND, StackError
+from ragstack_common.core.names import canonical
+from ragstack_local.api.calls import run
+from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
 from ragstack_local.files.uploads import FOLLOW_LINKS, Selection, read_options, require, shown
@@ -16,6 +18,8 @@ from ragstack_local.show import display
 from ragstack_local.target.following import ENDED, FOUND
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target
+
+PREFIXES_SHOWN: Final = 5
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,32 @@ class UploadOptions:
             return ApiDocuments(api, given), Roots.of_api(api.url)
         connection = target.connect()
         return StackDocuments.of(connection, given), Roots.of_stack(connection)
+
+
+def note_unlabelled(target: Target, done: Round, *, as_json: bool) -> None:
+    """Say which uploads have no access label, and where documents get one. Only operators may ask for the rules."""
+    connection = None if target.is_api else target.connect()
+    if not done.uploaded or (connection is not None and connection.is_local and connection.people_url is None):
+        return
+    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
+
+    try:
+        rules = run(target.api(connection).request("GET", "/api/access", RulesView))
+    except ApiError:
+        return
+    labelled = [prefix for prefix, rule in rules.prefixes.items() if rule["default"] or rule["labels"]]
+    keys = [canonical(uri.removeprefix("s3://").partition("/")[2]) for uri in done.uploaded]
+    unlabelled = [key for key in keys if not key.startswith(tuple(labelled))]
+    if not (rules.labels and unlabelled):
+        return
+    some, none_of = ("document has", "it") if len(unlabelled) == 1 else ("documents have", "them")
+    named = ", ".join(labelled[:PREFIXES_SHOWN]) + (", ..." if len(labelled) > PREFIXES_SHOWN else "")
+    display.console_for(as_json=as_json).print(
+        f"{len(unlabelled):,} {some} no access label, so only operators see {none_of}. Documents get a label under"
+        f" {named}: choose the folder with --prefix. `ragstack access show` lists them",
+        style="yellow",
+        soft_wrap=True,
+    )
 
 
 def end(done: Round, timeout: float) -> None:

@@ -121,6 +121,18 @@ def test_the_judged_sections_contain_the_words_of_the_answers() -> None:
     assert len(data.unanswerable) >= 15
 
 
+def test_the_samples_have_their_labels_as_the_readme_uploads_them_too() -> None:
+    """`ragstack ingest samples/documents` gives them keys that begin with the name of the folder."""
+    policy = read_policy(SAMPLES / "access.json")
+
+    for name in names_of_documents():
+        wanted = attributes_of(name).get("access")
+        label = policy.label_of(f"{KEYS}{name}", wanted)
+        assert label is not None
+        assert policy.label_of(f"{DOCUMENTS.name}/{name}", wanted) == label
+        assert policy.rule_for(f"{DOCUMENTS.name}/{name}")[1] == policy.rule_for(f"{KEYS}{name}")[1]
+
+
 def test_somebody_sees_each_sample_document_and_no_group_sees_all() -> None:
     policy = read_policy(SAMPLES / "access.json")
     rules = AccessRules(policy)

@@ -9,8 +9,13 @@ import pytest
 
 from lambdas.documents import handler as documents
 from ragstack_common.registry.records import Observation, Status
+from ragstack_local.files.ingestion import Round
+from ragstack_local.files.uploading import note_unlabelled
+from ragstack_local.target.following import Uploaded
+from ragstack_local.targets import Target
 from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
+from tests.support.api_server import BASE_PATH, api_server
 
 POLICY = {
     "rights": {"read": ["everyone"], "operate": ["group:operators"]},
@@ -165,3 +170,17 @@ def test_a_stack_without_an_access_file_says_so(run: Run, monkeypatch: pytest.Mo
 
     assert "This stack has no access file" in run("access", "show").stdout
     assert "deploy it with access=FILE" in str(run("access", "grant", "people", "user:bob").exception)
+
+
+def test_uploads_that_only_operators_see_are_noted(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    def noted(*keys: str) -> str:
+        done = Round(uploaded={f"s3://{BUCKET}/{key}": Uploaded("e", None) for key in keys})
+        with api_server(lambda _: documents.app.resolve, {}) as url:
+            note_unlabelled(Target(api_url=url + BASE_PATH), done, as_json=True)
+        return " ".join(capsys.readouterr().err.split())
+
+    assert "2 documents have no access label, so only operators see them." in noted("a.md", "notes/b.md", KEY)
+    assert "1 document has no access label, so only operators see it." in noted("a.md")
+    assert "under people/: choose the folder with --prefix" in noted("a.md")
+    assert "label" not in noted(KEY)
+    assert "label" not in noted()
