@@ -121,7 +121,7 @@ def check_attributes(attributes: Attributes, vector_store: str) -> None:
         InvalidDocumentError: It cannot.
     """
     write_sidecar(attributes)
-    check_size(attributes, vector_store)
+    check_size(canonical_attributes(attributes), vector_store)
     check_corpus(attributes)
 
 
