@@ -456,9 +456,9 @@ class Documents:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
             InvalidRequestError: Several documents have this name in other forms, and none in this one.
         """
-        with reaching_the_registry():
-            others = self._registry.same_name(uri)
-        if others and (key := self._bucket.key(uri)) and (looked := self.look(caller, key)) is not None:
+        key = None if uri.isascii() else self._bucket.key(uri)
+        looked = None if key is None else self.look(caller, key)
+        if looked is not None:
             uri = looked.record.uri
         record = self._find(caller, Right.READ, document_id(uri))
         observed = record.observed

@@ -37,13 +37,13 @@ ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AW
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
-    "answers": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:UpdateItem"}
+    "answers": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
-    "query": {"bedrock:Retrieve", "dynamodb:Query", "s3:GetObject", "s3:ListBucket"}
+    "query": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:Scan", "s3:GetObject", "s3:ListBucket"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem"},
     "documents": SENDING
     | READING_A_QUEUE
-    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
     "ingestion": SENDING
@@ -62,7 +62,8 @@ RIGHTS = {
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
-    "viewer": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
+    "viewer": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
+    | {"s3:GetObject", "s3:ListBucket"},
 }
 MAX_LAYERS = 5
 """Source: Lambda quotas, layers of a function."""
