@@ -143,6 +143,7 @@ class _Checked:
     expected: str
     found: str
     rule: str
+    depends_on: list[str]
 
 
 @access.command("test")
@@ -170,6 +171,12 @@ def check(
         display.print_table(f"{len(different)} of {len(checked)} expectations are not met", headings, rows)
     else:
         display.console.print(f"All {display.counted(len(checked), 'expectation')} are met.")
+    if uncertain := sorted({each.viewer for each in checked if each.depends_on}):
+        display.console_for(as_json=as_json).print(
+            f"{', '.join(uncertain)}: other groups would see something else. Name those of the user, if there are any",
+            style="yellow",
+            soft_wrap=True,
+        )
     if different:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -190,7 +197,7 @@ async def _checked(api: "HttpOperations", expectations: list[Expectation]) -> li
         async with slots:
             found = await explained(api, document, viewer)
         state = "unknown" if found.label_rule == UNKNOWN_DOCUMENT else "sees" if found.visible else "hidden"
-        return _Checked(viewer, document, expected, state, found.rule)
+        return _Checked(viewer, document, expected, state, found.rule, found.depends_on)
 
     return await asyncio.gather(
         *(look(each.viewer, key, "sees") for each in expectations for key in each.sees),

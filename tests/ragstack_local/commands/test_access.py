@@ -139,6 +139,16 @@ def test_what_differs_is_shown(run: Run, tmp_path: Path) -> None:
     ]
 
 
+def test_expectations_of_a_user_without_groups_are_noted(run: Run, tmp_path: Path) -> None:
+    """They hold, and say nothing about the user as a member of a group."""
+    file = made(tmp_path, [{"as": "bob", "hidden": [KEY]}, {"as": "bob,group:people", "sees": [KEY]}])
+
+    done = run("access", "test", str(file))
+
+    assert done.exit_code == 0
+    assert "bob: other groups would see something else." in done.output
+
+
 @pytest.mark.parametrize("content", ["{", "[]", "[{}]", [{"sees": [KEY]}], [{"as": "x", "see": [KEY]}]])
 def test_a_malformed_file_of_expectations_is_refused(run: Run, tmp_path: Path, content: Any) -> None:
     assert "expectations" in str(run("access", "test", str(made(tmp_path, content))).exception)
