@@ -1,6 +1,7 @@
 """What every function has, and what each may do."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +164,14 @@ def test_a_function_may_write_only_its_partitions(with_headers: Any, service: st
         assert json.dumps(condition) in rights[action]
 
 
-def test_the_query_function_lists_the_catalogue_and_no_documents(with_headers: Any) -> None:
-    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE"]}}
+def test_the_query_function_lists_the_catalogue_and_the_names_of_documents(with_headers: Any) -> None:
+    """It looks up the names of documents that it is asked to explain."""
+    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE", "ACCESS"]}}
     one = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["ACCESS", "DOCUMENT#*"]}}
 
     assert json.dumps(condition) in with_headers.rights("query")["dynamodb:Query"]
     assert json.dumps(one) in with_headers.rights("query")["dynamodb:BatchGetItem"]
-    assert "/index/" not in with_headers.rights("query")["dynamodb:Query"]
+    assert re.findall(r"/index/(\w+)", with_headers.rights("query")["dynamodb:Query"]) == ["by_uri"]
 
 
 def test_one_function_writes_the_snapshot_and_no_other_object(with_headers: Any) -> None:
