@@ -140,7 +140,10 @@ class Explanations:
         passages = [*own] if place is None else [deep.chunks[place - 1], *own]
         best = passages[0] if passages else None
         relevance = best_relevance(chunk.relevance for chunk in passages)
-        details: dict[str, Any] = {"passage": best and to_passage(best), "score": best and best.ranked_by.score}
+        details: dict[str, Any] = {
+            "passage": best and to_passage(best, search.query),
+            "score": best and best.ranked_by.score,
+        }
         details |= {"relevance": relevance, "min_relevance": search.min_relevance, "min_score": search.min_score}
         # The index has the attributes by which searches filter; the registry has those that it should have.
         versions: list[Mapping[str, Any]] = [chunk.metadata for chunk in passages]

@@ -20,7 +20,8 @@ from ragstack_common.search.models import (
     SearchOutcome,
     SliceReport,
 )
-from ragstack_common.text.positions import Position
+from ragstack_common.text.excerpts import excerpt
+from ragstack_common.text.positions import Position, section_over
 from ragstack_common.text.words import detect_language, query_terms, terms
 
 MAX_NAME_CHARACTERS: Final = 200
@@ -146,7 +147,7 @@ class RetrieveRequest(SearchOptions):
 
 
 class Passage(Position):
-    """A passage of a document."""
+    """A passage of a document. Its section is that of the part which has most words of the query, if any."""
 
     relevance: float | None = Field(
         default=None,
@@ -225,7 +226,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relev
     chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
     return RetrieveResponse(
         **report_of(outcome),
-        results=[_result(chunk, outcome, explain=request.explain) for chunk in chunks],
+        results=[_result(chunk, outcome, request) for chunk in chunks],
         answerable=_shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
         complete=outcome.complete,
         notes=outcome.notes,
@@ -234,29 +235,32 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relev
     )
 
 
-def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> RetrievedResult:
-    ranking = chunk.ranked_by
-    if explain:
+def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequest) -> RetrievedResult:
+    ranking, query = chunk.ranked_by, request.query
+    if request.explain:
         # If there was only one search, it is the one that found the result.
         only = [part.name for part in outcome.parts] if len(outcome.parts) == 1 else []
         reason = reason_of_rank(ranking, outcome.parts)
         ranking = replace(ranking, found_by=ranking.found_by or tuple(only), reason=reason)
     return RetrievedResult(
-        **{**_passage_members(chunk), "score": ranking.score},
+        **{**_passage_members(chunk, query), "score": ranking.score},
         source=chunk.public_source,
         location=chunk.location or {},
-        passages=[*map(to_passage, chunk.passages)] or None,
+        passages=[to_passage(passage, query) for passage in chunk.passages] or None,
         passages_found=chunk.passages_found or None,
-        ranking=ranking if explain else None,
+        ranking=ranking if request.explain else None,
     )
 
 
-def to_passage(chunk: RetrievedChunk) -> Passage:
+def to_passage(chunk: RetrievedChunk, query: str) -> Passage:
     """Return a chunk as the API shows it, with the engine's score."""
-    return Passage(**_passage_members(chunk))
+    return Passage(**_passage_members(chunk, query))
 
 
-def _passage_members(chunk: RetrievedChunk) -> dict[str, Any]:
+def _passage_members(chunk: RetrievedChunk, query: str) -> dict[str, Any]:
+    position = Position.of(chunk.metadata)
+    _, offset = excerpt(chunk.content, query) if position.section else ("", None)
+    section = position.section if offset is None else section_over(chunk.content, [offset], position.section)
     return {
         "relevance": _rounded(chunk.relevance),
         "score": chunk.ranked_by.base_score,
@@ -265,7 +269,8 @@ def _passage_members(chunk: RetrievedChunk) -> dict[str, Any]:
         "content_type": chunk.content_type,
         "chunk_id": chunk.chunk_id,
         "metadata": chunk.public_metadata,
-        **dict(Position.of(chunk.metadata)),
+        **dict(position),
+        "section": section,
     }
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import SEPARATOR, section_over
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_indented
-from ragstack_local.show.results import excerpt, place_of, print_incomplete, print_local_file
+from ragstack_local.show.results import place_of, print_incomplete, print_local_file
 from ragstack_local.target.roots import Roots
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
     for source in sources:
         number, title, content = f"[{source['number']}]", _title(source), source["content"]
         words, start = excerpt(content, question)
-        section = source["section"] if source["quoted"] else section_over(content, [start], source["section"])
+        section = source["section"] if source["quoted"] else section_over(content, [start or 0], source["section"])
         headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
         location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), place_of(source, headings)
         console.print()

@@ -1,21 +1,14 @@
 """How search results are shown: ranked passages, and how the search went."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rich.text import Text
 
-from ragstack_common.text.positions import Position, section_over
+from ragstack_common.text.excerpts import excerpt
+from ragstack_common.text.positions import Position
 from ragstack_local.show.display import console, counted, print_indented
 from ragstack_local.target.roots import Roots
-
-EXCERPT_WORDS: Final = 36
-CLOSE: Final = 6
-"""Words; a question's words within this distance belong together."""
-
-SHORT_WORD: Final = 3
-"""Letters; words of this length or less don't choose the excerpt."""
 
 RESULT_INDENT: Final = 5
 
@@ -23,12 +16,6 @@ _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
     "version_filter": "`ragstack versions` lists the values of --doc-version.",
 }
-
-_MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
-"""Headings, rules and tables in Markdown."""
-
-
-_WORD: Final = re.compile(r"\S+")
 
 
 def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, roots: Roots | None = None) -> None:
@@ -79,8 +66,8 @@ def place_of(passage: Mapping[str, Any], section: str | None) -> str:
 
 
 def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
-    words, start = excerpt(passage["content"], query)
-    return words, place_of(passage, section_over(passage["content"], [start], passage.get("section")))
+    words, _ = excerpt(passage["content"], query)
+    return words, place_of(passage, passage.get("section"))
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:
@@ -128,31 +115,3 @@ def print_incomplete(answer: Mapping[str, Any]) -> None:
 def _name(part: Mapping[str, Any]) -> str:
     """Name a part of a search, such as "people: filtered"."""
     return ": ".join(part[key] for key in ("corpus", "backend", "slice") if part[key])
-
-
-def excerpt(text: str, query: str) -> tuple[str, int]:
-    """Return the passage, in whole words and without Markdown marks, that has most words of the query.
-
-    Returns:
-        The passage, and the offset in the text where it has most different words of the query close together.
-    """
-    matches = list(_WORD.finditer(_MARKS.sub(lambda mark: " " * len(mark[0]), text)))
-    words = [match[0] for match in matches]
-    if not words:
-        return "", 0
-    wanted = {_bare(word) for word in query.split()}
-    hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
-    before = EXCERPT_WORDS // 4
-    scored = EXCERPT_WORDS - before
-    # The last of equally good passages begins with a word of the query; some words before it give context.
-    best = max(range(len(words)), key=lambda first: (sum(hits[first : first + scored]), first)) if any(hits) else 0
-    start = max(0, best - before)
-    cut = " ".join(words[start : start + EXCERPT_WORDS])
-    shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
-    found = [at for at in range(start, min(start + EXCERPT_WORDS, len(words))) if hits[at]] or [start]
-    densest = max(found, key=lambda first: len({_bare(words[at]) for at in found if first <= at < first + CLOSE}))
-    return shown, matches[densest].start()
-
-
-def _bare(word: str) -> str:
-    return word.casefold().strip(".,;:!?()[]{}\"'`*|#")

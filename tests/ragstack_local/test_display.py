@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus
+from ragstack_common.text.excerpts import excerpt
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display, explanation, results
 from ragstack_local.target.roots import Roots
@@ -100,7 +101,7 @@ def test_an_excerpt_shows_the_words_of_the_query(position: int) -> None:
     words = ["filler"] * 200
     words[position] = "(Parking,"
 
-    cut, _ = results.excerpt(" ".join(words), "Where is PARKING?")
+    cut, _ = excerpt(" ".join(words), "Where is PARKING?")
 
     assert "(Parking," in cut
     assert len(cut.split()) <= 38
@@ -109,7 +110,7 @@ def test_an_excerpt_shows_the_words_of_the_query(position: int) -> None:
 def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
 
-    cut, _ = results.excerpt(text, "parking Zürich office")
+    cut, _ = excerpt(text, "parking Zürich office")
 
     assert cut.startswith("… filler")
     assert "parking at the Zürich office" in cut
@@ -279,7 +280,7 @@ def test_a_table_shows_every_word_at_every_width(
     ],
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
-    assert results.excerpt(text, "nothing of it")[0] == cut
+    assert excerpt(text, "nothing of it")[0] == cut
 
 
 def test_an_interruption_counts_what_continues_and_what_is_missing() -> None:

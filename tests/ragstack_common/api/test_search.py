@@ -164,6 +164,29 @@ def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, search
     ]
 
 
+@pytest.mark.parametrize(
+    ("query", "section"),
+    [
+        ("How many requests a minute?", "Reach API > Rate limits"),
+        ("Which response has the header Retry-After?", "Reach API > Response when the limit is exceeded"),
+        ("Kündigungsfrist", "Reach API > Response when the limit is exceeded"),
+    ],
+)
+def test_the_section_is_that_of_the_words_of_the_query(
+    retrieve: Retrieve, searches: AwsService, query: str, section: str
+) -> None:
+    text = (
+        "## Rate limits\n\nEach key may send 600 requests a minute.\n\n## Response when the limit is exceeded\n\n"
+        "The response has the status 429, a header Retry-After, and a body with the reason and the date of the reset."
+    )
+    own = {"ragstack_section": "Reach API > Response when the limit is exceeded"}
+    searches.program("Retrieve", hits(hit("s3://b/a", 0.9, text, metadata=own)))
+
+    [result] = retrieve({"query": query})[1]["results"]
+
+    assert result["section"] == section
+
+
 def test_the_score_is_explained_on_request(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
 

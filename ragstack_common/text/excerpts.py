@@ -1,0 +1,47 @@
+"""The part of a text that is about a query, by its words."""
+
+import re
+from typing import Final
+
+EXCERPT_WORDS: Final = 36
+CLOSE: Final = 6
+"""Words; a query's words within this distance belong together."""
+
+SHORT_WORD: Final = 3
+"""Letters; words of this length or less don't choose the excerpt."""
+
+_MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
+"""Headings, rules and tables in Markdown."""
+
+_WORD: Final = re.compile(r"\S+")
+
+
+def excerpt(text: str, query: str) -> tuple[str, int | None]:
+    """Return the passage, in whole words and without Markdown marks, that has most words of the query.
+
+    Returns:
+        The passage, and the offset in the text where it has most different words of the query close together; None if
+        the text has none of them.
+    """
+    matches = list(_WORD.finditer(_MARKS.sub(lambda mark: " " * len(mark[0]), text)))
+    words = [match[0] for match in matches]
+    if not words:
+        return "", None
+    wanted = {_bare(word) for word in query.split()}
+    hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
+    before = EXCERPT_WORDS // 4
+    scored = EXCERPT_WORDS - before
+    # The last of equally good passages begins with a word of the query; some words before it give context.
+    best = max(range(len(words)), key=lambda first: (sum(hits[first : first + scored]), first)) if any(hits) else 0
+    start = max(0, best - before)
+    cut = " ".join(words[start : start + EXCERPT_WORDS])
+    shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
+    found = [at for at in range(start, min(start + EXCERPT_WORDS, len(words))) if hits[at]]
+    if not found:
+        return shown, None
+    densest = max(found, key=lambda first: len({_bare(words[at]) for at in found if first <= at < first + CLOSE}))
+    return shown, matches[densest].start()
+
+
+def _bare(word: str) -> str:
+    return word.casefold().strip(".,;:!?()[]{}\"'`*|#")
