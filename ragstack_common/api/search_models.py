@@ -259,7 +259,8 @@ def to_passage(chunk: RetrievedChunk, query: str) -> Passage:
 
 def _passage_members(chunk: RetrievedChunk, query: str) -> dict[str, Any]:
     position = Position.of(chunk.metadata)
-    _, offset = excerpt(chunk.content, query) if position.section else ("", None)
+    # Only a heading within the passage can make a difference.
+    _, offset = excerpt(chunk.content, query) if position.section and "#" in chunk.content else ("", None)
     section = position.section if offset is None else section_over(chunk.content, [offset], position.section)
     return {
         "relevance": _rounded(chunk.relevance),

@@ -1,6 +1,7 @@
 """The part of a text that is about a query, by its words."""
 
 import re
+from itertools import accumulate
 from typing import Final
 
 EXCERPT_WORDS: Final = 36
@@ -27,19 +28,22 @@ def excerpt(text: str, query: str) -> tuple[str, int | None]:
     words = [match[0] for match in matches]
     if not words:
         return "", None
-    wanted = {_bare(word) for word in query.split()}
-    hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
+    wanted = {word for word in map(_bare, query.split()) if len(word) > SHORT_WORD}
+    bare = [*map(_bare, words)]
+    hits = [word in wanted for word in bare]
     before = EXCERPT_WORDS // 4
     scored = EXCERPT_WORDS - before
+    until = [0, *accumulate(hits)]  # number of hits before each word, and in all
     # The last of equally good passages begins with a word of the query; some words before it give context.
-    best = max(range(len(words)), key=lambda first: (sum(hits[first : first + scored]), first)) if any(hits) else 0
+    counts = [until[min(first + scored, len(words))] - until[first] for first in range(len(words))]
+    best = max(range(len(words)), key=lambda first: (counts[first], first)) if any(hits) else 0
     start = max(0, best - before)
     cut = " ".join(words[start : start + EXCERPT_WORDS])
     shown = ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
     found = [at for at in range(start, min(start + EXCERPT_WORDS, len(words))) if hits[at]]
     if not found:
         return shown, None
-    densest = max(found, key=lambda first: len({_bare(words[at]) for at in found if first <= at < first + CLOSE}))
+    densest = max(found, key=lambda first: len({bare[at] for at in found if first <= at < first + CLOSE}))
     return shown, matches[densest].start()
 
 
