@@ -251,12 +251,14 @@ class AskOptions(SearchOptions):
         typer.Option("--check-support", help="Let the model judge whether the cited passages say what it wrote."),
     ] = False
     rewrite_question: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--rewrite-question",
-            help="Make a follow-up such as `And in Germany?` self-contained before the search.",
+            "--rewrite-question/--no-rewrite-question",
+            help="Make a follow-up such as `And in Germany?` self-contained by the model, or search it as it is."
+            " Default: complete it by the question before, without the model.",
+            show_default=False,
         ),
-    ] = False
+    ] = None
     min_confidence: Annotated[
         float | None,
         typer.Option(
@@ -275,8 +277,8 @@ class AskOptions(SearchOptions):
             members["language"] = self.language
         if self.check_support:
             members["check_support"] = True
-        if self.rewrite_question:
-            members["rewrite_question"] = True
+        if self.rewrite_question is not None:
+            members["rewrite_question"] = self.rewrite_question
         if self.min_confidence is not None:
             members["min_confidence"] = self.min_confidence
         return members

@@ -36,6 +36,7 @@ from ragstack_common.answers.models import (
 from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
 from ragstack_common.answers.quotable import surroundings
+from ragstack_common.answers.remarks import unanswerable_notes
 from ragstack_common.answers.support import SupportJudge, judged
 from ragstack_common.config import AnswerSettings
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
@@ -247,6 +248,8 @@ class Answering:
         notes = [*self._question.notes, *outcome.notes, *self._remarks]
         if answered and not verifier.cited:
             notes.append(Note("citations", NOTHING_CITED))
+        if not (answered and verifier.cited):
+            notes += unanswerable_notes(self._question.searched or self._question.text, outcome)
         return {
             "question": self._question.text,
             "searched_question": self._question.searched,

@@ -1,16 +1,20 @@
 """Make a follow-up question self-contained before it is searched, such as "And in Germany?"."""
 
+# ruff: noqa: RUF001, SIM905 - words of several languages
+
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
+from ragstack_common.answers.kinds import expected
 from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelText
 from ragstack_common.answers.prompt import last_turns, rewriting_request
 from ragstack_common.answers.questions import Question
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
-from ragstack_common.text.words import terms, words
+from ragstack_common.text.words import detect_language, terms, words
 
 REWRITE_SECONDS: Final = 10.0
 """Time of the model for a rewritten question."""
@@ -20,19 +24,45 @@ LONGEST_QUESTION: Final = 1_000
 """Characters of a rewritten question; a longer one is not a question."""
 
 MAX_OWN_WORDS: Final = 2
-"""A question with more words about its subject is searched as it is, if there is no model."""
+"""A question with a pronoun, and more words about its subject, is searched as it is, if there is no model."""
+
+MAX_ELLIPTICAL_WORDS: Final = 4
+"""The same for one that begins like "And" or "What about"."""
+
+_OPENER: Final = re.compile(
+    r"\s*¿?(?:(?:and|or|und|oder|et|ou|y|o|e|en|of|och|og|а|и|или|और)\s+(?:what |how )?(?:about )?"
+    r"|(?:what|how) about "
+    r"|(?:und )?(?:was ist|wie ist es|wie sieht es) (?:mit|bei|in) |qu'en est-il (?:de |du |des )?"
+    r"|qué (?:hay de|pasa con) "
+    r"|hoe zit het met |e quanto a |(?:а )?(?:как|что) (?:насч[её]т|с) |(?:و)?ماذا عن |那么?|では)",
+    re.IGNORECASE,
+)
+_KNOWN: Final = frozenset("en de fr es pt it nl ru".split())
+"""Languages whose pronouns are in the next table; in others, every short question gets words of the one before."""
+
+_REFERENCE: Final = re.compile(
+    r"\b(?:it|its|they|them|their|that|this|these|those|he|she|him|her|his|then|instead|afterwards"
+    r"|er|es|sie|ihn|ihm|ihr|das|dies\w*|dafür|davon|dort|dann|darauf|damit|dazu|danach|stattdessen"
+    r"|il|elle|ils|elles|cela|ça|celui|celle|leur|eso|esto|ello|ellos|ellas|allí|entonces"
+    r"|isso|isto|ele|ela|eles|elas|lá|esso|ciò|questo|quello|loro|het|dat|dit|hij|zij|daar|dan"
+    r"|он|она|оно|они|это|этого|этому|там|тогда|его|её|ее|их)\b",
+    re.IGNORECASE,
+)
+_NUMERIC: Final = re.compile(r"\d")
+_NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
 
 
 async def self_contained(
-    question: str, history: Sequence[ModelMessage], provider: ModelProvider, seconds: float
+    question: str, history: Sequence[ModelMessage], provider: ModelProvider, seconds: float, *, by_model: bool = True
 ) -> tuple[str | None, str | None]:
-    """Rewrite a question by the model; without one, or if it fails, add the subject of the question before.
+    """Rewrite a question by the model; without one, or if it fails, complete a follow-up by the question before.
 
     Args:
         question: The question.
         history: The conversation before it, oldest first.
         provider: The model; one that quotes is not asked.
         seconds: Time until the deadline of the answer.
+        by_model: Whether the model is called.
 
     Returns:
         The question to search, None if it stays as it is; and a remark about what failed, if anything did.
@@ -40,7 +70,7 @@ async def self_contained(
     if not history:
         return None, None
     remark = None
-    if not provider.quotes:
+    if by_model and not provider.quotes:
         try:
             return await _by_model(question, history, provider, seconds), None
         except (GenerationError, TimeoutError) as error:
@@ -65,18 +95,64 @@ async def _by_model(
 
 
 def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
-    """Add the words of the question before that this one lacks; None if it has a subject of its own.
+    """Complete a follow-up by the question before; None if it has a subject of its own.
 
-    A number in this one replaces those before: "And in version 1?" is not about version 2.
+    "And in 2025?" after "How long is parental leave?" becomes "How long is parental leave in 2025?". A follow-up that
+    asks something else, such as "Who pays for it?", gets the words that it lacks. The question before may itself be a
+    follow-up: of those, only numbers are kept.
     """
-    before = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
-    own, asked = Question.of(question), Question.of(before)
-    if not asked.words or len(own.words) > MAX_OWN_WORDS:
-        return None
-    has_number = any(word[0].isdecimal() for word in words(question))
+    asked = [turn.content for turn in history if turn.role == "user"]
+    subject = ""
+    for earlier in asked:
+        if not subject or not is_follow_up(earlier):
+            subject = earlier
+        elif _NUMERIC.search(earlier):
+            subject = _completed(earlier, subject) or subject
+    return _completed(question, subject) if subject and is_follow_up(question) else None
+
+
+def is_follow_up(question: str) -> bool:
+    """Whether a question can hardly be understood without the one before."""
+    own = len(Question.of(question).words)
+    if _OPENER.match(question):
+        return own <= MAX_ELLIPTICAL_WORDS
+    if own > MAX_OWN_WORDS:
+        return False
+    return not own or detect_language(question) not in _KNOWN or _REFERENCE.search(question) is not None
+
+
+def _completed(question: str, subject: str) -> str | None:
+    """Return the question before with what a follow-up changes; or the follow-up with the words that it lacks."""
+    opener = _OPENER.match(question)
+    if opener and expected(question, detect_language(question)) is None and not _REFERENCE.search(question):
+        return _changed(subject, question[opener.end() :].strip(" ?\u00bf\uff1f.!"))
+    return _with_words(question, subject)
+
+
+def _changed(subject: str, change: str) -> str:
+    """Replace the number or the place in a question that a change names again, or add the change at the end."""
+    before, mark = re.fullmatch(r"(.*?)\s*([?.!\uff1f]*)\s*", subject, re.DOTALL).groups()  # type: ignore[union-attr]
+    for word, number in _NUMBERED.findall(change):
+        before, count = re.subn(rf"\b({re.escape(word)}\s+)\d[\w.]*", rf"\g<1>{number}", before, flags=re.IGNORECASE)
+        if count:
+            return f"{before}{mark}"
+    if _NUMERIC.search(change):
+        before = re.sub(r"(?:\s+(?:in|en|em|im|for|für|pour|para|per|voor|в|за))?\s+\d[\w.,]*", "", before)
+    elif place := re.match(r"(\w+)\s+(?=[^\W\d_])", change):
+        # "in Lisbon" replaces "in London", a name or number after the same preposition.
+        there = re.search(rf"\b{re.escape(place[1])}\s+(?:[A-ZÀ-ÞА-ЯЁ][\w-]*\s*)+", before)
+        if there:
+            return f"{before[: there.start()]}{change} {before[there.end() :]}".rstrip() + mark
+    return f"{before} {change}{mark}"
+
+
+def _with_words(question: str, subject: str) -> str | None:
+    """Add the words of the question before that a follow-up lacks. A number in it replaces those before."""
+    own, asked = Question.of(question), Question.of(subject)
+    has_number = any(word.isdecimal() for word in words(question))
     kept = []
-    for word in words(before):
-        if has_number and word[0].isdecimal():
+    for word in words(subject):
+        if has_number and word.isdecimal():
             continue
         (term, *_) = terms([word], asked.language)
         if term in asked.words and term not in own.words and word not in kept:

@@ -111,8 +111,14 @@ class AskService:
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
         searched = remark = None
         with span.parent(), inner_deadline(watch.seconds_left):
-            if request.rewrite_question:
-                searched, remark = await self_contained(request.question, history, self._provider, watch.seconds_left)
+            if request.rewrite_question is not False:
+                searched, remark = await self_contained(
+                    request.question,
+                    history,
+                    self._provider,
+                    watch.seconds_left,
+                    by_model=request.rewrite_question is True,
+                )
             # Unless it is rewritten, the same search whatever the history is.
             search_request = RetrieveRequest(query=searched or request.question, **options)
             outcome = await self.searches.search(search_request, caller)

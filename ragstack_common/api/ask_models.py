@@ -32,7 +32,7 @@ class AskRequest(SearchOptions):
     chat_history: Annotated[list[ChatTurn], Field(max_length=MAX_TURNS)] = Field(
         default=[],
         description="The conversation before this question, oldest turn first. The model receives its end; the search"
-        " uses the question only",
+        " uses it to complete a follow-up (`rewrite_question`)",
     )
     language: Annotated[str, Field(min_length=2, max_length=40), AfterValidator(language_name)] | None = Field(
         default=None,
@@ -44,10 +44,11 @@ class AskRequest(SearchOptions):
         description="Whether the model judges, in one more call after the answer, if the cited passages say what each"
         " sentence says",
     )
-    rewrite_question: bool = Field(
-        default=False,
-        description="Whether the question is made self-contained by the conversation before it is searched: by the"
-        " model, or, without one, by adding the subject of the question before",
+    rewrite_question: bool | None = Field(
+        default=None,
+        description="Whether a follow-up is made self-contained by the conversation before it is searched. True: by"
+        " one more call of the model, or by rules if there is none. Null: by rules only, which complete `And in 2025?`"
+        " by the question before. False: never",
     )
     min_confidence: float | None = Field(
         default=None,

@@ -54,6 +54,10 @@ test("a follow-up is sent with its conversation", () => {
     chat_history: history,
     rewrite_question: true,
   });
+  expect(toAsk({ ...DEFAULTS, question: "And in Wales?" }, { history, rewrite: false })).toEqual({
+    question: "And in Wales?",
+    chat_history: history,
+  });
 });
 
 test("default settings are left to the deployment", () => {

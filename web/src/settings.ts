@@ -101,7 +101,7 @@ export function toAsk(settings: Settings, before?: Before): AskRequest {
     question: settings.question,
     ...options(settings),
     ...(settings.language ? { language: settings.language } : {}),
-    ...(before?.history.length ? { chat_history: before.history, rewrite_question: before.rewrite } : {}),
+    ...(before?.history.length ? { chat_history: before.history, ...(before.rewrite ? { rewrite_question: true } : {}) } : {}),
   } as AskRequest;
 }
 

@@ -1,5 +1,7 @@
 """Follow-up questions that are made self-contained."""
 
+# ruff: noqa: RUF001 - questions in several languages
+
 import asyncio
 from collections.abc import AsyncIterator
 
@@ -56,7 +58,7 @@ async def test_nothing_useful_leaves_the_question_as_it_is(said: str) -> None:
 async def test_a_failing_model_is_replaced_by_the_words_before(model: Model) -> None:
     question, remark = await rewritten(model, seconds=0.2)
 
-    assert question == "And in Germany? parental leave"
+    assert question == "How long is parental leave in Germany?"
     assert remark is not None
     assert remark.startswith("The model did not rewrite the question")
 
@@ -64,7 +66,8 @@ async def test_a_failing_model_is_replaced_by_the_words_before(model: Model) -> 
 @pytest.mark.parametrize(
     ("question", "searched"),
     [
-        ("And in Germany?", "And in Germany? parental leave"),
+        ("And in Germany?", "How long is parental leave in Germany?"),
+        ("How soon?", "How soon? parental leave"),
         ("Who pays for it?", "Who pays for it? parental leave"),
         ("What may a hotel night in London cost?", None),
         ("How long is parental leave?", None),
@@ -77,9 +80,48 @@ async def test_without_a_model_a_short_question_gets_the_subject(question: str, 
 def test_a_number_replaces_those_before() -> None:
     history = [ModelMessage.user("How large may an upload be in version 2?")]
 
-    assert with_subject("And in version 1?", history) == "And in version 1? upload"
+    assert with_subject("And in version 1?", history) == "How large may an upload be in version 1?"
 
 
 async def test_without_a_conversation_nothing_changes() -> None:
     assert await self_contained("And in Germany?", [], Model("x"), 10) == (None, None)
     assert with_subject("And in Germany?", [ModelMessage.assistant("Hello.")]) is None
+
+
+def test_a_conversation_keeps_its_subject() -> None:
+    history, searched = [], []
+    for asked in ("How long is parental leave?", "And in 2025?", "And for managers?", "What about Germany?"):
+        searched.append(with_subject(asked, history))
+        history += [ModelMessage.user(asked), ModelMessage.assistant("Sixteen weeks [1].")]
+
+    assert searched == [
+        None,
+        "How long is parental leave in 2025?",
+        "How long is parental leave in 2025 for managers?",
+        "How long is parental leave in 2025 Germany?",
+    ]
+    assert with_subject("How long is the warranty?", history) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "searched"),
+    [
+        ("What may a hotel night in London cost?", "And in Lisbon?", "What may a hotel night in Lisbon cost?"),
+        ("Wie lange dauert der Elternurlaub?", "Und in 2025?", "Wie lange dauert der Elternurlaub in 2025?"),
+        ("¿Cuánto cuesta un hotel en Londres?", "¿Y en Lisboa?", "¿Cuánto cuesta un hotel en Lisboa?"),
+        ("Combien coûte un hôtel à Londres ?", "Et à Lisbonne ?", "Combien coûte un hôtel à Lisbonne?"),
+        ("Сколько дней отпуска?", "А в 2025 году?", "Сколько дней отпуска в 2025 году?"),
+        ("员工有多少天年假？", "那2025年呢？", "员工有多少天年假 2025年呢？"),
+    ],
+)
+def test_a_follow_up_changes_the_question_before_in_every_language(before: str, question: str, searched: str) -> None:
+    assert with_subject(question, [ModelMessage.user(before)]) == searched
+
+
+async def test_rules_complete_a_follow_up_without_calling_the_model() -> None:
+    model = Model("never called")
+
+    question, remark = await self_contained("And in Germany?", HISTORY, model, 10, by_model=False)
+
+    assert (question, remark) == ("How long is parental leave in Germany?", None)
+    assert model.requests == []

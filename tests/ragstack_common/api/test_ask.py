@@ -253,6 +253,43 @@ async def test_a_rewritten_question_is_searched_and_returned() -> None:
     assert model.asked[1].messages[-1].content == "And in Wales?"
 
 
+@pytest.mark.parametrize(
+    ("rewrite", "searched"),
+    [({}, "How long is parental leave in Wales?"), ({"rewrite_question": False}, "And in Wales?")],
+)
+@in_virtual_time
+async def test_a_follow_up_is_completed_by_default_without_a_call_of_the_model(
+    rewrite: dict[str, bool], searched: str
+) -> None:
+    engine, model = found(LEAVE), Model(["Twenty weeks [1]."])
+    history = [{"role": "user", "content": "How long is parental leave?"}]
+
+    await service(engine, model).ask(question("And in Wales?", chat_history=history, **rewrite), OPERATOR)
+
+    assert [request.query for request in engine.asked] == [searched]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "said"),
+    [
+        (
+            "Wie viele Wochen dauert der Urlaub für die Eltern?",
+            "language",
+            "German, and the documents found are in English",
+        ),
+        ("Сколько дней длится отпуск по уходу?", "language", "Russian"),
+        ("And in 2025?", "question", "names no subject"),
+    ],
+)
+def test_without_an_answer_a_note_says_what_may_be_wrong_with_the_question(asked: str, kind: str, said: str) -> None:
+    answers = service(found(LEAVE, best_relevance=0.01), Model([]))
+
+    answer = asyncio.run(answers.ask(question(asked), OPERATOR))
+
+    assert [(note.kind, said in note.text) for note in answer.notes] == [(kind, True)]
+
+
 async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
     model = Model(["1: supported [1]"])
 

@@ -286,6 +286,11 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
               : "The documents do not answer this."}
           </Notice>
         )}
+        {response &&
+          !response.answered &&
+          response.notes
+            .filter((note) => ["language", "question"].includes(note.kind))
+            .map((note) => <Notice key={note.kind}>{note.text}.</Notice>)}
         {asking.status === "unasked" && (
           <Notice>
             You came back to a question that was not answered.{" "}
