@@ -3,7 +3,6 @@
 Source: Rajpurkar et al. 2016, "SQuAD", for the normalization of words and the F1 over them.
 """
 
-import re
 import string
 import unicodedata
 from collections import Counter
@@ -18,6 +17,7 @@ from evaluation.dataset import Query
 from evaluation.metrics import Difference, Interval, Values, resampled
 from ragstack_common.answers.answer import Answer
 from ragstack_common.answers.phrases import has_closest_passages
+from ragstack_common.text.words import runs
 from ragstack_common.text.words import words as search_words
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
@@ -29,8 +29,6 @@ Verdict = Literal["correct", "partial", "wrong"]
 LEAST_SENTENCE: Final = 6
 RIGHT_SHARE: Final = 0.6
 """Share of the words of a reference that make an answer right, where the references are sentences."""
-
-_NUMBER_SIGN: Final = re.compile(r"(?<=\w)[-.:/](?=\w)")
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,8 @@ def has_reference(text: str, references: Sequence[str]) -> bool:
 
 
 def _spaced(text: str) -> str:
-    """Return the words in spaces; numbers in parts, so that 1870-1871 contains 1870."""
-    return " ".join(["", *(part for word in search_words(text) for part in _NUMBER_SIGN.split(word)), ""])
+    """Return the runs of letters and digits in spaces: 1870-1871 contains 1870, and no Thai word depends on others."""
+    return " ".join(["", *runs(text), ""])
 
 
 def token_recall(text: str, references: Sequence[str]) -> float:

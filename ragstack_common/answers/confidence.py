@@ -48,7 +48,7 @@ class Evidence:
         misfits: 1 if it lacks the number, date, person or reason that the question asks for, outside its own words.
         lead: How far its score is above that of the best quotation of another passage; 0 or more.
         relevance: That of its passage; None if the engine has no calibration.
-        inflected: 1 for languages other than English and those without spaces between words. They compound and inflect
+        inflected: 1 for languages whose words have several forms, but not for English. They compound and inflect
             words, so that a right quotation contains fewer of the question's words.
         unnumbered: 1 if a number of the question is neither near nor above it, .5 if it is elsewhere in its passage.
         unnamed: The same for names, as a share of the rarest name.

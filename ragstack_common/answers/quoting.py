@@ -14,7 +14,7 @@ from ragstack_common.answers.figures import Figure, figure_in
 from ragstack_common.answers.kinds import NUMBER
 from ragstack_common.answers.questions import Question
 from ragstack_common.answers.quotable import Quote, quotes
-from ragstack_common.text.languages import ENGLISH, UNSPACED
+from ragstack_common.text.languages import ENGLISH, UNINFLECTED
 from ragstack_common.text.sentences import QUESTION_MARKS
 from ragstack_common.text.spelling import arabic_roots, is_arabic
 from ragstack_common.text.words import detect_language, terms
@@ -163,7 +163,7 @@ def best_quotations(
             unnumbered=candidate.unnumbered,
             unnamed=_unnamed(asked, candidate, rarity),
             absent=_absent(candidate, candidates, rarity),
-            inflected=float(asked.language != ENGLISH and asked.language not in UNSPACED),
+            inflected=float(asked.language != ENGLISH and asked.language not in UNINFLECTED),
         )
         cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
         space, head = _space(before, candidate), _head_after(before, candidate)

@@ -107,6 +107,9 @@ _STOP_WORDS: Final = """
   které který na nebo o od po pro proč při s se si tak to u v ve z za že
   vi= bao bị bởi cho các có cũng của gì hay khi không là lại mà một nhiều những nào này nếu ra rất sẽ thì trong trên
   tại từ và vào vì với đang đã được đến để ở
+  th= กว่า กัน กับ การ กี่ ก็ ขณะ ของ ความ คือ ครับ ค่ะ จะ จาก จึง ซึ่ง ณ ด้วย ดัง ดังนี้ ตาม ต่อ ต้อง ถึง ถูก ถ้า ทำไม ทั้ง ทุก ที่ ที่สุด นั้น นี้ บน บาง ผู้ พร้อม
+  พวก เพราะ เพื่อ เมื่อ เมื่อไร เมื่อไหร่ แก่ แต่ แบบ แล้ว และ แห่ง โดย ใคร ใด ใน ให้ ได้ ไป ไม่ ไหน ไหม ไว้ มัน มา มาก มี ยัง ระหว่าง รวม ร่วม ราย ลง ว่า ส่วน สิ่ง สำหรับ หนึ่ง หรือ
+  หลาย หาก อยู่ อย่าง อย่างไร อะไร อัน อาจ อีก ออก เขา เคย เช่น เท่าใด เท่าไร เท่าไหร่ เธอ เป็น เรา
   id= ada adalah agar akan apa atau bagaimana bagi berapa dalam dan dari dengan di dia harus ini itu juga kapan karena
   ke kepada lebih mana mengapa mereka oleh pada saat sebagai siapa sudah telah tidak untuk yang
   ru= а без более был была были было быть в вам вас весь во вот все всех вы где да для до его ее если есть еще же за
@@ -156,6 +159,9 @@ _SPACED_SCRIPTS: Final = (
 
 UNSPACED: Final = frozenset(tag for _, _, tag in _UNSPACED_SCRIPTS)
 """Languages in which a word is a character."""
+
+UNINFLECTED: Final = UNSPACED | {"vi"}
+"""Languages whose words have one form."""
 
 LEAST_KANA: Final = 10
 """A text with a tenth as many kana as Chinese characters is Japanese."""

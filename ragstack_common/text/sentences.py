@@ -1,6 +1,6 @@
 """Where sentences end, in texts of any script."""
 
-# ruff: noqa: RUF001 - full-width marks and Cyrillic letters are the subject
+# ruff: noqa: RUF001 - full-width marks, Cyrillic letters and words of Thai are the subject
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ LONGEST_ABBREVIATION: Final = 16
 """Characters before a full stop that may decide what it means."""
 
 LEAST_UNMARKED: Final = 80
-"""Characters after which a space ends a part of a text in Thai, Lao or Khmer, which have no mark for it."""
+"""Characters after which a space may end a part of a text in Thai or Lao, which have no mark for it."""
 
 _ABBREVIATION: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|incl|excl|est|max|min|avg|pp|vol|ch|ed|eds|dept|Dr|Mr|Mrs|Ms|Prof|Rev|Hon"
@@ -44,8 +44,20 @@ LONGEST_MONTH: Final = 11
 _END: Final = re.compile(
     rf"(?:(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])[{CLOSING_MARKS})\]*_]*+{REFERENCES}(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
 )
-_UNMARKED: Final = re.compile(r"(?<=[\u0e00-\u0eff\u1780-\u17ff])[ \t]+(?=[\u0e00-\u0eff\u1780-\u17ff\"“‘(])")
-_IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")
+_BINDING: Final = (
+    "กับ|ของ|ขณะ|คือ|จน|จาก|จึง|ซึ่ง|ณ|ด้วย|ดัง|ตลอด|ตั้งแต่|ตาม|ต่อ|ถึง|ทั้ง|ที่|บน|ประมาณ|ผู้|พร้อม|มี|รวม|ระหว่าง|ว่า|สำหรับ|หรือ|หลัง"
+    "|อัน|อย่าง|เช่น|เป็น|เพราะ|เพื่อ|เมื่อ|เนื่อง|แก่|แต่|และ|แห่ง|แล้ว|โดย|ใต้|ใน|ให้|ได้|ก่อน|ก็|ไว้|ไม่ว่า"
+    "|ກັບ|ຂອງ|ຄື|ຈາກ|ຈຶ່ງ|ຊຶ່ງ|ດ້ວຍ|ທັງ|ທີ່|ພ້ອມ|ລວມ|ລະຫວ່າງ|ວ່າ|ສໍາລັບ|ສຳລັບ|ຫຼື|ແຕ່|ແລະ|ໂດຍ|ໃນ|ໃຫ້|ເຊັ່ນ|ເປັນ|ເພາະ|ເພື່ອ|ເມື່ອ"
+)
+"""Words of Thai and Lao that bind what follows to what is before: conjunctions, prepositions and relative pronouns."""
+
+_LETTER_BEFORE: Final = "(?<=[\u0e01-\u0e45\u0e47-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecf])(?<!ฯ)"
+_UNMARKED: Final = re.compile(
+    rf"{_LETTER_BEFORE}[ \t]+(?!{_BINDING})(?=[\u0e01-\u0e4e\u0e81-\u0ecf“‘\"])",
+)
+_BOUND: Final = re.compile(rf"(?:{_BINDING})\Z")
+_LONGEST_BINDING: Final = 8
+_IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff]")
 
 
 def is_abbreviation(text: str, stop: int, following: int) -> bool:
@@ -69,8 +81,8 @@ def begins_small(character: str) -> bool:
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentences of a paragraph begin and end; white space after a sentence belongs to none.
 
-    A mark ends a sentence only if no small letter follows. Where a script has no marks, a space ends a part that is
-    long enough.
+    A mark ends a sentence only if no small letter follows. Thai and Lao have no marks: there, a space ends a part that
+    is long enough, but not next to a number, a foreign word, or a word that binds what follows to what is before.
     """
     start = 0
     for found in _ends(text):
@@ -93,7 +105,8 @@ def _ends(text: str) -> Iterator[int]:
         marked, ends, start = [*ends, len(text)], [], 0
         for end in marked:
             for space in _UNMARKED.finditer(text, start, end):
-                if space.start() - start >= LEAST_UNMARKED:
+                is_bound = _BOUND.search(text, space.start() - _LONGEST_BINDING, space.start())
+                if space.start() - start >= LEAST_UNMARKED and not is_bound:
                     ends.append(space.start())
                     start = space.end()
             ends.append(end)

@@ -1,9 +1,9 @@
 """The words of texts and queries in any language, as every index, reranker and answer compares them.
 
 A word is a run of letters, combining marks and digits, or a number of several parts: see
-:mod:`ragstack_common.text.numeric`. In scripts without spaces between words, each character with its marks is a word,
-and two neighbours are a term too. All other words are stemmed by Snowball: by the language of the text for Latin
-letters, and by the script for others.
+:mod:`ragstack_common.text.numeric`. In Chinese, Japanese and Korean, each character is a word, and two neighbours are
+a term too; :mod:`ragstack_common.text.segmentation` divides Thai, Lao, Khmer and Burmese. All other words are stemmed
+by Snowball: by the language of the text for Latin letters, and by the script for others.
 """
 
 import re
@@ -19,6 +19,7 @@ import Stemmer  # type: ignore[import-not-found]
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.languages import ENGLISH, OWN_SHARE, STOP_WORDS, UNSPACED, detect
 from ragstack_common.text.numeric import ATOM, canonical, further, is_number, may_have_numbers, spanning, written
+from ragstack_common.text.segmentation import LETTERS, segmented
 from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits, without_accents
 
 SATURATION: Final = 1.2
@@ -48,6 +49,8 @@ STEMS_REMEMBERED: Final = 200_000
 
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
 _ASCII_OR_NUMBER: Final = re.compile(f"{ATOM}|[a-z0-9]+")
+_OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
+_SEGMENTED: Final = re.compile(f"[{LETTERS}]")
 _INVISIBLE: Final = (
     "\u00ad",
     "\u200b",
@@ -75,7 +78,7 @@ _SCRIPTS: Final = (
 _NOT_LATIN: Final = "\u0370"
 _FIRST_DENSE: Final = "\u0e00"
 _DENSE: Final = re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
-_STEMMED: Final = frozenset(STOP_WORDS) - {"vi"} | {own for _, _, own in _SCRIPTS if own}
+_STEMMED: Final = frozenset(STOP_WORDS) - {"th", "vi"} | {own for _, _, own in _SCRIPTS if own}
 _OTHER_STOP_WORDS: Final = frozenset[str]().union(*(STOP_WORDS[tag] for _, _, tag in _SCRIPTS if tag in STOP_WORDS))
 _STEMMING: Final = Lock()
 
@@ -100,7 +103,10 @@ def words(text: str) -> list[str]:
 
 
 def runs(text: str) -> list[str]:
-    """Return the runs of letters and digits of a text, normalized and in order: 6.3 has two. Vectors depend on them."""
+    """Return the runs of letters and digits of a text, normalized and in order; letters of scripts without spaces.
+
+    They never change, because vectors depend on them.
+    """
     return _runs(text.lower() if text.isascii() else normalized(text))
 
 
@@ -109,13 +115,20 @@ def _runs(prepared: str) -> list[str]:
 
 
 def _prepared(text: str) -> str:
-    return text.lower() if text.isascii() else normalized(written(text))
+    if text.isascii():
+        return text.lower()
+    prepared = normalized(written(text))
+    return with_ascii_digits(prepared) if _OTHER_DIGIT.search(prepared) else prepared
 
 
 def _written_words(prepared: str) -> list[str]:
     if may_have_numbers(prepared):
-        return (_ASCII_OR_NUMBER if prepared.isascii() else _word_or_number()).findall(prepared)
-    return _runs(prepared)
+        found = (_ASCII_OR_NUMBER if prepared.isascii() else _word_or_number()).findall(prepared)
+    else:
+        found = _runs(prepared) if prepared.isascii() else _word_in_run().findall(prepared)
+    if prepared.isascii() or not _SEGMENTED.search(prepared):
+        return found
+    return [word for run in found for word in (segmented(run) if _SEGMENTED.match(run) else [run])]
 
 
 def _canonical(found: Sequence[str]) -> list[str]:
@@ -154,12 +167,13 @@ def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_quer
         several = [word for word in found if is_number(word)]
         of_numbers = [term for word in several for term in further(word, is_query=is_query)] + spanning(prepared)
         found = _canonical(found)
-    stem = _stems(detect(found[:WORDS_READ]) if language is None else language).__getitem__
+    language = detect(found[:WORDS_READ]) if language is None else language
+    stem = _stems(language).__getitem__
     if prepared.isascii() or max(found, default="") < _FIRST_DENSE:
         return [*map(stem, found), *of_numbers]
     stemmed, before = [], False
     for number, word in enumerate(found):
-        is_dense = _DENSE.match(word) is not None
+        is_dense = _DENSE.match(word) is not None and not _SEGMENTED.match(word)
         if is_dense and before:
             stemmed.append(found[number - 1] + word)
         stemmed.append(word if is_dense else stem(word))
@@ -263,4 +277,9 @@ def _word() -> re.Pattern[str]:
 
 @cache
 def _word_or_number() -> re.Pattern[str]:
-    return re.compile(f"{ATOM}|{_word().pattern}")
+    return re.compile(f"{ATOM}|{_word_in_run().pattern}")
+
+
+@cache
+def _word_in_run() -> re.Pattern[str]:
+    return re.compile(f"[{LETTERS}]+|{_word().pattern}")
