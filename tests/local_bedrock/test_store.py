@@ -80,12 +80,17 @@ def test_a_filter_finds_chunks_beyond_the_candidates(database: Database, monkeyp
 
 
 WORDS = st.lists(st.sampled_from(["heron", "herons", "bird", "waits", "stone", "reed"]), min_size=1, max_size=6)
+GERMAN = st.lists(
+    st.sampled_from(["der Reiher wartet", "und die Vögel", "Vogel", "auf dem Stein"]), min_size=1, max_size=4
+)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(
-    texts=st.lists(st.tuples(WORDS, st.sampled_from(["mine", "theirs"]), st.integers(0, 2)), min_size=1, max_size=12),
-    query=WORDS,
+    texts=st.lists(
+        st.tuples(WORDS | GERMAN, st.sampled_from(["mine", "theirs"]), st.integers(0, 2)), min_size=1, max_size=12
+    ),
+    query=WORDS | GERMAN,
     share=st.floats(0, 1),
     filters=st.sampled_from([{}, {"n": 1}, {"$or": [{"n": {"$gt": 0}}, {"access": "theirs"}]}]),
 )
