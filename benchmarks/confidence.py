@@ -52,10 +52,8 @@ def answers_of(folder: Path, embedding: str, queries: int | None, cache: Path) -
     """Ask every question of a set, and keep the evidence of the quotations."""
     calls: list[Mapping[str, float] | None] = []
 
-    def recorded(
-        question: str, passages: Sequence[str], contexts: Sequence[str], relevances: Sequence[float | None]
-    ) -> list[Quotation]:
-        found = best_quotations(question, passages, contexts, relevances)
+    def recorded(*arguments: Any) -> list[Quotation]:
+        found = best_quotations(*arguments)
         best = max((one.evidence for one in found), key=lambda one: one.confidence, default=None)
         calls.append(best and best.values)
         return found

@@ -7,8 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evaluation import dataset
-from evaluation.answers import token_recall
+from evaluation.answers import has_reference, token_recall
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.access import AccessRules, Caller, Right
 from ragstack_common.access.policy import read_policy
@@ -154,3 +156,14 @@ def test_somebody_sees_each_sample_document_and_no_group_sees_all() -> None:
     assert not set.intersection(*seen.values())
     assert rules.sees_everything(groups["group:operators"])
     assert {right for reader in readers for right in rules.rights(reader)} == {Right.READ, Right.WRITE}
+
+
+@pytest.mark.parametrize("half", ["tuning", "held_out"])
+def test_near_misses_ask_about_the_sections_of_the_handbook(half: str) -> None:
+    data = dataset.read(SAMPLES / "near_misses" / half)
+
+    assert len(data.unanswerable) == 24
+    assert data.digest == dataset.read(SAMPLES / "judged").digest
+    for query in data.queries:
+        texts = " ".join(data.documents[document].text for document in data.relevant(query))
+        assert all(has_reference(texts, [answer]) for answer in query.answers), query.text
