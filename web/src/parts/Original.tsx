@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { DocumentView, Source } from "../api/types";
 import { useLoaded } from "../context";
+import { found, marksHere, visibleBoxes } from "./marks";
 import { documentKey, documentName, place } from "./names";
 import { ErrorBox, Loading, Notice } from "./states";
 import "../style/original.css";
@@ -95,15 +96,12 @@ export function Original({ uri, page: first = null, texts = [], passage = null, 
 }
 
 function Found({ view, asked }: { view: DocumentView; asked: number }) {
-  if (asked === 0) return null;
-  const missing = view.unmarked.length;
-  if (missing === 0) return <p className="small">The quoted words are marked.</p>;
-  return (
-    <Notice kind="warning">
-      {missing === asked
-        ? "The quoted words were verified in the indexed text, but their exact place in the original was not found, so nothing is marked."
-        : `${missing} of ${asked} quotations were not found exactly in the original and are not marked.`}
-    </Notice>
+  const said = found(view, asked);
+  if (said === null) return null;
+  return said.kind === "all" ? (
+    <p className="small">{said.text}</p>
+  ) : (
+    <Notice kind="warning">{said.text}</Notice>
   );
 }
 
@@ -140,9 +138,9 @@ function Sheet({ view }: { view: DocumentView }) {
   useEffect(() => {
     first.current?.scrollIntoView({ block: "center" }); // returns a promise in newer browsers
   }, [view]);
-  const marks = view.marks.filter((mark) => view.page === null || mark.page === view.page);
+  const marks = marksHere(view);
   if (view.image) {
-    const boxes = marks.flatMap((mark) => mark.boxes);
+    const boxes = marks.flatMap(visibleBoxes);
     const top = Math.min(...boxes.map((box) => box.top));
     return (
       <>

@@ -1,0 +1,52 @@
+/** What a view of a document marks, in words. A mark is what people can see: a box on the page, or marked text. */
+import type { DocumentView } from "../api/types";
+
+type Mark = DocumentView["marks"][number];
+type Box = Mark["boxes"][number];
+
+/** The marks of the page that is shown, or of a text without pages. */
+export function marksHere(view: DocumentView): Mark[] {
+  return view.marks.filter((mark) => view.page === null || mark.page === view.page);
+}
+
+/** The boxes of a mark that are on the picture. Offsets are shares of the page, 0 to 1. */
+export function visibleBoxes(mark: Mark): Box[] {
+  return mark.boxes.filter(
+    ({ left, top, width, height }) =>
+      width > 0 && height > 0 && left < 1 && top < 1 && left + width > 0 && top + height > 0,
+  );
+}
+
+function isVisible(view: DocumentView, mark: Mark): boolean {
+  return view.image ? visibleBoxes(mark).length > 0 : mark.marked && mark.end > mark.start;
+}
+
+export interface Found {
+  text: string;
+  kind: "all" | "some";
+}
+
+/** Say which of the quotations are marked, and where; null if none was asked for. */
+export function found(view: DocumentView, asked: number): Found | null {
+  if (asked === 0) return null;
+  const here = new Set(
+    marksHere(view)
+      .filter((mark) => isVisible(view, mark))
+      .map((mark) => mark.index),
+  );
+  if (here.size >= asked) return { text: "The quoted words are marked.", kind: "all" };
+  if (here.size > 0)
+    return { text: `${here.size} of ${asked} quotations are marked on what is shown here.`, kind: "some" };
+  const elsewhere = view.mark_pages.filter((page) => page !== view.page);
+  if (elsewhere.length > 0) {
+    const pages = elsewhere.length === 1 ? "page" : "pages";
+    return {
+      text: `The quoted words are on ${pages} ${elsewhere.join(", ")}, not on this page.`,
+      kind: "some",
+    };
+  }
+  return {
+    text: "The quoted words are in the indexed text, but their place on the original is not known, so nothing is marked.",
+    kind: "some",
+  };
+}
