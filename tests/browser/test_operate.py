@@ -1,5 +1,7 @@
 """Operating with the console: the state of the service, the rules of access, and what somebody else sees."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -72,3 +74,30 @@ def test_another_user_s_view_names_the_rule_of_each_document(visit: Open, scheme
     page.get_by_label("Visible").check()
     expect(hidden).to_have_count(0)
     expect(page.get_by_role("cell", name="engineering allows group:engineering").first).to_be_visible()
+
+
+def test_a_view_without_groups_says_that_the_groups_are_unknown(visit: Open) -> None:
+    """Bob is in engineering, which only his token says."""
+    page = visit("#/operate/view-as?as=user:bob", user="olga")
+    expect(page.get_by_role("heading", name="user:bob, without other groups, sees 0 of")).to_be_visible()
+    expect(page.get_by_role("note")).to_contain_text("does not know the groups of user:bob")
+    check_accessibility(page)
+
+    page.get_by_role("button", name="Add group:engineering").click()
+
+    seen = page.get_by_role("heading", name=re.compile("^user:bob,group:engineering"))
+    expect(seen).to_contain_text(re.compile("sees [1-9]"))
+
+
+def test_who_sees_a_document_says_that_the_groups_are_unknown(visit: Open) -> None:
+    page = visit("#/operate/access", user="olga")
+    form = page.get_by_role("form", name="Who sees a document, and why?")
+    form.get_by_role("combobox", name="Who").fill("user:bob")
+    form.get_by_role("textbox", name="Document").fill("samples/documents/engineering/on-call-rota.md")
+    form.get_by_role("button", name="Explain").click()
+    expect(form.get_by_text("hidden", exact=True)).to_be_visible()
+
+    form.get_by_role("button", name="Add group:engineering").click()
+
+    expect(form.get_by_text("visible", exact=True)).to_be_visible()
+    expect(form.get_by_role("note")).to_have_count(0)

@@ -7,6 +7,7 @@ import { useAnnounce } from "../../parts/Announcer";
 import { time } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
+import { MissingGroups } from "./Groups";
 import { PrincipalField } from "./PrincipalField";
 import { principals } from "./principals";
 
@@ -259,12 +260,11 @@ function Explain({ rules }: { rules: Rules }) {
   const [document, setDocument] = useState("");
   const [found, setFound] = useState<Explanation | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const explain = async (event: FormEvent) => {
-    event.preventDefault();
+  const explain = async (as: string) => {
     setFound(null);
     setError(null);
     try {
-      const query = { as: viewer.trim(), document: document.trim() };
+      const query = { as: as.trim(), document: document.trim() };
       const explanation = await client.get<Explanation>("/api/access/explain", query);
       setFound(explanation);
       announce(`${explanation.visible ? "Visible" : "Hidden"}. ${explanation.rule}`);
@@ -273,7 +273,14 @@ function Explain({ rules }: { rules: Rules }) {
     }
   };
   return (
-    <form className="card stack" aria-labelledby="explain-title" onSubmit={(event) => void explain(event)}>
+    <form
+      className="card stack"
+      aria-labelledby="explain-title"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void explain(viewer);
+      }}
+    >
       <h2 id="explain-title">Who sees a document, and why?</h2>
       <div className="fields">
         <PrincipalField label="Who" value={viewer} onChange={setViewer} known={principals(rules)} />
@@ -302,6 +309,14 @@ function Explain({ rules }: { rules: Rules }) {
             )}
             {found.label_rule}
           </p>
+          <MissingGroups
+            viewer={viewer.trim()}
+            missing={found.depends_on ?? []}
+            onAdd={(next) => {
+              setViewer(next);
+              void explain(next);
+            }}
+          />
           <p className="small">
             <a href={address("operate", { as: viewer.trim() }, "view-as")}>
               See all documents as {viewer.trim()}

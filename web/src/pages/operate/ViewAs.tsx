@@ -8,6 +8,7 @@ import { useAnnounce } from "../../parts/Announcer";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
 import { useRules } from "./Access";
+import { MissingGroups } from "./Groups";
 import { PrincipalField } from "./PrincipalField";
 import { principals } from "./principals";
 import { count } from "./status";
@@ -48,7 +49,10 @@ export function ViewAsTab() {
         <Seen key={viewer} viewer={viewer} show={params.get("show") ?? "all"} />
       ) : (
         <Empty title="Whose view?">
-          <p>Choose a user or a group. Several belong to one person: user:alice,group:people</p>
+          <p>
+            Name a user with their groups, as user:alice,group:people. The service does not know who is in
+            which group: the token of a person has it.
+          </p>
         </Empty>
       )}
     </>
@@ -95,6 +99,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
   if (isFirst && isLoading) return <Loading what="the documents" />;
   if (isFirst) return <Empty title="There are no documents yet" />;
   const visible = rows.filter(({ explanation }) => explanation.visible).length;
+  const missing = [...new Set(rows.flatMap(({ explanation }) => explanation.depends_on ?? []))];
   const counts: Record<string, number> = { all: rows.length, visible, hidden: rows.length - visible };
   const shown = rows.filter(
     ({ explanation }) => show === "all" || explanation.visible === (show === "visible"),
@@ -102,9 +107,16 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
   return (
     <section className="card stack" aria-labelledby="seen-title">
       <h2 id="seen-title" dir="auto">
-        {viewer} sees {visible.toLocaleString()} of {count(rows.length, "document")}
+        {viewer}
+        {missing.length > 0 && ", without other groups,"} sees {visible.toLocaleString()} of{" "}
+        {count(rows.length, "document")}
         {token && ", and there are more"}
       </h2>
+      <MissingGroups
+        viewer={viewer}
+        missing={missing}
+        onAdd={(next) => go(address("operate", { as: next }, "view-as"))}
+      />
       <fieldset className="plain row">
         <legend className="visually-hidden">Show</legend>
         {SHOWN.map(([name, title]) => (
