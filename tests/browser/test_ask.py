@@ -1,6 +1,8 @@
 """Asking in the console: the answer, its evidence, and the address that asks it again."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -175,4 +177,118 @@ def test_nothing_found_is_not_an_answer(visit: Open) -> None:
 
     assert "nothing that is relevant enough" in answer(page)
     expect(page.locator(".verdict")).to_have_count(0)
+    check_accessibility(page)
+
+
+Asks = Callable[..., tuple[Page, list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def asks(visit: Open) -> Asks:
+    """Open the console, and note each question that it sends."""
+
+    def open_(address: str, **options: Any) -> tuple[Page, list[dict[str, Any]]]:
+        page = visit("#/nowhere", user="olga", **options)
+        sent: list[dict[str, Any]] = []
+        page.on(
+            "request", lambda each: sent.append(each.post_data_json) if each.url.endswith("/api/ask/stream") else None
+        )
+        page.evaluate("address => { location.hash = address; }", address)
+        return page, sent
+
+    return open_
+
+
+def follow_up(page: Page, question: str) -> None:
+    page.get_by_role("textbox", name="Question").fill(question)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=question)).to_be_visible()
+    answer(page)
+
+
+def test_back_and_forward_show_answers_without_asking_again(asks: Asks) -> None:
+    page, sent = asks(ASKED)
+    first = answer(page)
+    follow_up(page, "How long is parental leave?")
+    second = answer(page)
+
+    page.go_back()
+    expect(page.locator(".turn .answer")).to_have_text(first, use_inner_text=True)
+    page.go_forward()
+    expect(page.locator(".turn .answer")).to_have_text(second, use_inner_text=True)
+    page.reload()
+    expect(page.locator(".turn .answer")).to_have_text(second, use_inner_text=True)
+
+    assert len(sent) == 2
+
+
+def test_a_question_after_going_back_neither_repeats_nor_loses_a_turn(asks: Asks) -> None:
+    page, sent = asks(ASKED)
+    answer(page)
+    follow_up(page, "How long is parental leave?")
+    page.go_back()
+    expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
+
+    follow_up(page, "What is the notice period?")
+
+    said = [turn["content"] for turn in sent[-1]["chat_history"] if turn["role"] == "user"]
+    assert said == [QUESTION, "How long is parental leave?"]
+    expect(page.get_by_text("2 earlier questions in this conversation")).to_be_visible()
+
+
+def test_a_question_that_was_stopped_is_not_asked_by_going_back(asks: Asks) -> None:
+    page, sent = asks("#/ask")
+    held: list[Route] = []
+    page.route("**/api/ask/stream", lambda route: held.append(route))  # noqa: PLW0108 - Playwright rejects methods of lists
+    page.evaluate("address => { location.hash = address; }", ASKED)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("link", name="Search").click()
+
+    page.go_back()
+
+    expect(page.get_by_text("You came back to a question that was not answered.")).to_be_visible()
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("address", [ASKED, ASKED.replace("%20", "+")])
+def test_try_again_asks_at_the_first_press(asks: Asks, address: str) -> None:
+    """Whichever way the address writes a space."""
+    page, sent = asks("#/ask", expects_failures=True)
+    page.route("**/api/ask/stream", lambda route: route.abort())
+    page.evaluate("address => { location.hash = address; }", address)
+    expect(page.get_by_role("heading", name="No connection")).to_be_visible()
+    page.unroute("**/api/ask/stream")
+
+    page.get_by_role("button", name="Try again").click()
+
+    assert "security hotline" in answer(page)
+    assert len(sent) == 2
+
+
+def test_another_collection_asks_the_same_question_again(asks: Asks) -> None:
+    page, sent = asks(ASKED)
+    answer(page)
+    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
+
+    page.get_by_role("combobox", name="Collection").select_option("engineering")
+    with page.expect_request("**/api/ask/stream"):
+        page.get_by_role("button", name="Ask again").click()
+    answer(page)
+
+    assert (sent[-1]["question"], sent[-1]["corpus_filter"]) == (QUESTION, "engineering")
+    assert "chat_history" not in sent[-1]
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+
+
+def test_without_an_answer_the_documents_are_shown_that_a_search_shows(visit: Open) -> None:
+    page = visit("#/ask", user="olga")
+    page.get_by_role("textbox", name="Question").fill("Does the company pay for a gym membership?")
+
+    with page.expect_response("**/api/retrieve") as searched:
+        page.keyboard.press("Enter")
+
+    names = [result["source"].rpartition("/")[2] for result in searched.value.json()["results"]]
+    closest = page.get_by_role("region", name="The closest documents")
+    expect(closest.get_by_role("button").first).to_have_text(names[0])
+    expect(closest.get_by_role("listitem")).to_have_count(min(3, len(set(names))))
     check_accessibility(page)

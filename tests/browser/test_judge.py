@@ -153,3 +153,11 @@ def test_the_pages_that_judge_are_accessible(visit: Open, scheme: str) -> None:
         page.get_by_role("link", name=tab, exact=True).click()
         expect(page.get_by_role("heading", name=heading)).to_be_visible()
         check_accessibility(page)
+
+
+def test_search_repeats_the_search_of_the_same_question(visit: Open) -> None:
+    page = visit("#/judge?q=annual%20leave", user="olga")
+    expect(page.get_by_role("list", name="Results")).to_be_visible()
+
+    with page.expect_request("**/api/retrieve"):
+        page.get_by_role("button", name="Search", exact=True).click()

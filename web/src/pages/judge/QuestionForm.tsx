@@ -3,7 +3,7 @@ import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
 import { TestTarget } from "../../parts/TestTarget";
-import { address, go, goOr } from "../../route";
+import { address, go } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import { useJudgments } from "./useJudgments";
 import { wait, waitingQuestions } from "./waiting";
@@ -30,7 +30,10 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
       .map((line) => line.trim())
       .filter(Boolean);
     if (written.length > 1) wait(kept, written);
-    if (written[0]) goOr(address("judge", toParams({ ...draft, question: written[0] }), tab), onAgain);
+    if (!written[0]) return;
+    const asked = toParams({ ...draft, question: written[0] });
+    if (asked.toString() === key) onAgain();
+    else go(address("judge", asked, tab));
   };
   return (
     <form className="ask-form" onSubmit={submit}>
