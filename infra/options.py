@@ -179,7 +179,7 @@ class ContextValues(AccessValues):
         None,
         description="deploy [the console](CONSOLE.md) behind CloudFront. By default `on` if people or API keys are"
         " among `auth` and `make setup` has built it; browsers cannot sign requests, so it needs more than"
-        " `auth=iam`. A `documents_bucket` of your own needs a CORS rule that allows POST from the console",
+        " `auth=iam`. A `documents_bucket` of your own needs a CORS rule that allows POST and PUT from the console",
     )
     console_client_id: str | None = Field(
         None,

@@ -23,13 +23,14 @@ EXAMPLE: Final = "Who do I call when my laptop is stolen?"
 """A question about the sample documents."""
 
 
-def content_security_policy(connections: Sequence[str]) -> str:
+def content_security_policy(bucket_url: str, connections: Sequence[str] = ()) -> str:
     """Return what the page may load: its own files, and nothing else.
 
     Args:
-        connections: The other servers that it may call: where documents are uploaded, and where people sign in.
+        bucket_url: The bucket to which the page uploads documents: forms to it, and new documents below it.
+        connections: The other servers that it may call: where people sign in.
     """
-    allowed = ["'self'", *connections]
+    allowed = ["'self'", bucket_url, f"{bucket_url}/", *connections]
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
         f" connect-src {' '.join(allowed)};"

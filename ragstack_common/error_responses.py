@@ -20,6 +20,7 @@ MAX_NAME_CHARACTERS: Final = 80
 """Characters of a caller's own names that an answer quotes."""
 
 _ABOUT_THE_REQUEST: Final = (
+    errors.DocumentExistsError,
     errors.InvalidRequestError,
     errors.JobConflictError,
     errors.LimitReachedError,
@@ -51,6 +52,7 @@ _STATUS_OF: Final = {
     errors.LimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.JobConflictError: HTTPStatus.CONFLICT,
+    errors.DocumentExistsError: HTTPStatus.CONFLICT,
     errors.GenerationError: HTTPStatus.BAD_GATEWAY,
     errors.ModelThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.GenerationTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,

@@ -198,13 +198,14 @@ class Console(Construct):
 def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
     """Return what the page may load, and whom it may call: the bucket, the issuer, and where that issues tokens."""
     # As the API signs uploads, see ragstack_common.api.documents.
-    connections = [f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"]
+    bucket_url = f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"
+    connections: list[str] = []
     if issuer is not None and issuer.login_domain:
         connections += [f"https://cognito-idp.{Aws.REGION}.{Aws.URL_SUFFIX}", issuer.login_domain]
     elif issuer is not None:
         called = [urlsplit(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
         connections += dict.fromkeys(f"{parts.scheme}://{parts.netloc}" for parts in called)
-    return content_security_policy(connections)
+    return content_security_policy(bucket_url, connections)
 
 
 def _settings(api: RetrievalApi, issuer: Issuer | None, options: Options) -> dict[str, Any]:

@@ -44,7 +44,8 @@ ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
 UPLOADS_OF_THE_CONSOLE: Final = s3.CorsRule(
-    allowed_methods=[s3.HttpMethods.POST],
+    allowed_headers=["content-type", "if-none-match"],
+    allowed_methods=[s3.HttpMethods.POST, s3.HttpMethods.PUT],
     allowed_origins=["https://*.cloudfront.net"],
     max_age=3000,
 )

@@ -52,6 +52,9 @@ class Me(BaseModel):
     rights: list[Right]
     labels: list[str] | None = Field(description="The labels whose documents the caller sees; null for every document")
     expires_at: str | None = Field(description="When the proof of identity expires")
+    label_attribute: str | None = Field(
+        default=None, description="The attribute that has the label of a document; null without an access file"
+    )
     writable: list[WritablePrefix] = Field(default=[], description="Where the caller may write, by prefix")
 
 
@@ -147,6 +150,7 @@ class Access:
             rights=sorted(rules.rights(caller)),
             labels=None if labels is None else sorted(labels),
             expires_at=None if caller.expires_at is None else iso(caller.expires_at),
+            label_attribute=None if self._guard.policy is None else self._guard.policy.attribute,
             writable=[WritablePrefix(**vars(each)) for each in rules.writable(caller)],
         )
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.core.clients import dynamodb_client, s3_client, s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
 from ragstack_common.core.names import canonical
 from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, is_program_file, s3_uri
@@ -25,7 +25,14 @@ from ragstack_common.error_responses import failing_as, reaching_the_registry, r
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry, Listing, ambiguous_name
+from ragstack_common.registry.documents import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    DocumentRegistry,
+    Listing,
+    ambiguous_name,
+    folded,
+)
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
@@ -41,6 +48,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mypy_boto3_s3 import S3Client
+
+MAX_MEANT: Final = 20
+"""Documents that an ambiguous name is said to mean."""
+
+MAX_PAGES_FOR_A_NAME: Final = 20
+"""Pages of the registry that are read for one name."""
 
 MAX_VALUES: Final = 1000
 """On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
@@ -246,6 +259,27 @@ class DocumentsBucket:
             )
         return f"{self.s3.meta.endpoint_url.rstrip('/')}/{self.name}", signed["fields"]
 
+    def sign_new(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
+        """Sign the upload of a new object as a PUT request: its URL, and the headers that it must have.
+
+        S3 answers 412 if there is an object by then, also if it was created a moment before. Forms cannot say that.
+        Source: Amazon S3 user guide, conditional writes.
+        """
+        headers = {"Content-Type": content_type, "If-None-Match": "*"}
+        with _reaching_the_bucket():
+            url = s3_signer().generate_presigned_url(
+                "put_object",
+                Params={
+                    "Bucket": self.name,
+                    "Key": key,
+                    "ContentType": content_type,
+                    "ContentLength": size,
+                    "IfNoneMatch": "*",
+                },
+                ExpiresIn=seconds,
+            )
+        return url, headers
+
 
 def _reaching_the_bucket() -> "AbstractContextManager[None]":
     return failing_as(ServiceUnavailableError, "The documents bucket could not be reached")
@@ -435,6 +469,24 @@ class Documents:
         if "://" in name:
             return name, self._bucket.key(name)
         return self._bucket.uri(name), name
+
+    def alike(self, caller: Caller, name: str) -> list[str]:
+        """Return the keys that words of a key mean, of documents that the caller sees.
+
+        It is one key if the words are its file name, or are in no other; at most 20 otherwise.
+        """
+        key = name.strip()
+        found: list[str] = []
+        token: str | None = None
+        for _ in range(MAX_PAGES_FOR_A_NAME):
+            page = self.page(caller, limit=MAX_LIMIT, token=token, name=key)
+            found += [each.key for each in page.documents]
+            token = page.next_token
+            if token is None:
+                break
+        wanted = folded(key).rpartition("/")[2]
+        same = [each for each in found if folded(each).rpartition("/")[2] == wanted]
+        return (same or found)[:MAX_MEANT]
 
     def sees_everything(self, caller: Caller) -> bool:
         """Whether a caller sees every document."""

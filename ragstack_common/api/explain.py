@@ -29,6 +29,9 @@ from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.search import RetrievedChunk, SearchOutcome
 from ragstack_common.search.merge import best_relevance
 
+MAX_SHOWN: Final = 5
+"""Documents of similar names that a text lists; the details have all."""
+
 _AGAIN: Final = " Some of its searches failed or were late, so try again."
 
 
@@ -95,7 +98,11 @@ class Explanations:
             if self.documents is not None:
                 uri, seen = await in_thread(partial(_seen, self.documents, caller, request.document))
             answer = await self.searches.retrieve_async(search, caller)
-            found = _among(answer, uri) or await self._missing(search, caller, uri, seen, answer)
+            found = _among(answer, uri)
+            if found is None and seen is None and self.documents is not None:
+                uri, seen, found = await in_thread(partial(_alike, self.documents, caller, uri))
+                found = found or _among(answer, uri)
+            found = found or await self._missing(search, caller, uri, seen, answer)
         details = {"top_k": self.searches.top_k(search), **found.details}
         return ExplainResponse(
             document=uri,
@@ -200,6 +207,19 @@ def _seen(documents: Documents, caller: Caller, name: str) -> tuple[str, Documen
     uri, key = documents.address(name)
     seen = None if key is None else documents.look(caller, key)
     return (uri if seen is None else seen.record.uri), seen
+
+
+def _alike(documents: Documents, caller: Caller, name: str) -> tuple[str, DocumentNow | None, _Found | None]:
+    """Look for the document whose key has the words of a name; say so if several have them."""
+    _, words = documents.address(name)
+    keys = [] if words is None else documents.alike(caller, words)
+    if len(keys) == 1:
+        return *_seen(documents, caller, keys[0]), None
+    if not keys:
+        return name, None, None
+    shown = ", ".join(keys[:MAX_SHOWN]) + (", and others" if len(keys) > MAX_SHOWN else "")
+    several = _Found("several documents", f"Several documents have such a name: {shown}.", {"matches": keys})
+    return name, None, several
 
 
 def failing(filter_: Filter, attributes: Mapping[str, Any], *, holds: bool = True) -> list[tuple[Clause, bool]]:

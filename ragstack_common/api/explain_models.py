@@ -10,6 +10,7 @@ Reason = Literal[
     "found",
     "not in the bucket",
     "not visible",
+    "several documents",
     "not processed yet",
     "failed",
     "deleted",
@@ -29,7 +30,9 @@ class ExplainRequest(RetrieveRequest):
     model_config = ConfigDict(defer_build=True)
 
     document: str = Field(
-        min_length=1, max_length=2048, description="The document's s3:// URI or key; without a bucket, its source"
+        min_length=1,
+        max_length=2048,
+        description="The document's s3:// URI, its key, or words of its key; without a bucket, its source",
     )
 
 
@@ -52,6 +55,7 @@ class ExplainDetails(BaseModel):
 
     model_config = _BUILT_WHEN_USED
 
+    matches: list[str] = Field(default_factory=list, description="The keys of several documents that the words mean")
     status: str | None = Field(default=None, description="The document's status in the registry")
     failure: str | None = Field(default=None, description="Why the document failed")
     filters: list[ExcludingClause] = Field(default_factory=list, description="What excludes the document")

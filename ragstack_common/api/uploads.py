@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.api.documents import DocumentsBucket, Time, iso
-from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
 from ragstack_common.documents import (
     SIDECAR_SUFFIX,
     SUFFIXES,
@@ -120,6 +120,12 @@ class UploadRequest(BaseModel):
             }
         ],
     )
+    overwrite: bool = Field(
+        default=True,
+        strict=True,
+        description="false: only if there is no document of this name. The answer is 409 if there is one, and the"
+        " upload is a PUT request, which S3 answers with 412 if another document was faster",
+    )
 
     @model_validator(mode="after")
     def _has_one_name(self) -> Self:
@@ -150,11 +156,16 @@ class AttributesChange(BaseModel):
     )
 
 
-class PresignedPost(BaseModel):
-    """A signed upload: a form with these fields, followed by the file as the field ``file``."""
+class SignedUpload(BaseModel):
+    """A signed upload.
 
-    url: str = Field(description="Where to post the form (multipart/form-data)")
-    fields: dict[str, str]
+    POST: a form with these fields, followed by the file as the field ``file``. PUT: the file, with these headers.
+    """
+
+    method: Literal["POST", "PUT"] = Field(description="PUT if the request has overwrite: false, otherwise POST")
+    url: str = Field(description="Where to post the form (multipart/form-data), or to put the file")
+    fields: dict[str, str] = Field(description="Those of the form; none with PUT")
+    headers: dict[str, str] = Field(description="What a PUT request must have; none with POST")
     size: int = Field(description="Bytes of the file; S3 rejects any other size")
     expires_at: Time
 
@@ -165,7 +176,7 @@ class UploadAnswer(BaseModel):
     id: str = Field(description="For GET /api/documents/{id}, which knows the document a moment after the upload")
     uri: str
     key: str
-    upload: PresignedPost
+    upload: SignedUpload
     sidecar_uri: str | None = Field(description="The sidecar that was written with the attributes")
 
 
@@ -199,19 +210,33 @@ class Uploads:
         Raises:
             InvalidDocumentError: The document is too large, its name too long, or its attributes are invalid.
             NotAllowedError: The caller may not write here, or does not see the document that is there.
+            DocumentExistsError: The document is there, and the caller does not want to replace it.
             ServiceUnavailableError: S3 did not store the sidecar.
         """
         settings, key = self._settings, request.name
         uri = self._bucket.uri(key)
         self._check(uri, request)
         attributes, condition = self._labelled(key, request.attributes, caller)
+        if not request.overwrite:
+            if self._bucket.observe(key).is_present:
+                raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
+            condition = condition or self._unless_changed(key)
         structure = request.document_structure_configuration
         sidecar = None
         if attributes is not None or structure is not None:
             sidecar = self._write_sidecar(key, attributes, structure, condition)
-        until = self._clock() + settings.upload_seconds
-        url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
-        upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
+        until = iso(self._clock() + settings.upload_seconds)
+        signed = (key, request.content_type, request.size, settings.upload_seconds)
+        if request.overwrite:
+            url, fields = self._bucket.sign_upload(*signed)
+            upload = SignedUpload(
+                method="POST", url=url, fields=fields, headers={}, size=request.size, expires_at=until
+            )
+        else:
+            url, headers = self._bucket.sign_new(*signed)
+            upload = SignedUpload(
+                method="PUT", url=url, fields={}, headers=headers, size=request.size, expires_at=until
+            )
         return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
 
     def change_attributes(self, key: str, wanted: Mapping[str, Any], caller: Caller) -> None:
@@ -225,6 +250,11 @@ class Uploads:
         self._check_attributes(wanted)
         attributes, condition = self._labelled(key, wanted, caller)
         self._write_sidecar(key, attributes or {}, None, condition)
+
+    def _unless_changed(self, key: str) -> Mapping[str, str]:
+        """Return the condition that a sidecar is still as it is now: two new documents do not share theirs."""
+        _, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        return {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
 
     def _check(self, uri: str, request: UploadRequest) -> None:
         if len(uri) > MAX_URI_CHARACTERS:

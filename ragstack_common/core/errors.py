@@ -25,6 +25,7 @@ answers a request maps a class to a status.
     │   ├── JobNotFoundError             there is no ingestion job of that id
     │   └── UnknownCollectionError       the caller named a collection or partition that does not exist
     ├── JobConflictError                 another ingestion job is still running
+    ├── DocumentExistsError              a document has the name, and is not to be replaced
     ├── GenerationError                  a model did not write an answer
     │   ├── ModelAccessError             this process's role lacks access to the model
     │   ├── ModelThrottledError          the model's request rate is exceeded
@@ -192,6 +193,10 @@ class UnknownCollectionError(NotFoundError):
 
 class JobConflictError(RagStackError):
     """Another ingestion job is still running."""
+
+
+class DocumentExistsError(RagStackError):
+    """A document has the name, and is not to be replaced."""
 
 
 class GenerationError(RagStackError):

@@ -87,7 +87,8 @@ class Listing:
         corpus: Only documents of this corpus.
         prefix: Only documents whose URI begins with this, at most 900 bytes. The indexes are sorted by URI, so no
             others are read.
-        name: Only documents whose key contains this, in upper or lower case. Others are read and left out.
+        name: Only documents whose key contains each word of this, in upper or lower case. Others are read and left
+            out.
 
     Texts are in the form in which names compare.
     """
@@ -101,13 +102,18 @@ class Listing:
         """Check the key in a URI."""
         if self.name is None:
             return True
-        key = canonical(uri.removeprefix("s3://").partition("/")[2])
-        return canonical(self.name.casefold()) in canonical(key.casefold())
+        key = folded(uri.removeprefix("s3://").partition("/")[2])
+        return all(word in key for word in folded(self.name).split())
 
     def matches(self, record: DocumentRecord) -> bool:
         """Check everything but the prefix."""
         is_wanted = record.status is not Status.DELETED if self.status is None else record.status is self.status
         return is_wanted and self.corpus in (None, record.corpus) and self.has_name(record.uri)
+
+
+def folded(text: str) -> str:
+    """Return a name in the form in which names compare, and without the difference of case."""
+    return canonical(canonical(text).casefold())
 
 
 _POSITION: Final = TypeAdapter(tuple[Listing, str, str])

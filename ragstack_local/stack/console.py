@@ -46,11 +46,8 @@ class ConsoleSettings:
     @property
     def content_security_policy(self) -> str:
         """What the page may load, and from where."""
-        connections = [self.uploads_url]
-        if self.issuer:
-            parts = urlsplit(self.issuer)
-            connections.append(f"{parts.scheme}://{parts.netloc}")
-        return content_security_policy(connections)
+        parts = urlsplit(self.issuer or "")
+        return content_security_policy(self.uploads_url, [f"{parts.scheme}://{parts.netloc}"] if self.issuer else [])
 
     @property
     def for_the_page(self) -> dict[str, Any]:

@@ -27,6 +27,12 @@ KNOWN = [
     Document("deleted.md", "public", status=Status.DELETED),
     Document("empty.md", "public", is_indexed=False),
     Document("secret.md", "board", "Five days of leave."),
+    Document("legal/contract-northwind-2024.pdf", "public", status=Status.FAILED),
+    Document("legal/contract-northwind-2025.pdf", "public", "Northwind pays within 30 days."),
+    Document("legal/rates.md", "public", "Rates"),
+    Document("sales/rates.md", "public", "Rates"),
+    Document("board/rates.md", "board", "Rates"),
+    Document("Verträge/Zoë + Söhne.md", "public", status=Status.FAILED),
 ]
 
 
@@ -43,6 +49,40 @@ def explained(world: World, document: str, caller: Any = OPERATOR, **options: An
     status, answer = world.call(caller, "POST", "/api/explain", body)
     assert status == 200, answer
     return answer
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contract-northwind-2024.pdf",
+        "CONTRACT-northwind-2024.PDF",
+        " contract-northwind-2024.pdf ",
+        "northwind-2024",
+        "northwind 2024",
+        "2024  northwind",
+        "legal 2024",
+        f"s3://{BUCKET}/legal/contract-northwind-2024.pdf",
+    ],
+)
+def test_a_document_is_known_by_its_name_or_words_of_it(world: World, name: str) -> None:
+    found = explained(world, name, READER)
+
+    assert (found["document"], found["reason"]) == (f"s3://{BUCKET}/legal/contract-northwind-2024.pdf", "failed")
+
+
+@pytest.mark.parametrize("name", ["Zoë + Söhne.md", "zoe\u0308 so\u0308hne", "vertra\u0308ge"])
+def test_names_are_the_same_with_composed_and_separate_accents(world: World, name: str) -> None:
+    assert explained(world, name, READER)["document"] == f"s3://{BUCKET}/Verträge/Zoë + Söhne.md"
+
+
+def test_a_name_of_several_documents_lists_those_that_the_caller_sees(world: World) -> None:
+    found = explained(world, "rates.md", READER)
+
+    assert (found["reason"], found["found"]) == ("several documents", False)
+    assert found["details"]["matches"] == ["legal/rates.md", "sales/rates.md"]
+    assert found["text"] == "Several documents have such a name: legal/rates.md, sales/rates.md."
+    assert explained(world, "board rates", READER)["reason"] == "not visible"
+    assert explained(world, "board rates", OPERATOR)["document"] == f"s3://{BUCKET}/board/rates.md"
 
 
 def test_a_found_document_has_the_rank_of_the_search(world: World) -> None:

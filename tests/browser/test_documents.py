@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.support import check_accessibility
+from tests.e2e.support import LocalStack, client
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -31,8 +32,7 @@ def text_file(name: str, text: str) -> FilePayload:
 
 
 def upload(page: Page, files: Sequence[FilePayload]) -> None:
-    """Choose files for the folder of people."""
-    page.get_by_role("textbox", name="Folder").fill(FOLDER)
+    """Choose files for the first folder in which the person may write."""
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose files").click()
     chooser.value.set_files(files)
@@ -42,9 +42,9 @@ def row(page: Page, name: str) -> Locator:
     return page.get_by_role("listitem").filter(has_text=name)
 
 
-def uploaded(visit: Open, name: str, text: str) -> Page:
+def uploaded(visit: Open, name: str, text: str, *, expects_failures: bool = False) -> Page:
     """Upload a document as alice, and open it."""
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = visit("#/documents?tab=uploads", user="alice", expects_failures=expects_failures)
     upload(page, [text_file(name, text)])
     expect(row(page, name)).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
     page.get_by_role("link", name=name).click()
@@ -69,6 +69,57 @@ def test_an_unsupported_file_is_refused_with_the_reason(visit: Open) -> None:
     check_accessibility(page)
 
 
+def test_uploads_offer_the_folders_and_labels_that_a_person_may_use(visit: Open) -> None:
+    page = visit("#/documents?tab=uploads", user="alice")
+    folders = page.get_by_role("combobox", name="Folder")
+
+    assert f"{FOLDER}/" in folders.get_by_role("option").all_inner_texts()
+    folders.select_option(f"{FOLDER}/")
+    labels = page.get_by_role("combobox", name="Who sees it")
+    assert labels.get_by_role("option").all_inner_texts() == ["people (default)", "handbook"]
+    labels.select_option("handbook")
+    page.get_by_role("textbox", name="Folder in it").fill("open")
+    with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/documents")) as sent:
+        upload(page, [text_file("for-everyone.md", "Everybody may read how the canteen is reached.")])
+
+    asked = sent.value.post_data_json
+    assert (asked["key"], asked["attributes"]) == (f"{FOLDER}/open/for-everyone.md", {"access": "handbook"})
+    expect(row(page, "for-everyone.md")).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
+    check_accessibility(page)
+
+
+def test_an_upload_replaces_a_document_only_if_people_choose_it(visit: Open) -> None:
+    page = uploaded(visit, "twice.md", "The first version of the twice told tale.", expects_failures=True)
+    page.get_by_role("link", name=re.compile("^Uploads")).click()
+
+    upload(page, [text_file("twice.md", "The second version of the twice told tale.")])
+    again = page.get_by_role("listitem").filter(has_text="A document has this name.")
+    expect(again).to_contain_text("Name is taken")
+    check_accessibility(page)
+    again.get_by_role("button", name="Keep both of twice.md").click()
+
+    expect(row(page, "twice (2).md")).to_contain_text("Indexed", timeout=INDEXED_MILLISECONDS)
+    page.get_by_role("link", name="twice.md", exact=True).click()
+    expect(page.get_by_role("region", name="Text that was read")).to_contain_text("The first version")
+
+
+def test_a_document_that_appears_while_another_is_sent_is_not_replaced(visit: Open, stack: LocalStack) -> None:
+    """The bucket itself refuses it, whatever the service saw before."""
+    page = visit("#/documents?tab=uploads", user="alice", expects_failures=True)
+    s3 = client(stack.connection, "s3")
+
+    def be_faster(route: Route) -> None:
+        s3.put_object(Bucket=stack.connection.bucket, Key=f"{FOLDER}/raced.md", Body=b"It was here before.")
+        route.continue_()
+
+    page.route(lambda url: "raced.md" in url and "X-Amz-Signature" in url, be_faster)
+    upload(page, [text_file("raced.md", "It came later.")])
+
+    expect(row(page, "raced.md")).to_contain_text("Name is taken", timeout=INDEXED_MILLISECONDS)
+    body = s3.get_object(Bucket=stack.connection.bucket, Key=f"{FOLDER}/raced.md")["Body"].read()
+    assert body == b"It was here before."
+
+
 def test_an_upload_goes_on_while_another_page_is_open(visit: Open) -> None:
     page = visit("#/documents?tab=uploads", user="alice")
     upload(page, [text_file(f"parallel-{number}.txt", f"Rule number {number} of the archive") for number in range(5)])
@@ -85,7 +136,6 @@ def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
     (tmp_path / "archive" / "deep").mkdir(parents=True)
     (tmp_path / "archive" / "deep" / "folded.md").write_text("Folded paper is kept in the archive.")
     page = visit("#/documents?tab=uploads", user="alice")
-    page.get_by_role("textbox", name="Folder").fill(FOLDER)
 
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose a folder").click()
@@ -97,7 +147,6 @@ def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
 
 def test_a_dropped_file_is_uploaded(visit: Open) -> None:
     page = visit("#/documents?tab=uploads", user="alice")
-    page.get_by_role("textbox", name="Folder").fill(FOLDER)
     page.get_by_role("link", name="Documents", exact=True).nth(1).click()
     expect(page.get_by_role("region", name="Documents")).to_be_visible()
 

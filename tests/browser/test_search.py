@@ -137,3 +137,32 @@ def test_a_phone_shows_changes_as_a_table(visit: Open) -> None:
 
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
     check_accessibility(page)
+
+
+@pytest.mark.parametrize("address", ["#/search?q=annual%20leave", "#/search?q=annual+leave"])
+def test_the_same_question_is_searched_again_at_the_first_press(visit: Open, address: str) -> None:
+    """Whichever way the address writes a space."""
+    page = visit(address, user="olga")
+    expect(page.locator(".result").first).to_be_visible()
+
+    with page.expect_request("**/api/retrieve"):
+        page.get_by_role("button", name="Search", exact=True).click()
+
+
+def test_a_pasted_name_is_resolved_at_once(visit: Open) -> None:
+    page = visit("#/search?q=annual%20leave", user="olga")
+    expect(page.locator(".result").first).to_be_visible()
+    page.get_by_text("Why is my document not here?").click()
+
+    page.get_by_label("File name, words of it").fill("holidays 2025")
+    page.keyboard.press("Enter")
+    reason = page.get_by_role("region", name="The reason")
+    expect(reason).to_contain_text("leave-and-holidays-2025.md")
+    expect(reason).not_to_contain_text("No such document")
+
+    page.get_by_label("File name, words of it").fill("leave holidays")
+    page.keyboard.press("Enter")
+    expect(reason).to_contain_text("Which one?")
+    reason.get_by_role("button", name="leave-and-holidays-2026.md").click()
+    expect(reason).to_contain_text("It has rank")
+    check_accessibility(page)

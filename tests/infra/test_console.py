@@ -104,7 +104,7 @@ def test_the_page_may_reach_where_another_issuer_gives_tokens(token_endpoint: st
     policy = page_policy(bucket, Issuer("https://accounts.google.com", "api", token_endpoint=token_endpoint))
 
     (connections,) = [part.split() for part in policy.split("; ") if part.startswith("connect-src")]
-    assert [each.rstrip(";") for each in connections[3:]] == hosts
+    assert [each.rstrip(";") for each in connections[4:]] == hosts
 
 
 def test_the_sign_in_page_may_send_people_back(cognito: Any) -> None:
@@ -124,7 +124,16 @@ def test_documents_can_be_uploaded_from_a_page(cognito: Any, aws: Any) -> None:
         if "CorsConfiguration" in bucket["Properties"]
     ]
 
-    assert rules == [[{"AllowedMethods": ["POST"], "AllowedOrigins": ["https://*.cloudfront.net"], "MaxAge": 3000}]]
+    assert rules == [
+        [
+            {
+                "AllowedHeaders": ["content-type", "if-none-match"],
+                "AllowedMethods": ["POST", "PUT"],
+                "AllowedOrigins": ["https://*.cloudfront.net"],
+                "MaxAge": 3000,
+            }
+        ]
+    ]
     assert not [each for each in aws.resources("AWS::S3::Bucket").values() if "CorsConfiguration" in each["Properties"]]
 
 

@@ -32,6 +32,7 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         clients.model_client,
         clients.agent_client,
         clients.s3_client,
+        clients.s3_signer,
         clients.sqs_client,
         clients.dynamodb_client,
         clients.events_client,

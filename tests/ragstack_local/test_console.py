@@ -149,7 +149,8 @@ def test_every_answer_has_the_headers_that_protect_the_page(console: Console, pa
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == "'self'"
-    assert policy["connect-src"] == "'self' http://127.0.0.1:4566/documents http://127.0.0.1:4569"
+    bucket = "http://127.0.0.1:4566/documents"
+    assert policy["connect-src"] == f"'self' {bucket} {bucket}/ http://127.0.0.1:4569"
     assert policy["require-trusted-types-for"] == "'script'"
     assert (headers["referrer-policy"], headers["x-content-type-options"]) == ("no-referrer", "nosniff")
 
@@ -181,7 +182,7 @@ def test_without_an_issuer_nobody_signs_in() -> None:
     found = settings.for_the_page
 
     assert (found["auth"], found["issuer"], found["client_id"], found["scope"]) == ("none", None, None, None)
-    assert "connect-src 'self' http://uploads;" in settings.content_security_policy
+    assert "connect-src 'self' http://uploads http://uploads/;" in settings.content_security_policy
 
 
 @pytest.mark.parametrize(

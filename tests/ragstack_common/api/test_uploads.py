@@ -5,6 +5,7 @@ from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -54,6 +55,33 @@ def test_the_form_is_signed_for_the_regional_address_of_the_bucket(call: Call) -
     assert answer["upload"]["fields"]["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
     assert answer["upload"]["fields"]["x-amz-credential"].endswith("/eu-west-1/s3/aws4_request")
     assert answer["upload"]["url"] == "https://s3.eu-west-1.amazonaws.com/documents"
+
+
+NEW = {**REPORT, "overwrite": False}
+
+
+def test_a_new_document_gets_an_upload_that_replaces_nothing(call: Call) -> None:
+    """The condition is a part of the signature, so a document that appears in between is not replaced either."""
+    _, answer = call("POST", PATH, NEW)
+
+    upload = answer["upload"]
+    assert (upload["method"], upload["fields"]) == ("PUT", {})
+    assert upload["headers"] == {"Content-Type": "application/pdf", "If-None-Match": "*"}
+    assert upload["url"].startswith("https://s3.eu-west-1.amazonaws.com/documents/people/report.pdf?")
+    signed = parse_qs(urlsplit(upload["url"]).query)
+    assert signed["X-Amz-SignedHeaders"] == ["content-length;content-type;host;if-none-match"]
+    assert signed["X-Amz-Expires"] == ["900"]
+
+
+def test_a_document_that_is_there_is_not_replaced_unless_it_is_asked_for(aws: Aws, call: Call) -> None:
+    aws.s3.put_object(Bucket=BUCKET, Key=REPORT["key"], Body=b"first")
+
+    refused = call("POST", PATH, {**NEW, "attributes": {"corpus": "people"}})
+
+    assert error_of(refused) == (409, "DocumentExists")
+    assert "people/report.pdf is in the bucket" in refused[1]["error"]["message"]
+    assert [each["Key"] for each in aws.s3.list_objects_v2(Bucket=BUCKET)["Contents"]] == [REPORT["key"]]
+    assert call("POST", PATH, REPORT)[1]["upload"]["method"] == "POST"
 
 
 def test_the_limits_are_those_of_the_settings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

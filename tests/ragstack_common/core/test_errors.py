@@ -42,6 +42,7 @@ CALLERS_CAN_ACT = (
     errors.InvalidRequestError,
     errors.NotFoundError,
     errors.JobConflictError,
+    errors.DocumentExistsError,
     errors.LimitReachedError,
     errors.NotAllowedError,
     errors.NotAuthenticatedError,

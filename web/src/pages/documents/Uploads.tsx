@@ -4,46 +4,28 @@ import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
 import type { Corpora } from "../../api/types";
 import { useApp, useKept, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
-import { type Attributes, parsePairs } from "../../parts/attributes";
 import { bytes, documentName, percent } from "../../parts/names";
 import { address } from "../../route";
 import { type Chosen, fromInput, SUFFIXES } from "./files";
+import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./folders";
 import { StatusBadge } from "./StatusBadge";
 import { type UploadApi, uploadApi } from "./sending";
 import { overall, type Upload, uploads, useUploads } from "./uploads";
 
 const ROW_PIXELS = 64;
 
-export interface Form {
-  folder: string;
-  corpus: string;
-  version: string;
-  others: string;
-}
-
-const NO_FORM: Form = { folder: "", corpus: "", version: "", others: "" };
 /** What the form says, for as long as the tab is open. */
 const FORM = "uploads.form";
 
-export function attributesOf({ corpus, version, others }: Form): Attributes | string {
-  const found = parsePairs(others);
-  if (typeof found === "string") return found;
-  return {
-    ...(corpus.trim() ? { corpus: corpus.trim() } : {}),
-    ...(version.trim() ? { version: version.trim() } : {}),
-    ...found,
-  };
-}
-
 /** Add files with the attributes of the form. Returns what is wrong with them. */
 export function useAdd(): (chosen: readonly Chosen[]) => string | null {
-  const { client, kept } = useApp();
+  const { client, kept, me } = useApp();
   const announce = useAnnounce();
   return (chosen) => {
     const form = kept.read(FORM, NO_FORM);
-    const attributes = attributesOf(form);
+    const attributes = attributesOf(form, me);
     if (typeof attributes === "string") return attributes;
-    uploads.add(uploadApi(client), chosen, form.folder, attributes);
+    uploads.add(uploadApi(client), chosen, folderOf(form, me.writable), attributes);
     announce(`${chosen.length} ${chosen.length === 1 ? "file" : "files"} added`);
     return null;
   };
@@ -99,23 +81,54 @@ function Choose({ onAdd }: { onAdd: (chosen: Chosen[]) => void }) {
 }
 
 function AttributesForm({ problem }: { problem: string | null }) {
+  const { me } = useApp();
   const [values, setValues] = useKept(FORM, NO_FORM);
+  const prefix = chosenPrefix(values, me.writable);
   const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
   const list = useId();
   const set = (change: Partial<Form>) => setValues({ ...values, ...change });
-  const wrong = typeof attributesOf(values) === "string" ? (attributesOf(values) as string) : null;
+  const attributes = attributesOf(values, me);
+  const wrong = typeof attributes === "string" ? attributes : null;
   return (
     <fieldset className="upload-form">
       <legend>For the next files</legend>
+      {me.writable.some((each) => each.prefix !== "") && (
+        <label>
+          Folder
+          <select
+            value={prefix?.prefix ?? ""}
+            onChange={(event) => set({ prefix: event.target.value, label: "" })}
+          >
+            {me.writable.map((each) => (
+              <option key={each.prefix} value={each.prefix}>
+                {each.prefix || "Any other folder"}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       <label>
-        Folder
+        {prefix?.prefix ? "Folder in it (optional)" : "Folder"}
         <input
           dir="auto"
-          placeholder="contracts/2026"
+          placeholder={prefix?.prefix ? "2026" : "contracts/2026"}
           value={values.folder}
           onChange={(event) => set({ folder: event.target.value })}
         />
       </label>
+      {prefix && prefix.labels.length > 0 && (
+        <label>
+          Who sees it (label)
+          <select value={values.label} onChange={(event) => set({ label: event.target.value })}>
+            <option value="">{prefix.default === null ? "Choose …" : `${prefix.default} (default)`}</option>
+            {prefix.labels
+              .filter((label) => label !== prefix.default)
+              .map((label) => (
+                <option key={label}>{label}</option>
+              ))}
+          </select>
+        </label>
+      )}
       <label>
         Collection (corpus)
         <input
@@ -157,10 +170,11 @@ function AttributesForm({ problem }: { problem: string | null }) {
 
 function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
   const announce = useAnnounce();
-  const { active, done, failed, refused, sent } = overall(all);
+  const { active, done, failed, canSucceed, refused, exists, sent } = overall(all);
   const facts = [
     active > 0 && `${active} in work`,
     `${done} done`,
+    exists > 0 && `${exists} ${exists === 1 ? "has a name that is" : "have names that are"} taken`,
     failed > 0 && `${failed} failed`,
     refused > 0 && `${refused} not supported`,
   ]
@@ -176,9 +190,19 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
       <div className="row spread">
         <strong>{facts}</strong>
         <div className="row">
-          {failed > 1 && (
+          {exists > 1 && (
+            <>
+              <button type="button" onClick={() => uploads.decideAll(api, "both")}>
+                Keep both of all {exists}
+              </button>
+              <button type="button" className="danger" onClick={() => uploads.decideAll(api, "replace")}>
+                Replace all {exists}
+              </button>
+            </>
+          )}
+          {failed > 1 && canSucceed > 0 && (
             <button type="button" onClick={() => uploads.retryFailed(api)}>
-              Try all failed again
+              {canSucceed === failed ? "Try all failed again" : `Try ${canSucceed} of ${failed} failed again`}
             </button>
           )}
           {all.some((each) => each.state === "waiting") && (
@@ -186,7 +210,7 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
               Cancel the rest
             </button>
           )}
-          {all.length > active && (
+          {all.length > active + exists && (
             <button type="button" className="quiet" onClick={() => uploads.clear()}>
               Clear finished
             </button>
@@ -240,6 +264,7 @@ const LABELS: Partial<Record<Upload["state"], [string, string]>> = {
   waiting: ["Waiting", ""],
   sending: ["Uploading", "accent"],
   cancelled: ["Cancelled", ""],
+  exists: ["Name is taken", "warn"],
 };
 
 const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi }) {
@@ -259,7 +284,10 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
           </span>
         )}
         <span className="small" dir="auto" title={upload.reason ?? undefined}>
-          {upload.reason ?? `${upload.key.slice(0, -name.length) || "No folder"} · ${bytes(upload.size)}`}
+          {state === "exists"
+            ? "A document has this name. Replacing it cannot be undone."
+            : (upload.reason ??
+              `${upload.key.slice(0, -name.length) || "No folder"} · ${bytes(upload.size)}`)}
         </span>
       </div>
       <div className="how">
@@ -283,7 +311,26 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
             Cancel
           </button>
         )}
-        {(state === "failed" || state === "cancelled") && (
+        {state === "exists" && (
+          <>
+            <button
+              type="button"
+              aria-label={`Keep both of ${name}`}
+              onClick={() => uploads.decide(api, number, "both")}
+            >
+              Keep both
+            </button>{" "}
+            <button
+              type="button"
+              className="danger"
+              aria-label={`Replace ${name}`}
+              onClick={() => uploads.decide(api, number, "replace")}
+            >
+              Replace
+            </button>
+          </>
+        )}
+        {(state === "cancelled" || (state === "failed" && (upload.canSucceed || id !== null))) && (
           <button type="button" aria-label={`Try ${name} again`} onClick={() => uploads.retry(api, number)}>
             Try again
           </button>

@@ -41,6 +41,12 @@ export function keyOf(folder: string, path: string): string {
   return [...folder.split("/"), ...path.split("/")].filter(Boolean).join("/");
 }
 
+/** The same name with a number: "lease.pdf" becomes "lease (2).pdf". */
+export function numbered(key: string, number: number): string {
+  const dot = key.lastIndexOf(".");
+  return `${key.slice(0, dot)} (${number})${key.slice(dot)}`;
+}
+
 export function fromInput(files: FileList): Chosen[] {
   return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, file }));
 }

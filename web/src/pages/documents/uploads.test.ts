@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import { keyOf, refusal } from "./files";
-import type { UploadApi } from "./sending";
+import { EXISTS, type UploadApi } from "./sending";
 import { overall, type Upload, UploadQueue } from "./uploads";
 
 const file = (name: string, content = "text") => ({ path: name, file: new File([content], name) });
@@ -20,8 +21,13 @@ class Service implements UploadApi {
   release: (() => void)[] = [];
   held = false;
 
-  async permit({ key }: { key?: string | null }) {
-    this.permitted.push(key ?? "");
+  taken = new Set<string>();
+  refusal: ApiError | null = null;
+
+  async permit({ key, overwrite }: { key?: string | null; overwrite?: boolean }) {
+    if (this.refusal) throw this.refusal;
+    if (!overwrite && this.taken.has(key ?? "")) throw new ApiError("It is in the bucket", 409, EXISTS);
+    this.permitted.push(`${key}${overwrite ? " replaced" : ""}`);
     return { id: key ?? "", upload: { url: "", fields: {}, size: 1, expires_at: "" } } as never;
   }
 
@@ -70,6 +76,53 @@ describe("uploads", () => {
     queue.add(service, [file("a.md")], "", {});
     await until(() => states(queue)[0] === "failed");
     expect(queue.snapshot()[0]?.reason).toBe("It has no text");
+  });
+
+  it("replace a document only if people choose it", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.statuses = ["INDEXED"];
+    service.taken = new Set(["a.md", "b.md", "b (2).md"]);
+    queue.add(service, [file("a.md"), file("b.md")], "", {});
+    await until(() => states(queue).join() === "exists,exists");
+    expect(service.permitted).toEqual([]);
+
+    queue.decide(service, 1, "replace");
+    queue.decide(service, 2, "both");
+
+    await until(() => states(queue).join() === "done,done");
+    expect(service.permitted.sort()).toEqual(["a.md replaced", "b (3).md"]);
+    expect(queue.snapshot()[1]?.key).toBe("b (3).md");
+  });
+
+  it("ask too if another document was faster", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.send = async () => {
+      throw new ApiError("Another document has this name.", 412, EXISTS);
+    };
+    queue.add(service, [file("a.md")], "", {});
+    await until(() => states(queue)[0] === "exists");
+  });
+
+  it("that cannot succeed are not tried again with all others", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.statuses = ["INDEXED"];
+    service.refusal = new ApiError("alice may write under people/", 403, "NotAllowed");
+    queue.add(service, [file("a.md")], "", {});
+    await until(() => states(queue)[0] === "failed");
+    service.refusal = new ApiError("Rate exceeded", 429, "Throttled");
+    queue.add(service, [file("b.md")], "", {});
+    await until(() => states(queue)[1] === "failed");
+    expect(overall(queue.snapshot())).toMatchObject({ failed: 2, canSucceed: 1 });
+    service.refusal = null;
+
+    queue.retryFailed(service);
+
+    await until(() => states(queue)[1] === "done");
+    expect(states(queue)).toEqual(["failed", "done"]);
+    expect(service.permitted).toEqual(["b.md"]);
   });
 
   it("run three at a time", async () => {
@@ -129,7 +182,7 @@ describe("uploads", () => {
         upload("refused", 99, 0),
         upload("failed", 9, 0),
       ]),
-    ).toEqual({ active: 1, done: 1, failed: 1, refused: 1, sent: 0.5 });
+    ).toEqual({ active: 1, done: 1, failed: 1, canSucceed: 0, refused: 1, exists: 0, sent: 0.5 });
   });
 });
 

@@ -1,9 +1,10 @@
 /** The uploads of this tab. They live outside the page, so they go on while people look at other pages. */
 import { useSyncExternalStore } from "react";
+import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import type { Attributes } from "../../parts/attributes";
-import { type Chosen, keyOf, mediaType, refusal } from "./files";
-import type { PresignedPost, UploadApi } from "./sending";
+import { type Chosen, keyOf, mediaType, numbered, refusal } from "./files";
+import { EXISTS, type UploadApi } from "./sending";
 import { isFinal } from "./status";
 
 const AT_ONCE = 3;
@@ -13,7 +14,19 @@ const LONGEST_DELAY_SECONDS = 15;
 const FEW = 20;
 const NOTIFY_MILLISECONDS = 60;
 
-export type UploadState = "refused" | "waiting" | "sending" | "processing" | "done" | "failed" | "cancelled";
+/** "exists": another document has the name, and people choose what becomes of it. */
+export type UploadState =
+  | "refused"
+  | "waiting"
+  | "sending"
+  | "processing"
+  | "done"
+  | "failed"
+  | "cancelled"
+  | "exists";
+
+/** What becomes of a document of the same name: it is replaced, or the new one gets another name. */
+export type Choice = "replace" | "both";
 
 export interface Upload {
   readonly number: number;
@@ -26,13 +39,23 @@ export interface Upload {
   /** The document's id, as soon as it is known. */
   readonly document: string | null;
   readonly status: DocumentSummary["status"] | null;
+  /** Whether a failed upload can succeed if it is sent again as it is. */
+  readonly canSucceed: boolean;
 }
 
 interface Work {
   file: File;
   attributes: Attributes;
   abort: AbortController;
+  /** The key that was asked for. */
+  key: string;
+  choice: Choice | null;
 }
+
+/** Numbers that are tried for a document that gets another name. */
+const NUMBERS = 50;
+/** Answers of the service that a repetition can change: a session that ended, a timeout, too many requests. */
+const PASSING = [0, 401, 408, 429];
 
 export class UploadQueue {
   private readonly uploads = new Map<number, Upload>();
@@ -65,7 +88,7 @@ export class UploadQueue {
         : refusal(path, file.size);
       active.add(key);
       const number = this.next++;
-      this.work.set(number, { file, attributes, abort: new AbortController() });
+      this.work.set(number, { file, attributes, abort: new AbortController(), key, choice: null });
       this.uploads.set(number, {
         number,
         key,
@@ -75,25 +98,44 @@ export class UploadQueue {
         reason,
         document: null,
         status: null,
+        canSucceed: true,
       });
     }
     this.changed();
     this.start(api);
   }
 
+  /** Go on with an upload whose name another document has. */
+  decide(api: UploadApi, number: number, choice: Choice): void {
+    const work = this.work.get(number);
+    if (!work || this.uploads.get(number)?.state !== "exists") return;
+    work.choice = choice;
+    this.change(number, { state: "waiting", reason: null });
+    this.start(api);
+  }
+
+  decideAll(api: UploadApi, choice: Choice): void {
+    for (const { number } of this.uploads.values()) this.decide(api, number, choice);
+  }
+
   cancel(number: number): void {
     const upload = this.uploads.get(number);
-    if (upload?.state !== "waiting" && upload?.state !== "sending") return;
+    if (!upload || !["waiting", "sending", "exists"].includes(upload.state)) return;
     this.work.get(number)?.abort.abort();
     this.change(number, { state: "cancelled", sent: 0 });
   }
 
   retry(api: UploadApi, number: number): void {
     const work = this.work.get(number);
-    const state = this.uploads.get(number)?.state;
-    if (!work || (state !== "failed" && state !== "cancelled")) return;
+    const upload = this.uploads.get(number);
+    if (!work || !upload || (upload.state !== "failed" && upload.state !== "cancelled")) return;
     work.abort = new AbortController();
-    this.change(number, { state: "waiting", sent: 0, reason: null, status: null });
+    if (upload.document !== null) {
+      // What is there was uploaded here.
+      work.choice = "replace";
+      work.key = upload.key;
+    }
+    this.change(number, { state: "waiting", sent: 0, reason: null, status: null, canSucceed: true });
     this.start(api);
   }
 
@@ -101,14 +143,17 @@ export class UploadQueue {
     for (const number of this.uploads.keys()) this.cancel(number);
   }
 
+  /** Try those again that can succeed. */
   retryFailed(api: UploadApi): void {
-    for (const { number, state } of this.uploads.values()) if (state === "failed") this.retry(api, number);
+    for (const { number, state, canSucceed } of this.uploads.values())
+      if (state === "failed" && canSucceed) this.retry(api, number);
   }
 
   /** Leave out of the list what is finished. */
   clear(): void {
     for (const { number, state } of this.uploads.values()) {
-      if (state === "waiting" || state === "sending" || state === "processing") continue;
+      if (state === "waiting" || state === "sending" || state === "processing" || state === "exists")
+        continue;
       this.uploads.delete(number);
       this.work.delete(number);
     }
@@ -129,25 +174,46 @@ export class UploadQueue {
     const work = this.work.get(number);
     if (!upload || !work) return;
     const { signal } = work.abort;
-    try {
-      const permit = await api.permit(
-        {
-          key: upload.key,
-          content_type: mediaType(upload.key) ?? "application/octet-stream",
-          size: work.file.size,
-          ...(Object.keys(work.attributes).length > 0 ? { attributes: work.attributes } : {}),
-        },
-        signal,
-      );
-      await api.send(permit.upload as PresignedPost, work.file, signal, (sent) =>
-        this.change(number, { sent: Math.min(sent, upload.size) }),
-      );
-      this.change(number, { state: "processing", sent: upload.size, document: permit.id });
-      void this.follow(api, number, upload.key);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.change(number, { state: "failed", sent: 0, reason: (error as Error).message });
+    for (let copy = work.choice === "both" ? 2 : 0; ; copy++) {
+      const key = copy === 0 ? work.key : numbered(work.key, copy);
+      try {
+        const id = await this.sendAs(api, number, key, work);
+        this.change(number, { state: "processing", sent: upload.size, document: id, key });
+        void this.follow(api, number, key);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof ApiError && error.code === EXISTS) {
+          if (work.choice === "both" && copy < NUMBERS) continue;
+          this.change(number, { state: "exists", sent: 0, reason: null });
+        } else
+          this.change(number, {
+            state: "failed",
+            sent: 0,
+            reason: (error as Error).message,
+            canSucceed: !(error instanceof ApiError) || error.status >= 500 || PASSING.includes(error.status),
+          });
+      }
+      return;
     }
+  }
+
+  /** Send a file, and return the document's id. */
+  private async sendAs(api: UploadApi, number: number, key: string, work: Work): Promise<string> {
+    const { file, attributes, abort, choice } = work;
+    const permit = await api.permit(
+      {
+        key,
+        content_type: mediaType(key) ?? "application/octet-stream",
+        size: file.size,
+        overwrite: choice === "replace",
+        ...(Object.keys(attributes).length > 0 ? { attributes } : {}),
+      },
+      abort.signal,
+    );
+    await api.send(permit.upload, file, abort.signal, (sent) =>
+      this.change(number, { sent: Math.min(sent, file.size) }),
+    );
+    return permit.id;
   }
 
   /** Ask for the document's status until it is final. */
@@ -171,6 +237,7 @@ export class UploadQueue {
         state: document.searchable ? "done" : "failed",
         status: document.status,
         reason: document.reason,
+        canSucceed: false,
       });
       return;
     }
@@ -219,7 +286,10 @@ export interface Overall {
   active: number;
   done: number;
   failed: number;
+  /** Of those that failed. */
+  canSucceed: number;
   refused: number;
+  exists: number;
   /** Share of the bytes that were sent. */
   sent: number;
 }
@@ -232,7 +302,9 @@ export function overall(uploads: readonly Upload[]): Overall {
     active: of("waiting", "sending", "processing").length,
     done: of("done").length,
     failed: of("failed").length,
+    canSucceed: of("failed").filter((each) => each.canSucceed).length,
     refused: of("refused").length,
+    exists: of("exists").length,
     sent: size === 0 ? 0 : counted.reduce((sum, each) => sum + each.sent, 0) / size,
   };
 }

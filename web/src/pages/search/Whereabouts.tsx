@@ -9,7 +9,7 @@ import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import { ExplanationDetails } from "./ExplanationDetails";
-import { named, steps } from "./explanation";
+import { steps } from "./explanation";
 import type { SearchPlace } from "./place";
 import { isKnown } from "./ranking";
 import { useSuggestions } from "./suggestions";
@@ -35,6 +35,7 @@ export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch
           settings={settings}
           document={missing}
           resultsShown={resultsShown}
+          onMissing={onMissing}
           onSearch={(next) => onSearch({ ...searched, settings: next })}
           onOpen={onOpen}
         />
@@ -45,6 +46,7 @@ export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch
           settings={other}
           document={missing}
           resultsShown={0}
+          onMissing={onMissing}
           onSearch={(next) => onSearch({ ...searched, other: next })}
           onOpen={onOpen}
         />
@@ -63,10 +65,10 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
       className="row"
       onSubmit={(event) => {
         event.preventDefault();
-        if (text.trim()) onMissing(named(text, keys));
+        if (text.trim()) onMissing(text.trim());
       }}
     >
-      <label htmlFor={id}>File name, key or address (s3://)</label>
+      <label htmlFor={id}>File name, words of it, or address (s3://)</label>
       <input
         id={id}
         className="grow"
@@ -93,11 +95,13 @@ interface ExplainedProps {
   settings: Settings;
   document: string;
   resultsShown: number;
+  onMissing: (document: string) => void;
   onSearch: (settings: Settings) => void;
   onOpen: (passage: Shown) => void;
 }
 
-function Explained({ title, settings, document: name, resultsShown, onSearch, onOpen }: ExplainedProps) {
+function Explained(props: ExplainedProps) {
+  const { title, settings, document: name, resultsShown, onMissing, onSearch, onOpen } = props;
   const announce = useAnnounce();
   const request = { ...toRetrieve(settings), document: name };
   const explained = useLoaded<ExplainResponse>(JSON.stringify(request), (client, signal) =>
@@ -130,6 +134,7 @@ function Explained({ title, settings, document: name, resultsShown, onSearch, on
               resultsShown={resultsShown}
               onSearch={onSearch}
               onRetry={explained.reload}
+              onMissing={onMissing}
             />
           </div>
           <ExplanationDetails explanation={data} onOpen={onOpen} />
@@ -150,6 +155,7 @@ const LABELS: Partial<Record<ExplainResponse["reason"], string>> = {
   found: "It is here",
   "not in the bucket": "No such document",
   "not visible": "No document that you see",
+  "several documents": "Which one?",
   "not processed yet": "Still indexing",
   failed: "Indexing failed",
   deleted: "Deleted",
@@ -165,9 +171,10 @@ interface NextProps {
   resultsShown: number;
   onSearch: (settings: Settings) => void;
   onRetry: () => void;
+  onMissing: (document: string) => void;
 }
 
-function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry }: NextProps) {
+function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onMissing }: NextProps) {
   const { me } = useApp();
   const { reason, rank, details } = explanation;
   return (
@@ -187,6 +194,11 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry }: N
           Go to result {rank}
         </button>
       )}
+      {(details.matches ?? []).map((key) => (
+        <button key={key} type="button" onClick={() => onMissing(key)}>
+          <bdi>{key}</bdi>
+        </button>
+      ))}
       {reason === "not processed yet" && (
         <button type="button" onClick={onRetry}>
           Look again

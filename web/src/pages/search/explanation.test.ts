@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ExplainResponse } from "../../api/types";
 import { DEFAULTS, type Settings } from "../../settings";
-import { named, steps } from "./explanation";
+import { steps } from "./explanation";
 
 const explained = (
   values: Partial<ExplainResponse>,
@@ -71,12 +71,4 @@ test("a minimum relevance is left out", () => {
   const [step] = steps(explained({ reason: "below relevance" }), { ...settings, minRelevance: 0.5 });
 
   expect(step?.settings).toEqual(settings);
-});
-
-test("a file name stands for the only document that has it", () => {
-  const keys = ["people/leave.md", "product/rates.md", "legal/rates.md"];
-
-  expect(named(" Leave.md ", keys)).toBe("people/leave.md");
-  expect(named("rates.md", keys)).toBe("rates.md");
-  expect(named("legal/rates.md", keys)).toBe("legal/rates.md");
 });

@@ -72,11 +72,3 @@ export const FILTERS: Record<string, string> = {
   version_filter: "The version",
   MULTI_CORPUS_METADATA: "The configured collections",
 };
-
-/** The key that a text names: of the one document with this file name, else the text itself. */
-export function named(text: string, keys: readonly string[]): string {
-  const wanted = text.trim();
-  if (keys.includes(wanted)) return wanted;
-  const same = keys.filter((key) => key.split("/").pop()?.toLowerCase() === wanted.toLowerCase());
-  return same.length === 1 && same[0] !== undefined ? same[0] : wanted;
-}
