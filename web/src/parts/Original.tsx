@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 import type { DocumentView, Source } from "../api/types";
 import { useLoaded } from "../context";
 import { found, marksHere, visibleBoxes } from "./marks";
-import { documentKey, documentName, place } from "./names";
+import { documentKey, documentName, place, plain } from "./names";
 import { ErrorBox, Loading, Notice } from "./states";
 import "../style/original.css";
 import { spans } from "./spans";
@@ -188,12 +188,12 @@ function MarkedText({
     <div className="text" dir="auto">
       {view.text_start > 0 && "… "}
       {spans(view.text, marks).map((part, index) => {
-        if (!part.inside) return part.text;
+        if (!part.inside) return plain(part.text);
         const isFirst = !seen;
         seen = true;
         return (
           <mark key={index} ref={isFirst ? first : undefined}>
-            {part.text}
+            {plain(part.text)}
           </mark>
         );
       })}

@@ -1,13 +1,30 @@
 /** Names that people read, for what the interface calls by identifiers. */
 
+/**
+ * A text with its bidirectional controls made visible: they can show a file name or a sentence in another order than
+ * it is written. Source: Unicode Standard Annex #9, explicit directional embeddings, overrides and isolates.
+ */
+export function plain(text: string): string {
+  return text.replace(
+    /[\u202A-\u202E\u2066-\u2069]/g,
+    (control) => `[U+${control.charCodeAt(0).toString(16).toUpperCase()}]`,
+  );
+}
+
+/** The last part of a key, to show. */
 export function documentName(uri: string | null | undefined): string {
   if (!uri) return "Unnamed document";
   const key = documentKey(uri);
   return key.split("/").pop() || key;
 }
 
-/** The key within the bucket; other identifiers stay as they are. */
+/** The key within the bucket, to show; other identifiers stay as they are. */
 export function documentKey(uri: string): string {
+  return plain(keyIn(uri));
+}
+
+/** The key within the bucket, as it is written. */
+export function keyIn(uri: string): string {
   return uri.replace(/^s3:\/\/[^/]+\//, "");
 }
 

@@ -1,6 +1,7 @@
 /** The text of an answer: each sentence with its verdict, each marker a way to its source. */
 import { Fragment } from "react";
 import type { AskResponse, Sentence } from "../../api/types";
+import { plain } from "../../parts/names";
 import { cut } from "../../parts/spans";
 import type { Asking } from "./conversation";
 import { markers, verdict } from "./pieces";
@@ -26,7 +27,7 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
     <p className="answer" dir="auto">
       {cut(text, sentences).map((piece, index) => {
         const sentence = piece.sentence === null ? undefined : sentences[piece.sentence];
-        if (piece.sentence === null || !sentence) return <Fragment key={index}>{piece.text}</Fragment>;
+        if (piece.sentence === null || !sentence) return <Fragment key={index}>{plain(piece.text)}</Fragment>;
         const known = response?.sentences[piece.sentence];
         const found = known && verdict(known);
         const shown = found && VERDICTS[found];
@@ -41,7 +42,7 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
           >
             {markers(piece.text, sentence.citations).map((part, place) =>
               typeof part === "string" ? (
-                <Fragment key={place}>{part}</Fragment>
+                <Fragment key={place}>{plain(part)}</Fragment>
               ) : (
                 <button
                   key={place}

@@ -9,7 +9,7 @@ import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
-import { milliseconds, percent } from "../../parts/names";
+import { milliseconds, percent, plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { ErrorBox, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
@@ -208,7 +208,7 @@ function Others({ turns }: { turns: readonly Kept[] }) {
         {turns.map(({ entry, response }) => (
           <li key={entry} dir="auto">
             <strong>{response.question}</strong>
-            <p className="answer">{response.answer}</p>
+            <p className="answer">{plain(response.answer)}</p>
           </li>
         ))}
       </ol>

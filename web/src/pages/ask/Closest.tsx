@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { RetrieveResponse } from "../../api/types";
 import { useLoaded } from "../../context";
-import { documentName, place } from "../../parts/names";
+import { documentName, place, plain } from "../../parts/names";
 import { OriginalDialog, type Shown } from "../../parts/Original";
 import { address } from "../../route";
 import { type Settings, toParams, toRetrieve } from "../../settings";
@@ -34,7 +34,7 @@ export function Closest({ settings, question }: { settings: Settings; question: 
                 {place(result)}
               </span>
             )}
-            <blockquote dir="auto">{result.content}</blockquote>
+            <blockquote dir="auto">{plain(result.content)}</blockquote>
           </li>
         ))}
       </ol>

@@ -1,7 +1,7 @@
 /** The passages that the answerer received; those that it cites come first. */
 
 import type { Source } from "../../api/types";
-import { documentName, percent, place } from "../../parts/names";
+import { documentName, percent, place, plain } from "../../parts/names";
 import { spans } from "../../parts/spans";
 
 interface Props {
@@ -92,7 +92,7 @@ function Excerpt({ source }: { source: Source }) {
   const [first] = quoted;
   if (!first) {
     const short = source.content.length > SHORT ? `${source.content.slice(0, SHORT)} …` : source.content;
-    return <blockquote dir="auto">{short}</blockquote>;
+    return <blockquote dir="auto">{plain(short)}</blockquote>;
   }
   const start = Math.min(...quoted.map((each) => each.context?.start ?? each.start));
   const end = Math.max(...quoted.map((each) => each.context?.end ?? each.end));
@@ -101,7 +101,7 @@ function Excerpt({ source }: { source: Source }) {
   return (
     <blockquote dir="auto" className="around">
       {spans(content, ranges).map((part, index) =>
-        part.inside ? <mark key={index}>{part.text}</mark> : part.text,
+        part.inside ? <mark key={index}>{plain(part.text)}</mark> : plain(part.text),
       )}
     </blockquote>
   );

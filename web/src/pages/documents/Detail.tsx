@@ -5,7 +5,7 @@ import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
-import { bytes, documentName, time } from "../../parts/names";
+import { bytes, documentKey, documentName, time } from "../../parts/names";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
@@ -136,7 +136,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           ) : (
             <StatusBadge status={document.status} />
           )}
-          <bdi className="small path">{document.key}</bdi>
+          <bdi className="small path">{documentKey(document.uri)}</bdi>
           <span className="small">
             {[bytes(document.size), `updated ${time(document.updated_at)}`].join(" · ")}
           </span>

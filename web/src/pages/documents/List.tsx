@@ -13,7 +13,7 @@ import {
 import type { Corpora, DocumentSummary, Facets } from "../../api/types";
 import { useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
-import { bytes, documentName, time } from "../../parts/names";
+import { bytes, documentName, plain, time } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
@@ -336,7 +336,7 @@ interface RowProps {
 }
 
 const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: RowProps) {
-  const folder = row.key.split("/").slice(0, -1).join("/");
+  const folder = plain(row.key.split("/").slice(0, -1).join("/"));
   const shownStatus = isDeleted ? (
     <span className="badge warn">Will be deleted</span>
   ) : (
@@ -350,7 +350,7 @@ const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: Row
           data-row={number}
           tabIndex={isActive ? 0 : -1}
           onFocus={() => onFocus(number)}
-          title={row.key}
+          title={plain(row.key)}
         >
           <bdi>{documentName(row.uri)}</bdi>
         </a>

@@ -4,7 +4,7 @@ import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
 import type { Corpora } from "../../api/types";
 import { useApp, useKept, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
-import { bytes, documentName, percent } from "../../parts/names";
+import { bytes, documentName, percent, plain } from "../../parts/names";
 import { address } from "../../route";
 import { type Chosen, fromInput, SUFFIXES } from "./files";
 import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./folders";
@@ -275,11 +275,11 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
     <>
       <div className="what">
         {id ? (
-          <a href={address("documents", {}, id)} title={upload.key}>
+          <a href={address("documents", {}, id)} title={plain(upload.key)}>
             <bdi>{name}</bdi>
           </a>
         ) : (
-          <span title={upload.key}>
+          <span title={plain(upload.key)}>
             <bdi>{name}</bdi>
           </span>
         )}
@@ -287,7 +287,7 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
           {state === "exists"
             ? "A document has this name. Replacing it cannot be undone."
             : (upload.reason ??
-              `${upload.key.slice(0, -name.length) || "No folder"} · ${bytes(upload.size)}`)}
+              `${plain(upload.key.replace(/[^/]*$/, "")) || "No folder"} · ${bytes(upload.size)}`)}
         </span>
       </div>
       <div className="how">

@@ -2,7 +2,7 @@
 import type { Client } from "../../api/client";
 import type { RetrieveResponse } from "../../api/types";
 import type { Question } from "../../judgments";
-import { documentKey } from "../../parts/names";
+import { keyIn } from "../../parts/names";
 
 const SOURCE = "x-amz-bedrock-kb-source-uri";
 const OWN_ATTRIBUTES = "x-amz-bedrock-kb-";
@@ -61,7 +61,7 @@ async function readDocument(
   const { results } = await client.post<RetrieveResponse>("/api/retrieve", request, signal);
   const own = results.filter((result) => result.source === source);
   if (own.length === 0) return null;
-  const name = documentKey(source);
+  const name = keyIn(source);
   const attributes = Object.entries(own[0]?.metadata ?? {}).filter(
     ([key]) => !key.startsWith(OWN_ATTRIBUTES),
   );

@@ -5,6 +5,7 @@ import type { components } from "../../api/schema";
 import type { DocumentList, DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
+import { plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
 import { useRules } from "./Access";
@@ -152,7 +153,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
               {shown.map(({ document, explanation }) => (
                 <tr key={document.id}>
                   <th scope="row" dir="auto">
-                    {document.key}
+                    {plain(document.key)}
                   </th>
                   <td>
                     <span className={`badge ${explanation.visible ? "good" : "bad"}`}>

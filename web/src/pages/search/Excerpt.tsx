@@ -1,7 +1,10 @@
+import { plain } from "../../parts/names";
+
 const SHORT = 300;
 
 /** The beginning of a passage; the rest opens. */
-export function Excerpt({ text }: { text: string }) {
+export function Excerpt({ text: written }: { text: string }) {
+  const text = plain(written);
   const short = beginning(text);
   if (short === text) return <blockquote dir="auto">{text}</blockquote>;
   return (

@@ -3,7 +3,7 @@ import { useEffect, useId, useState } from "react";
 import type { DocumentList, ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
-import { documentName } from "../../parts/names";
+import { documentName, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
@@ -196,7 +196,7 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
       )}
       {(details.matches ?? []).map((key) => (
         <button key={key} type="button" onClick={() => onMissing(key)}>
-          <bdi>{key}</bdi>
+          <bdi>{plain(key)}</bdi>
         </button>
       ))}
       {reason === "not processed yet" && (
