@@ -288,7 +288,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
         )}
         {response &&
           !response.answered &&
-          response.notes
+          (response.notes ?? [])
             .filter((note) => ["language", "question"].includes(note.kind))
             .map((note) => <Notice key={note.kind}>{note.text}.</Notice>)}
         {asking.status === "unasked" && (
