@@ -304,9 +304,15 @@ def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate
         if candidate.score >= SECOND_BEST * scored[0].score
         and candidate.coverage >= FURTHER_COVERAGE
         and candidate.misfits <= scored[0].misfits
+        and not (candidate.quote.block and _has_own(scored[0]) and not _has_own(candidate))
         and not (asks_for_key and 0 < _share_of_key(question, candidate.quote.key) < 1)
     ]
     return _distinct([*scored[:1], *close], question.language)
+
+
+def _has_own(candidate: _Candidate) -> bool:
+    """Whether a quote has a word of the question itself; a line of a receipt may have them only above it."""
+    return max(candidate.words.values(), default=0) > ABOVE_WEIGHT
 
 
 def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candidate]:

@@ -109,5 +109,7 @@ def test_the_entity_of_a_receipt_may_be_in_another_passage_of_the_same_document(
     same = response(question, total, shop, sources=("s3://b/receipt-1.pdf", "s3://b/receipt-1.pdf"))
     apart = response(question, total, shop, sources=("s3://b/receipt-1.pdf", "s3://b/receipt-2.pdf"))
 
+    one = response(question, f"{shop}\nSan Francisco, CA 94103\n\n{total}", sources=("s3://b/receipt-1.pdf",))
+    assert one.content == '"TOTAL $821.14" [1]'
     assert same.content == '"TOTAL $821.14" [1]'
     assert (same.end.confidence or 0) > (apart.end.confidence or 0)
