@@ -101,7 +101,9 @@ export function toAsk(settings: Settings, before?: Before): AskRequest {
     question: settings.question,
     ...options(settings),
     ...(settings.language ? { language: settings.language } : {}),
-    ...(before?.history.length ? { chat_history: before.history, ...(before.rewrite ? { rewrite_question: true } : {}) } : {}),
+    ...(before?.history.length
+      ? { chat_history: before.history, ...(before.rewrite ? { rewrite_question: true } : {}) }
+      : {}),
   } as AskRequest;
 }
 
