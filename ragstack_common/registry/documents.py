@@ -350,13 +350,12 @@ class DocumentRegistry:
             return unknown_record(uri, item)
 
 
-def ambiguous_name(name: str, uris: Sequence[str]) -> InvalidRequestError:
+def ambiguous_name(name: str, uris: Sequence[str], how: str = "exactly as it is listed") -> InvalidRequestError:
     """Return the error about a name that several documents have."""
     # In ASCII, because the names look the same.
     shown = ", ".join(f"{document_id(uri)} ({uri!a})" for uri in sorted(uris))
     return InvalidRequestError(
-        f"{len(uris)} documents have the name {name}, and write its letters in different ways: {shown}. Name one by its"
-        " id, or exactly as it is listed"
+        f"{len(uris)} documents have the name {name}, and write its letters in different ways: {shown}. Name one {how}"
     )
 
 

@@ -249,7 +249,7 @@ class ApiDocuments:
         if not found:
             raise _not_found(name)
         if len(found) > 1:
-            raise ambiguous_name(name, [each.uri for each in found])
+            raise ambiguous_name(name, [each.uri for each in found], "by its id")
         return found[0]
 
     def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:

@@ -1,9 +1,10 @@
 """What ``ragstack ingest`` and ``ragstack sync`` share: options, and what they print at the end."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,9 +16,14 @@ from ragstack_local.files.documents import ApiDocuments, Documents, StackDocumen
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
 from ragstack_local.files.uploads import FOLLOW_LINKS, Selection, read_options, require, shown
 from ragstack_local.show import display
+from ragstack_local.target.address import Address
+from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import ENDED, FOUND
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target
+
+if TYPE_CHECKING:
+    from ragstack_common.api.access import RulesView
 
 PREFIXES_SHOWN: Final = 5
 
@@ -75,11 +81,8 @@ def note_unlabelled(target: Target, done: Round, *, as_json: bool) -> None:
     connection = None if target.is_api else target.connect()
     if not done.uploaded or (connection is not None and connection.is_local and connection.people_url is None):
         return
-    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
-
-    try:
-        rules = run(target.api(connection).request("GET", "/api/access", RulesView))
-    except ApiError:
+    rules = _rules(target, connection)
+    if rules is None:
         return
     labelled = [prefix for prefix, rule in rules.prefixes.items() if rule["default"] or rule["labels"]]
     keys = [canonical(uri.removeprefix("s3://").partition("/")[2]) for uri in done.uploaded]
@@ -94,6 +97,25 @@ def note_unlabelled(target: Target, done: Round, *, as_json: bool) -> None:
         style="yellow",
         soft_wrap=True,
     )
+
+
+def _rules(target: Target, connection: Connection | None) -> "RulesView | None":
+    """Return the access rules; None if the caller may not ask for them.
+
+    Who uploads into the bucket of a local stack is asked for no login, and may be signed in as somebody who is no
+    operator: a stack that has an API without a login tells it there.
+    """
+    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
+
+    apis = [target.api(connection)]
+    if connection is not None and connection.is_local:
+        address = Address(connection.api_url)
+        apis.insert(0, HttpOperations(lambda: address))
+    for api in apis:
+        with suppress(ApiError):
+            return run(api.request("GET", "/api/access", RulesView))
+    return None
 
 
 def end(done: Round, timeout: float) -> None:
