@@ -14,6 +14,9 @@ from ragstack_common.text.spelling import with_ascii_digits
 LEAST_JOINED: Final = 7
 """Digits of a number in dashes, such as a telephone number or an ISBN, that is also written without them."""
 
+MAX_BEGINNINGS: Final = 8
+"""Parts of a version whose beginnings are terms; a longer run of numbers is a list."""
+
 LONGEST_CODE: Final = 40
 """Characters of a code, such as QX-4471; longer ones are addresses of the web."""
 
@@ -33,13 +36,14 @@ _END: Final = r"(?!\d|[.,]\d)"
 _HEX: Final = "[0-9a-f]"
 _MAC: Final = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}(?![\w:-])|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}(?![\w.])"
 _PIECES: Final = rf"(?:{_HEX}{{1,4}}(?::{_HEX}{{1,4}})*+)?+"
-_IPV6: Final = rf"(?=[:a-f]*+\d)(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}|{_PIECES}::{_PIECES})(?![\w:])"
+_IPV6: Final = rf"(?=[:a-f]{{0,39}}+\d)(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}|{_PIECES}::{_PIECES})(?![\w:])"
 _GROUPED: Final = (
-    r"\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|\d{1,3}(?:'\d{3})+(?:[.,]\d+)?|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?"
-    r"|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3})+,\d+"
+    r"\d{1,3}(?:,\d{3}){2,8}(?:\.\d+)?|\d{1,3}(?:'\d{3}){1,8}(?:[.,]\d+)?|\d{1,2}(?:,\d\d){1,8},\d{3}(?:\.\d+)?"
+    r"|\d{1,3}(?:,\d{3}){1,8}\.\d+|\d{1,3}(?:\.\d{3}){1,8},\d+"
 )
 _SPACED: Final = (
-    r"(?<!\d )(?<!\d[.,])(?:[1-9]\d?(?: \d{3}){2,}|[1-9]\d{0,2}(?: \d{3})* 000)(?:[.,]\d+)?(?![.,]?\d| \d{3}(?!\d))"
+    r"(?<!\d )(?<!\d[.,])(?:[1-9]\d?(?: \d{3}){2,8}|[1-9]\d{0,2}(?: \d{3}){0,8} 000)"
+    r"(?:[.,]\d+)?(?![.,]?\d| \d{3}(?!\d))"
 )
 ATOM: Final = (
     r"[a-z]++(?=[\s,;)]|\.\s)"  # most words, fast
@@ -50,7 +54,7 @@ ATOM: Final = (
 )
 """Alternatives of a pattern for words, in normalized texts: numbers of several parts, and letters before a version."""
 
-_MAY_HAVE: Final = re.compile(r"\d(?:[-_./:+,']\w| \d{3}(?!\d))|[-_./:+(]\d|::|0\d+ \d")
+_MAY_HAVE: Final = re.compile(r"\d(?:[-_./:+,']\w| \d{3}(?!\d))|[-_./:+(]\d|::|0\d{1,5} \d")
 _IS_ATOM: Final = re.compile(ATOM)
 _IS_GROUPED: Final = re.compile(_GROUPED)
 _IS_SPACED: Final = re.compile(_SPACED)
@@ -61,7 +65,7 @@ _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}([.,])\d{3}(?:\1\d{3})*")
 _DATE: Final = re.compile(
     r"(?P<y>\d{4})(?P<m>[-/.])(\d{1,2})(?P=m)(\d{1,2})|(\d{1,2})(?P<sign>[-/.])(\d{1,2})(?P=sign)(\d{4})"
 )
-_CODE: Final = re.compile(r"(?<![^\W_])(?=[a-z_./:+-]*+\d)[a-z\d]++(?:[-_./:+][a-z\d]++)++")
+_CODE: Final = re.compile(r"(?<![^\W_])(?=[a-z_./:+-]{0,40}+\d)[a-z\d]++(?:[-_./:+][a-z\d]++)++")
 _GROUPS: Final = re.compile(r"\d(?<![\d.,]\d)\d{0,2}(?: \d{3})+(?![.,]?\d)")
 _TELEPHONE: Final = re.compile(
     r"[+(0](?:(?<=\+)\d|(?<=\()(?<!\w\()\d|(?<=0)(?<![\w.,+(]0)(?<!\d 0)\d{1,4}[ /-])[\d ()/-]{4,16}\d(?![\d.,])"
@@ -134,7 +138,7 @@ def further(found: str, *, is_query: bool) -> tuple[str, ...]:
         if _THOUSANDS.fullmatch(word):
             readings.append(word.replace(".", ""))
         if not is_query:
-            readings += [".".join(parts[:count]) + "." for count in range(2, len(parts))]
+            readings += [".".join(parts[:count]) + "." for count in range(2, min(len(parts), MAX_BEGINNINGS))]
     elif len(parts) > 2 and len(joined := "".join(parts)) >= LEAST_JOINED and word[0].isdecimal():  # noqa: PLR2004 - a range has two
         readings.append(joined)
     if not is_query:

@@ -129,3 +129,15 @@ def test_no_permutation_of_a_number_is_found_like_the_number(parts: list[int], s
 def test_every_text_is_found_by_itself(text: str) -> None:
     assert query_terms(text).keys() <= set(terms(text))
     assert all(words(text))
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["1.", ":", "0", "a-", "12,34,", "12 345 ", "1,000", "1 000 ", "aa:", "1-", "+1 (", "v1."],
+)
+def test_a_long_run_of_parts_has_terms_in_proportion_to_its_length(part: str) -> None:
+    """Beginnings, alternatives or lookaheads over the whole run would take minutes, and gigabytes."""
+    text = part * 50_000 + " 1-1"
+
+    assert len(terms(text, "en")) <= 10 * len(text)
+    assert max(map(len, terms(text, "en"))) <= len(text) + 1
