@@ -42,11 +42,16 @@ def text_file(name: str, text: str) -> FilePayload:
     return {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
 
 
-def upload(page: Page, files: Sequence[FilePayload]) -> None:
-    """Choose files for the first folder in which the person may write."""
+def choose(page: Page, files: Sequence[FilePayload]) -> None:
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose files").click()
     chooser.value.set_files(files)
+
+
+def upload(page: Page, files: Sequence[FilePayload]) -> None:
+    """Choose files for the folder of people."""
+    page.get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
+    choose(page, files)
 
 
 def row(page: Page, name: str) -> Locator:
@@ -91,7 +96,7 @@ def test_uploads_offer_the_folders_and_labels_that_a_person_may_use(visit: Open)
     labels.select_option("handbook")
     page.get_by_role("textbox", name="Folder in it").fill("open")
     with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/documents")) as sent:
-        upload(page, [text_file("for-everyone.md", "Everybody may read how the canteen is reached.")])
+        choose(page, [text_file("for-everyone.md", "Everybody may read how the canteen is reached.")])
 
     asked = sent.value.post_data_json
     assert (asked["key"], asked["attributes"]) == (f"{FOLDER}/open/for-everyone.md", {"access": "handbook"})
@@ -148,6 +153,7 @@ def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
     (tmp_path / "archive" / "deep" / "folded.md").write_text("Folded paper is kept in the archive.")
     page = visit("#/documents?tab=uploads", user="alice")
 
+    page.get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose a folder").click()
     chooser.value.set_files(tmp_path / "archive")
@@ -158,6 +164,7 @@ def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
 
 def test_a_dropped_file_is_uploaded(visit: Open) -> None:
     page = visit("#/documents?tab=uploads", user="alice")
+    page.get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
     page.get_by_role("link", name="Documents", exact=True).nth(1).click()
     expect(page.get_by_role("region", name="Documents")).to_be_visible()
 
