@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ragstack_common.search.rerank.words import joined
 from ragstack_common.text.languages import detect
-from ragstack_common.text.words import is_stop_word, normalized, words
+from ragstack_common.text.words import is_stop_word, normalized, runs, words
 
 IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
 """Attributes that services and this product add."""
@@ -33,7 +33,7 @@ class AttributeMatches:
     def __init__(self, query: str) -> None:
         self._query = normalized(query)
         found = words(query)
-        self._words, self._joined, self._language = frozenset(found), joined(found), detect(found)
+        self._runs, self._joined, self._language = frozenset(runs(query)), joined(found), detect(found)
         self._dates = tuple(_ASKED_DATE.findall(self._query))
         self._contains = cache(self._looked_up)  # many chunks have the same values
 
@@ -51,7 +51,7 @@ class AttributeMatches:
             return False
         value = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         first = _FIRST_WORD.search(value)
-        if value.isascii() and (first is None or first[0].lower() not in self._words):
+        if value.isascii() and (first is None or first[0].lower() not in self._runs):
             return False  # most values, at little cost: addresses are long
         return self._contains(value)
 
