@@ -2,8 +2,9 @@
 
 from importlib.util import find_spec
 
-from ragstack_common.core.errors import MissingPackageError
+from ragstack_common.core.errors import needs_extra
 
-if find_spec("ir_measures") is None:
+with needs_extra("evaluation", "The evaluation"):
     # Before any import of a package of a smaller extra, whose name would be only a part of what is needed.
-    raise MissingPackageError("The evaluation", "ir_measures", "evaluation")
+    if find_spec("ir_measures") is None:
+        raise ModuleNotFoundError(name="ir_measures")
