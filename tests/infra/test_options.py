@@ -217,7 +217,7 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         ),
         (
             {"otel_exporter_otlp_endpoint": "collector:4318"},
-            "otel_exporter_otlp_endpoint=collector:4318 is invalid: it must be a URL",
+            "otel_exporter_otlp_endpoint is invalid: it must be a URL",
         ),
         (
             {**MILVUS, "milvus_secret": "milvus"},

@@ -9,7 +9,7 @@ import pytest
 from ragstack_common.text.positions import pages_over
 from tests.local_bedrock.handbook import request
 from tests.local_bedrock.support import Bedrock, Source, client, s3_document
-from tests.local_bedrock.test_hostile_files import docx
+from tests.support.hostile_files import docx
 from tests.support.pdf_files import pages, text
 
 PAGE = "x-amz-bedrock-kb-document-page-number"

@@ -157,8 +157,8 @@ def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
         (("query", "x", "--api-url", "https://me:secret@a.example"), "Leave the user name and the password out"),
     ],
 )
-def test_a_wrong_use_is_explained_and_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
-    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+def test_a_wrong_use_is_explained_and_ends_with_2(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "RAGSTACK_DATA": str(tmp_path)})
 
     assert done.exit_code == 2
     assert words.lower() in " ".join(done.output.replace("│", " ").split()).lower()
