@@ -85,15 +85,14 @@ def test_every_text_can_be_read_on_a_narrow_screen(visit: Open, width: int, unre
 
 
 @pytest.fixture(scope="session")
-def unreadable(stack: LocalStack, handbook: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def unreadable(stack: LocalStack) -> Iterator[str]:
     """A document with a long name whose view fails, so that there are failures, too."""
     name = "a-contract-with-northwind-of-the-year-2024-signed.pdf"
-    folder = tmp_path_factory.mktemp("unreadable")
-    (folder / name).write_text("%PDF broken")
-    prefix = "samples/contracts-of-the-legal-department"
-    stack.run("ingest", folder, "--prefix", prefix, timeout=120)
+    key = f"samples/contracts-of-the-legal-department/{name}"
+    uri = stack.put(key, "%PDF broken")
+    assert stack.settled(uri)[uri] == "FAILED"
     yield name
-    stack.run("delete", f"{prefix}/{name}", timeout=120)
+    stack.delete(key)
 
 
 @pytest.mark.parametrize("name", PAGES)
