@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -19,12 +20,15 @@ TAKES_BATCHES: Final = "takes_batches"
 """Member of the manifest: a text's vector does not depend on the other texts of its batch."""
 
 AUTOMATIC: Final = "auto"
-"""The choice of MiniLM if it is in the cache, and of ``hashed`` otherwise."""
+"""The choice of MiniLM if it is in the cache and can run, and of ``hashed`` otherwise."""
 
 EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
 """Chooses the embedding of what is new, such as a collection."""
 
 MINILM: Final = "minilm"
+
+RUNTIME: Final = ("onnxruntime", "tokenizers")
+"""Packages that run a model of the cache; the extra ``milvus`` has neither."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,9 @@ def chosen(choice: str) -> str:
     """Return the embedding of a choice that may be :data:`AUTOMATIC`."""
     if choice != AUTOMATIC:
         return choice
-    return MINILM if is_added(MINILM) else DEFAULT_EMBEDDING
+    # An environment with fewer extras than the one that added the model may lack what runs it.
+    can_run = all(find_spec(package) for package in RUNTIME)
+    return MINILM if can_run and is_added(MINILM) else DEFAULT_EMBEDDING
 
 
 def default_embedding() -> str:

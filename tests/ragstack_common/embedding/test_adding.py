@@ -50,6 +50,16 @@ def test_an_added_model_is_loaded_by_its_name(package: Path, models: Path) -> No
     assert model_cache.chosen(AUTOMATIC) == MINILM
 
 
+def test_a_model_is_automatic_only_where_the_packages_that_run_it_are_installed(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(MINILM)
+
+    monkeypatch.setattr(model_cache, "RUNTIME", ("no_such_package",))
+
+    assert model_cache.chosen(AUTOMATIC) == "hashed"
+
+
 def test_batches_of_short_texts_change_no_vector(package: Path) -> None:
     add(MINILM)
     model = embedding.load(MINILM)
