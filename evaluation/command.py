@@ -4,15 +4,22 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from evaluation.setups import AnswerSetup, Setup
+from ragstack_common.core.errors import needs_extra
 from ragstack_local.show import display
 from ragstack_local.stack.processes import raised_interrupts
 from ragstack_local.target.connection import Connection, Project
+
+with needs_extra("evaluation", "The evaluation"):
+    # Before the import of a package of a smaller extra, whose name would be only a part of what is needed.
+    if find_spec("ir_measures") is None:
+        raise ModuleNotFoundError(name="ir_measures")
 
 if TYPE_CHECKING:
     from evaluation.dataset import DataSet
