@@ -17,6 +17,7 @@ from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support import hostile_files as hostile
 from tests.support.hostile_files import MEGABYTE, pdf_of_a_box
+from tests.support.soak import SOAK
 
 MEMORY_LIMIT: Final = 500 * MEGABYTE
 
@@ -48,6 +49,13 @@ FILES: Final[dict[str, Callable[[], bytes]]] = {
     "binary.txt": lambda: bytes(1_000_000),
 }
 
+SHOWN: Final = (
+    [*FILES]
+    if SOAK
+    else ["narrow.pdf", "high.pdf", "far-crop.pdf", "endless.pdf", "form.pdf", "cell.xlsx", "laughs.docx"]
+)
+"""One for each kind of harm: a reader's limits have tests of their own."""
+
 
 @pytest.fixture(autouse=True)
 def small_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcess]:
@@ -60,7 +68,7 @@ def small_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcess]:
     process.close()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_hostile_file_is_shown_or_the_error_says_why(show: Show, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as impatient:
         impatient.setattr(view, "MAX_SECONDS", 2.0)
