@@ -43,8 +43,8 @@ def handler(event, context):
 class OpenAccess(Construct):
     """Checks, before what depends on it is deployed, that nothing in the registry says who sees what.
 
-    The functions check the same before they answer (:class:`ragstack_common.access.guard.Guard`): somebody may change
-    them in another way.
+    The functions repeat the check before they answer (:class:`ragstack_common.access.guard.Guard`), because their
+    configuration can also change outside of CloudFormation.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, registry: DocumentRegistry) -> None:

@@ -101,7 +101,7 @@ class UserPool(Construct):
         self.issuer = Issuer(pool.user_pool_provider_url, client.user_pool_client_id, domain.base_url())
 
     def add_callback(self, url: str) -> None:
-        """Let the pages that sign people in and out send them back to a URL.
+        """Allow the sign-in and sign-out pages to redirect to a URL.
 
         It is known after the functions, which know the client.
         """
