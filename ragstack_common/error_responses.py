@@ -177,6 +177,11 @@ def redacted(text: str) -> str:
     return _INTERNALS.sub(lambda found: found["kept"] or f"[{found.lastgroup}]", text)
 
 
+def redacted_or_none(reason: str | None) -> str | None:
+    """Return a reason without ARNs, account ids and addresses, which AWS's messages may contain."""
+    return None if reason is None else redacted(reason)
+
+
 @contextmanager
 def failing_as(kind: type[errors.RagStackError], what: str) -> Iterator[None]:
     """Raise an error of *kind* if a call to AWS fails; only the log has the whole message of AWS.

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ragstack_common.api.access import Explanation
 from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.documents import Facets
+from ragstack_common.api.document_models import Facets
 from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.console import EXAMPLE
 from ragstack_local.api.calls import each, run

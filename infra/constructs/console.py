@@ -197,7 +197,7 @@ class Console(Construct):
 
 def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
     """Return what the page may load, and whom it may call: the bucket, the issuer, and where that issues tokens."""
-    # As the API signs uploads, see ragstack_common.api.documents.
+    # As the API signs uploads, see ragstack_common.api.bucket.
     bucket_url = f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"
     connections: list[str] = []
     if issuer is not None and issuer.login_domain:

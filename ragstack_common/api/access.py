@@ -9,7 +9,8 @@ from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import Label, Principal
 from ragstack_common.access.rules import AccessRules, Decision, Effect
-from ragstack_common.api.documents import DocumentsBucket, iso
+from ragstack_common.api.bucket import DocumentsBucket
+from ragstack_common.api.times import iso
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.documents import SIDECAR_SUFFIX

@@ -8,21 +8,26 @@ as that of the newest.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
-
-from botocore.exceptions import ClientError
-from pydantic import BaseModel, Field
+from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.core.clients import dynamodb_client, s3_client, s3_signer
-from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
+from ragstack_common.api.bucket import DocumentsBucket
+from ragstack_common.api.document_models import (
+    DocumentDetail,
+    DocumentList,
+    DocumentSummary,
+    Facet,
+    Facets,
+    FacetValue,
+    HistoryLine,
+)
+from ragstack_common.api.times import iso, to_time
+from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
-from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, is_program_file, s3_uri
-from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
-from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
+from ragstack_common.documents import SIDECAR_SUFFIX, is_program_file
+from ragstack_common.error_responses import reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.ingestion_config import DocumentSettings
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import (
@@ -36,18 +41,12 @@ from ragstack_common.registry.documents import (
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
-    AttributeValue,
     DocumentRecord,
     Observation,
     Status,
 )
 from ragstack_common.registry.table import document_id
 from ragstack_common.search.values import natural_order
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from mypy_boto3_s3 import S3Client
 
 MAX_MEANT: Final = 20
 """Documents that an ambiguous name is said to mean."""
@@ -76,213 +75,6 @@ _NOT_YET: Final = (
     "There is no document {id!r:.80}: nothing was uploaded yet, or its event is still on its way. Try again; "
     "GET /api/documents?key=... looks into the bucket too"
 )
-
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-02-03T04:05:06.789Z"])]
-"""ISO 8601, in UTC."""
-
-WrittenStatus = Literal[
-    "WAITING", "SUBMITTING", "INDEXING", "DELETING", "INDEXED", "PARTIALLY_INDEXED", "FAILED", "DELETED"
-]
-"""The statuses in the registry. UPLOADED comes from looking into the bucket, for one document at a time."""
-
-
-class DocumentSummary(BaseModel):
-    """A document and its status."""
-
-    id: str
-    uri: str
-    key: str
-    status: Status = Field(description="UPLOADED: the event of the upload has not been read yet")
-    reason: str | None = Field(description="Why the document has this status; null if there is nothing to add")
-    searchable: bool = Field(description="Whether searches find the document as described here")
-    size: int | None = Field(description="Bytes; null if the object no longer exists")
-    etag: str | None
-    version_id: str | None
-    corpus: str | None
-    attributes: dict[str, AttributeValue]
-    attempts: int = Field(description="Submissions to the knowledge base since the last change")
-    last_modified: Time | None = Field(description="When the object was written to the bucket")
-    received_at: Time | None = Field(description="When the event was read that led to this status")
-    updated_at: Time | None = Field(description="When the registry's record was last written")
-    finished_at: Time | None = Field(description="When the document reached its final status; null before")
-
-
-class DocumentList(BaseModel):
-    """A page of documents, by URI."""
-
-    documents: list[DocumentSummary]
-    next_token: str | None = Field(description="Requests the next page; null on the last page")
-
-
-class HistoryLine(BaseModel):
-    """A transition to another status."""
-
-    at: Time
-    status: Status
-    reason: str | None
-
-
-class DocumentDetail(DocumentSummary):
-    """A document with its history."""
-
-    created_at: Time | None = Field(description="When the registry first recorded the document")
-    history: list[HistoryLine] = Field(description="The last transitions, oldest first")
-    knowledge_base_status: str | None = Field(description="The last status that the knowledge base reported")
-    again: bool = Field(description="Whether the object changed since, so that the document will be processed again")
-    waiting_for: str | None = Field(description="What happens next; null if nothing does")
-
-
-class FacetValue(BaseModel):
-    """A value, and how many searchable documents have it."""
-
-    value: str | int | float | bool
-    documents: int
-
-
-class Facet(BaseModel):
-    """An attribute, with its values on this page in their natural order."""
-
-    key: str
-    values: list[FacetValue]
-
-
-class Facets(BaseModel):
-    """The attributes by which searches can be filtered."""
-
-    facets: list[Facet] = Field(description="The last one continues on the next page, if there is one")
-    documents: int = Field(description="How many documents are searchable")
-    next_token: str | None = Field(description="Requests the next page; null on the last page")
-
-
-@dataclass(frozen=True)
-class DocumentsBucket:
-    """One bucket. Each call raises ServiceUnavailableError if S3 fails."""
-
-    name: str
-    s3: "S3Client"
-
-    def uri(self, key: str) -> str:
-        """Return the ``s3://`` URI of a key."""
-        return s3_uri(self.name, key)
-
-    def key(self, uri: str) -> str | None:
-        """Return the key of an object in this bucket; None if the URI names none."""
-        prefix = self.uri("")
-        return uri.removeprefix(prefix) or None if uri.startswith(prefix) else None
-
-    def observe(self, key: str) -> Observation:
-        """Return which object is there, if any; its sidecar is not read."""
-        with _reaching_the_bucket():
-            head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
-        if head is None:
-            return Observation()
-        return Observation(
-            etag=head["ETag"],
-            version_id=head.get("VersionId"),
-            size=head["ContentLength"],
-            last_modified=head["LastModified"].timestamp(),
-        )
-
-    def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
-        """Return a sidecar's content, or a little more than its longest, and its entity tag; None if there is none."""
-        with _reaching_the_bucket():
-            found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
-            if found is None:
-                return None, None
-            with found["Body"] as stream:
-                return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
-
-    def read(self, key: str, etag: str) -> bytes:
-        """Return an object's content.
-
-        Raises:
-            DocumentNotFoundError: There is no such object.
-            ServiceUnavailableError: The object is of another version.
-        """
-        with _reaching_the_bucket():
-            try:
-                found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key, IfMatch=etag))
-            except ClientError as error:
-                if http_status(error) != HTTPStatus.PRECONDITION_FAILED:
-                    raise
-                text = f"{key!r:.100} was replaced, and its new version is not processed yet: try again"
-                raise ServiceUnavailableError(text) from error
-            if found is None:
-                raise DocumentNotFoundError(f"{key!r:.100} was deleted")
-            with found["Body"] as stream:
-                content: bytes = stream.read()
-                return content
-
-    def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
-        """Write a sidecar.
-
-        Args:
-            key: Its key.
-            body: Its content.
-            condition: What S3 checks first, such as ``IfMatch``.
-
-        Raises:
-            ServiceUnavailableError: The condition does not hold.
-        """
-        conditions: Any = condition or {}
-        with _reaching_the_bucket():
-            try:
-                self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json", **conditions)
-            except ClientError as error:
-                if http_status(error) not in LOST_RACE:
-                    raise
-                text = "Another upload of this document was requested at the same time: try again"
-                raise ServiceUnavailableError(text) from error
-
-    def delete_if_present(self, key: str) -> bool:
-        """Delete an object and return whether it existed; without an object, no delete marker is added."""
-        if not self.observe(key).is_present:
-            return False
-        with _reaching_the_bucket():
-            self.s3.delete_object(Bucket=self.name, Key=key)
-        return True
-
-    def sign_upload(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
-        """Sign the upload of exactly *size* bytes of one type as a POST form: its URL and its fields.
-
-        The URL is that of the bucket's region. botocore returns the global one, which S3 redirects until the name of a
-        new bucket has spread, and not every client resends the file to the new address.
-        """
-        conditions: list[Any] = [["content-length-range", size, size], {"Content-Type": content_type}]
-        with _reaching_the_bucket():
-            signed = self.s3.generate_presigned_post(
-                self.name,
-                key,
-                Fields={"Content-Type": content_type},
-                Conditions=conditions,
-                ExpiresIn=seconds,
-            )
-        return f"{self.s3.meta.endpoint_url.rstrip('/')}/{self.name}", signed["fields"]
-
-    def sign_new(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
-        """Sign the upload of a new object as a PUT request: its URL, and the headers that it must have.
-
-        S3 answers 412 if there is an object by then, also if it was created a moment before. Forms cannot say that.
-        Source: Amazon S3 user guide, conditional writes.
-        """
-        headers = {"Content-Type": content_type, "If-None-Match": "*"}
-        with _reaching_the_bucket():
-            url = s3_signer().generate_presigned_url(
-                "put_object",
-                Params={
-                    "Bucket": self.name,
-                    "Key": key,
-                    "ContentType": content_type,
-                    "ContentLength": size,
-                    "IfNoneMatch": "*",
-                },
-                ExpiresIn=seconds,
-            )
-        return url, headers
-
-
-def _reaching_the_bucket() -> "AbstractContextManager[None]":
-    return failing_as(ServiceUnavailableError, "The documents bucket could not be reached")
 
 
 @dataclass(frozen=True)
@@ -639,18 +431,3 @@ def _members(record: DocumentRecord) -> dict[str, Any]:
         "updated_at": to_time(record.updated_at),
         "finished_at": to_time(record.finished_at),
     }
-
-
-def redacted_or_none(reason: str | None) -> str | None:
-    """Return a reason without ARNs, account ids and addresses, which AWS's messages may contain."""
-    return None if reason is None else redacted(reason)
-
-
-def to_time(seconds: float | None) -> str | None:
-    """Write a time; None for None and 0."""
-    return iso(seconds) if seconds else None
-
-
-def iso(seconds: float) -> str:
-    """Write seconds since 1970 as ISO 8601 in UTC, to the millisecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

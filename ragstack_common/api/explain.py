@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.callers import Caller
-from ragstack_common.api.documents import DocumentNow, Documents, redacted_or_none
+from ragstack_common.api.documents import DocumentNow, Documents
 from ragstack_common.api.explain_models import (
     ExcludingClause,
     ExplainDetails,
@@ -24,6 +24,7 @@ from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse, to_passage
 from ragstack_common.config import BEDROCK_ENGINE
 from ragstack_common.core.deadline import in_thread, inner_deadline, wait_for
+from ragstack_common.error_responses import redacted_or_none
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate, parse, to_mongo
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.search import RetrievedChunk, SearchOutcome

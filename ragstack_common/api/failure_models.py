@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.documents import Time
+from ragstack_common.api.times import Time
 
 MAX_NAMES: Final = 1000
 """Documents or messages that one request may name."""

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ragstack_common.api.bucket import DocumentsBucket
 from ragstack_common.api.dead_letters import DeadLetterQueue, FailedMessage
-from ragstack_common.api.documents import DocumentsBucket, iso, redacted_or_none
 from ragstack_common.api.failure_models import (
     DiscardAnswer,
     DiscardRequest,
@@ -22,9 +22,10 @@ from ragstack_common.api.failure_models import (
     ReplayedDocument,
     ReplayRequest,
 )
+from ragstack_common.api.times import iso
 from ragstack_common.core.errors import DeliveryError, InvalidRequestError, NotFoundError
 from ragstack_common.documents import SIDECAR_SUFFIX
-from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
+from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, check

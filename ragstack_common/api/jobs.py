@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.documents import Time, iso, redacted_or_none, to_time
+from ragstack_common.api.times import Time, iso, to_time
 from ragstack_common.core.errors import DeliveryError, JobConflictError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
+from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
 
 if TYPE_CHECKING:

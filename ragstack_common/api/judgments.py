@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.api.documents import Time, iso
+from ragstack_common.api.times import Time, iso
 from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
 from ragstack_common.core.names import canonical
 from ragstack_common.error_responses import reaching_the_registry

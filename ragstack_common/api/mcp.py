@@ -37,7 +37,7 @@ from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.api import mcp_texts
 from ragstack_common.api.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
 from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.document_models import DocumentList
 from ragstack_common.api.mcp_arguments import read_arguments
 from ragstack_common.api.operations import DocumentStatusRequest, Operations, parse_request
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse

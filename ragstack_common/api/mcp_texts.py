@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ragstack_common.api.ask_models import AskResponse
 from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.document_models import DocumentList
 from ragstack_common.api.search_models import RetrievedResult, RetrieveResponse
 from ragstack_common.config import CORPUS_KEY, VERSION_KEY
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ragstack_common.api.ask import AskService
     from ragstack_common.api.ask_models import AskRequest, StreamEvent
     from ragstack_common.api.catalogue import Corpora, Versions
-    from ragstack_common.api.documents import DocumentList, Documents
+    from ragstack_common.api.document_models import DocumentList
+    from ragstack_common.api.documents import Documents
     from ragstack_common.api.search import QueryService
     from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
     from ragstack_common.tools import Registry

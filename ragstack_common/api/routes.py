@@ -14,18 +14,10 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.api.access import Access, Explanation, LabelView, Me, PrincipalList, RuleChange, RulesView, ViewAs
+from ragstack_common.api.bucket import DocumentsBucket
 from ragstack_common.api.dead_letters import DeadLetterQueue
-from ragstack_common.api.documents import (
-    EVENT_OF_CHANGE,
-    MAX_VALUES,
-    DocumentDetail,
-    DocumentList,
-    Documents,
-    DocumentsBucket,
-    Facets,
-    WrittenStatus,
-    facets_of,
-)
+from ragstack_common.api.document_models import DocumentDetail, DocumentList, Facets, WrittenStatus
+from ragstack_common.api.documents import EVENT_OF_CHANGE, MAX_VALUES, Documents, facets_of
 from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, FailureList, ReplayAnswer, ReplayRequest
 from ragstack_common.api.failures import Failures
 from ragstack_common.api.http import serve

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.documents import Time, iso
 from ragstack_common.api.jobs import JobAnswer, answer_of
+from ragstack_common.api.times import Time, iso
 from ragstack_common.config import STACKS
 from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.core.telemetry import LOGGER

@@ -11,7 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.api.documents import DocumentsBucket, Time, iso
+from ragstack_common.api.bucket import DocumentsBucket
+from ragstack_common.api.times import Time, iso
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
 from ragstack_common.documents import (
     SIDECAR_SUFFIX,

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
-from ragstack_common.api.documents import Documents, DocumentsBucket, SeenDocument
+from ragstack_common.api.bucket import DocumentsBucket
+from ragstack_common.api.documents import Documents, SeenDocument
 from ragstack_common.api.http import serve
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import InvalidRequestError

@@ -25,7 +25,7 @@ from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
 
 if TYPE_CHECKING:
     from ragstack_common.api.ask_models import AskRequest, StreamEvent
-    from ragstack_common.api.documents import DocumentList
+    from ragstack_common.api.document_models import DocumentList
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -101,7 +101,7 @@ class HttpOperations:
 
     async def document(self, request: DocumentStatusRequest) -> "DocumentList":
         """Find a document."""
-        from ragstack_common.api.documents import DocumentList  # noqa: PLC0415 - imports the AWS SDK
+        from ragstack_common.api.document_models import DocumentList  # noqa: PLC0415 - help does without
 
         return await self.request("GET", "/api/documents", DocumentList, parameters=request.name)
 

@@ -262,7 +262,7 @@ def _follow_documents(
 
 async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDocument]") -> list[DocumentStatus]:
     """Return the statuses of documents; not a final one that a document had before the replay."""
-    from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - help does without
+    from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - help does without
     from ragstack_common.api.operations import DocumentStatusRequest  # noqa: PLC0415
 
     parallel = asyncio.Semaphore(8)

@@ -19,7 +19,7 @@ from ragstack_local.targets import AsJson, Target, with_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragstack_common.api.documents import Facets
+    from ragstack_common.api.document_models import Facets
     from ragstack_local.api.http_operations import HttpOperations
 
 VALUES_PER_PAGE: Final = 1000
@@ -203,7 +203,7 @@ def facets(
 
 def _values(api: "HttpOperations", limit: int, **chosen: str | None) -> "Facets":
     """Read pages of values until there are enough, and return them as one."""
-    from ragstack_common.api.documents import Facets  # noqa: PLC0415 - help does without
+    from ragstack_common.api.document_models import Facets  # noqa: PLC0415 - help does without
 
     pages: list[Facets] = []
     left, token = limit, None

@@ -33,7 +33,7 @@ from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploa
 from ragstack_local.target.roots import is_below
 
 if TYPE_CHECKING:
-    from ragstack_common.api.documents import DocumentDetail, DocumentSummary
+    from ragstack_common.api.document_models import DocumentDetail, DocumentSummary
     from ragstack_local.api.http_operations import HttpOperations
 
 _ID: Final = re.compile("[0-9a-f]{32}")
@@ -191,7 +191,7 @@ class ApiDocuments:
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete one after the other; see :class:`Documents`."""
-        from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - help does without
+        from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - help does without
 
         for uri in uris:
             path = f"/api/documents/{DocumentRecord(uri).id}"
@@ -221,13 +221,13 @@ class ApiDocuments:
         return [self._detail(identifier) for identifier in found]
 
     def _detail(self, identifier: str) -> "DocumentDetail":
-        from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - as above
+        from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - as above
 
         return run(self.api.request("GET", f"/api/documents/{identifier}", DocumentDetail))
 
     def listed(self, **filters: str | None) -> "Iterator[DocumentSummary]":
         """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
-        from ragstack_common.api.documents import DocumentList  # noqa: PLC0415 - as above
+        from ragstack_common.api.document_models import DocumentList  # noqa: PLC0415 - as above
 
         token: str | None = ""
         while token is not None:

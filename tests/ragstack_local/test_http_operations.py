@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.api.ask_models import AskRequest, SourcesEvent, StreamEvent
-from ragstack_common.api.documents import DocumentList
+from ragstack_common.api.document_models import DocumentList
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_local.api import calls

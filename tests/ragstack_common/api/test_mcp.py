@@ -19,8 +19,9 @@ from ragstack_common.api import mcp_texts
 from ragstack_common.api.asgi import create_app
 from ragstack_common.api.ask import AskService
 from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.bucket import DocumentsBucket
 from ragstack_common.api.catalogue import Corpora, SearchableCorpus
-from ragstack_common.api.documents import Documents, DocumentsBucket
+from ragstack_common.api.documents import Documents
 from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, build_server
 from ragstack_common.api.operations import ServiceOperations
 from ragstack_common.api.search import QueryService
