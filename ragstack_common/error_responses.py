@@ -197,6 +197,11 @@ def failing_as(kind: type[errors.RagStackError], what: str) -> Iterator[None]:
         raise kind(f"{what} ({code}); {advice}") from error
 
 
+def is_refused(error: BaseException) -> bool:
+    """Whether a permission is missing for what an error is about, so that trying again cannot help."""
+    return _aws_code(error.__cause__) == "AccessDeniedException"
+
+
 def _aws_code(error: BaseException | None) -> str:
     """Return the error code of AWS, or the name of another error's class."""
     response = error.response if isinstance(error, ClientError) else {}

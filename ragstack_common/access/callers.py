@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.core.errors import NotAllowedError, NotAuthenticatedError
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical
 
 if TYPE_CHECKING:
@@ -102,16 +103,20 @@ def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
 def claim(claims: Mapping[str, Any], name: str) -> Any:
     """Return a claim by its name, or by the path to it in objects, such as ``realm_access.roles``; None if absent.
 
-    Names can have dots themselves, as ``https://example.com/groups`` does. The longest name that exists wins.
+    Names can have dots themselves, as ``https://example.com/groups`` does. The longest name that exists wins. A path
+    that ends at something else than an object gives :data:`UNREADABLE`, which no use of a claim accepts.
     """
     if name in claims:
         return claims[name]
     places = [place for place, character in enumerate(name) if character == "."]
+    unreadable = None
     for place in reversed(places):
         inner = claims.get(name[:place])
-        if isinstance(inner, Mapping) and (found := claim(inner, name[place + 1 :])) is not None:
+        if not isinstance(inner, Mapping):
+            unreadable = unreadable if inner is None else UNREADABLE
+        elif (found := claim(inner, name[place + 1 :])) is not None:
             return found
-    return None
+    return unreadable
 
 
 def claims_that_count(claims: Mapping[str, Any], mapping: "Claims") -> dict[str, Any]:
@@ -136,7 +141,8 @@ def caller_from_arn(arn: str) -> Caller:
 
 def caller_from_key(name: str) -> Caller:
     """Return the caller who holds an API key."""
-    return Caller(f"key:{name}", frozenset({EVERYONE, f"key:{name}"}))
+    principal = canonical(f"key:{name}")
+    return Caller(principal, frozenset({EVERYONE, principal}))
 
 
 def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
@@ -145,8 +151,10 @@ def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
     Raises:
         NotAllowedError: It does not.
     """
-    elsewhere = claims.get(_ELSEWHERE)
-    left_out = {*elsewhere} if isinstance(elsewhere, Mapping | list) else set()
+    elsewhere = claims.get(_ELSEWHERE) or {}
+    if not isinstance(elsewhere, Mapping):
+        raise NotAllowedError(f"The token's claim {_ELSEWHERE} is not an object, so it is not known what it leaves out")
+    left_out = {*elsewhere}
     if str(claims.get(_HAS_GROUPS, "false")).lower() not in ("false", "none"):
         left_out.add("groups")
     for name in (*mapping.group, *([] if mapping.tenant is None else [mapping.tenant])):
@@ -166,15 +174,26 @@ def _names(name: str, value: Any) -> Iterable[str]:
     """
     if value is None:
         return ()
-    if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
-        inner = value[1:-1]
-        value = inner.split(",") if "," in inner else inner.split()
-    elif isinstance(value, str):
-        value = [value]
+    if isinstance(value, str):
+        value = _members(value)
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         raise NotAllowedError(f"The token's claim {name} is neither a text nor a list of texts: map another claim")
     return [each.strip() for each in value if each.strip()]
 
+
+def _members(text: str) -> Any:
+    """Read a list that was written as text: as JSON, or as API Gateway does, ``[a b]`` or ``[a, b]``."""
+    if not (text.startswith("[") and text.endswith("]")):
+        return [text]
+    try:
+        return parse_json(text)
+    except ValueError:
+        inner = text[1:-1]
+        return inner.split(",") if "," in inner else inner.split()
+
+
+UNREADABLE: Final[Mapping[str, Any]] = {}
+"""Stands for a claim whose path leads through a text, a list or a number."""
 
 _ELSEWHERE: Final = "_claim_names"
 """Names the claims that are not in the token. Source: OpenID Connect Core, section 5.6.2; Microsoft Entra ID writes it

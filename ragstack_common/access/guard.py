@@ -14,7 +14,7 @@ from ragstack_common.access_config import AccessSettings, AuthKind
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.error_responses import reaching_the_registry
+from ragstack_common.error_responses import is_refused, reaching_the_registry
 
 MAX_PLACES: Final = 20
 """Prefixes that a refusal names."""
@@ -81,8 +81,7 @@ class Guard:
             return cls(policy, sink=sink)
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - not every process has a table
 
-        table = AccessTable(dynamodb_client(), settings.registry_table) if settings.registry_table else None
-        return cls(policy, table, sink)
+        return cls(policy, AccessTable(dynamodb_client(), settings.registry_table), sink)
 
     def known_rules(self) -> AccessRules:
         """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""
@@ -187,7 +186,9 @@ class Guard:
             with reaching_the_registry():
                 is_in_use = table.is_in_use()
         except RegistryError as error:
-            # Searches go on without the registry. The next request checks again.
+            if is_refused(error):
+                raise
+            # Searches go on while the registry is out of reach. The next request checks again.
             LOGGER.error("nobody knows whether documents have access labels: %s", error)
             return
         if is_in_use:

@@ -112,9 +112,9 @@ class AccessPolicy(_Part):
     """
 
     claims: Claims = Field(default=Claims(), description="which claims of a token make which principals")
-    attribute: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,49}$"), AfterValidator(_unreserved)] = Field(
-        default="access", description="the attribute of documents that holds their label"
-    )
+    attribute: Annotated[
+        str, _Canonical, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,49}$"), AfterValidator(_unreserved)
+    ] = Field(default="access", description="the attribute of documents that holds their label")
     rights: Mapping[Right, Principals] = Field(
         default={}, description="who may read (search, ask, list), write (upload, delete) and operate"
     )

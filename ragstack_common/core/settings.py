@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Valida
 from pydantic.fields import FieldInfo
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.core.names import canonical
+from ragstack_common.core.names import canonical_if_text
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Allowed:
 
 def separated_names(value: Any) -> tuple[str, ...]:
     """Read names that are separated by commas; a sequence stays as it is."""
-    names = tuple(part.strip() for part in canonical(value).split(",")) if isinstance(value, str) else tuple(value)
+    parts = (part.strip() for part in value.split(",")) if isinstance(value, str) else value
+    names = tuple(map(canonical_if_text, parts))
     if "" in names:
         raise ValueError("names must be separated by one comma each")
     return names

@@ -1,6 +1,6 @@
 import pytest
 
-from ragstack_common.access.callers import caller_from_arn, caller_from_claims, claims_that_count
+from ragstack_common.access.callers import caller_from_arn, caller_from_claims, caller_from_key, claims_that_count
 from ragstack_common.access.policy import Claims
 from ragstack_common.core.errors import NotAllowedError, NotAuthenticatedError
 
@@ -26,6 +26,7 @@ def test_claims_make_principals() -> None:
         ("hr,staff", {"hr,staff"}),
         ("[hr staff]", {"hr", "staff"}),
         ("[Human Resources, staff]", {"Human Resources", "staff"}),
+        ('["Human Resources", "staff"]', {"Human Resources", "staff"}),
         (["hr", "all staff", ""], {"hr", "all staff"}),
         ([], set()),
         ("[]", set()),
@@ -39,7 +40,7 @@ def test_a_text_is_one_group_unless_api_gateway_made_it_of_a_list(groups: object
     assert caller.principals == {"everyone", "user:ann", *(f"group:{name}" for name in names)}
 
 
-@pytest.mark.parametrize("value", [{"hr": {}}, 7, True, ["hr", 7], ["hr", ["staff"]], [None]])
+@pytest.mark.parametrize("value", [{"hr": {}}, {}, 7, True, ["hr", 7], ["hr", ["staff"]], [None]])
 @pytest.mark.parametrize("name", ["groups", "org"])
 def test_a_claim_of_another_form_is_refused(name: str, value: object) -> None:
     """A rule that denies one of its groups would otherwise admit the members."""
@@ -69,11 +70,31 @@ def test_a_path_leads_to_a_claim_and_a_literal_name_wins(claims: dict[str, objec
     assert caller_from_claims(passed_on, Claims(group=name)) == by_group
 
 
-@pytest.mark.parametrize("claims", [{}, {"realm_access": None}, {"realm_access": "roles"}, {"realm_access": {}}])
+@pytest.mark.parametrize("claims", [{}, {"realm_access": None}, {"realm_access": {}}])
 def test_a_path_to_nothing_is_no_group(claims: dict[str, object]) -> None:
     caller = caller_from_claims({"sub": "ann", **claims}, Claims(group="realm_access.roles"))
 
     assert caller.principals == {"everyone", "user:ann"}
+
+
+@pytest.mark.parametrize("value", ['{"roles": ["contractors"]}', ["contractors"], 7])
+def test_a_path_through_something_else_than_an_object_is_refused(value: object) -> None:
+    """Without its groups, a caller would pass a rule that denies one of them."""
+    claims, mapping = {"sub": "ann", "realm_access": value}, Claims(group="realm_access.roles")
+
+    for each in (claims, claims_that_count(claims, mapping)):
+        with pytest.raises(NotAllowedError, match=r"claim realm_access\.roles is neither a text nor a list"):
+            caller_from_claims(each, mapping)
+
+
+@pytest.mark.parametrize("value", ["groups", '{"groups": "src1"}', ["groups"]])
+def test_a_marker_in_another_form_is_refused(value: object) -> None:
+    with pytest.raises(NotAllowedError, match="_claim_names is not an object"):
+        caller_from_claims({"sub": "ann", "_claim_names": value}, Claims())
+
+
+def test_the_name_of_an_api_key_compares_composed() -> None:
+    assert caller_from_key("schlu\u0308ssel") == caller_from_key("schl\u00fcssel")
 
 
 @pytest.mark.parametrize(

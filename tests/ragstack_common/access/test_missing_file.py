@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from ragstack_common.access.callers import OPERATOR, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.rules import Effect
-from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.errors import ConfigurationError, RegistryError
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord
 from tests.support.registry_table import TABLE, create_table
@@ -58,3 +59,16 @@ def test_a_registry_out_of_reach_stops_no_search_and_is_asked_again(dynamodb: An
 
     with pytest.raises(ConfigurationError, match="no access file"):
         ask("iam", guard)
+
+
+def test_a_role_that_may_not_look_answers_nobody(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again cannot help, so that nobody would ever know whether documents have labels."""
+
+    def refuse(*_: Any) -> bool:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no dynamodb:Scan"}}, "Scan")
+
+    monkeypatch.setattr(AccessTable, "is_in_use", refuse)
+
+    for _ in range(2):
+        with pytest.raises(RegistryError, match="AccessDeniedException"):
+            ask("iam")

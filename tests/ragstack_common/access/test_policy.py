@@ -79,6 +79,13 @@ def test_labels_are_in_no_attribute_that_has_another_meaning(name: str) -> None:
         policy(attribute=name)
 
 
+def test_the_attribute_of_labels_is_found_in_each_form() -> None:
+    name = "zug\u00e4nglich"
+    file = policy(attribute=unicodedata.normalize("NFD", name))
+
+    assert file.attribute == name
+
+
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"labels": ' * 5000, b"[" * 300 + b"]" * 300])
 def test_a_file_that_is_nested_too_deeply_is_explained(body: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"The access file access\.json is invalid"):
