@@ -7,13 +7,12 @@ caller may not see. Each caller has a partition of their own, a limit, and judgm
 import hashlib
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from botocore.exceptions import ClientError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -24,7 +23,7 @@ from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
 from ragstack_common.core.names import canonical
 from ragstack_common.error_responses import reaching_the_registry
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
-from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.registry.transactions import Transactions, Write
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -46,7 +45,6 @@ PAGE_SIZE: Final = 101
 
 _ANSWER: Final = "answer"
 _YEAR: Final = "year"
-_FAILED: Final = "ConditionalCheckFailed"
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 _DIGEST_CHARACTERS: Final = 32
 
@@ -129,6 +127,11 @@ class Judgments:
     guard: Guard
     clock: Callable[[], float] = time.time
 
+    @property
+    def transactions(self) -> Transactions:
+        """Writes several items, or none of them."""
+        return Transactions(self.client, self.table)
+
     def write(self, caller: Caller, change: JudgmentChange) -> Judgment:
         """Replace or delete the caller's judgment; the last write counts.
 
@@ -144,13 +147,13 @@ class Judgments:
         )
         name = _ANSWER if change.document is None else _digest(canonical(change.document))
         key = _key(_digest(caller.name), f"{change.query_id}#{name}")
-        year = datetime.fromtimestamp(now, UTC).year
-        kept = {"judgment": judgment.model_dump_json(), _YEAR: year, EXPIRES_AT: int(now) + KEPT_SECONDS}
         with reaching_the_registry():
             if change.grade is None and change.answer_grade is None:
                 self._delete(caller, key)
-            elif not self._put({**key, **to_item(kept)}, f"attribute_exists({PARTITION_KEY})"):
-                self._create(caller, {**key, **to_item(kept)}, year, int(now))
+            else:
+                self._replace(
+                    caller, key, {"judgment": judgment.model_dump_json(), EXPIRES_AT: int(now) + KEPT_SECONDS}
+                )
         return judgment
 
     def page(self, caller: Caller, *, of_all: bool, limit: int, token: str | None = None) -> JudgmentList:
@@ -177,49 +180,52 @@ class Judgments:
             following = urlsafe_b64encode(f"{digest}#{last[SORT_KEY]['S']}".encode()).decode()
         return JudgmentList(judgments=judgments, next_token=following)
 
-    def _put(self, item: Item, condition: str) -> bool:
-        try:
-            self.client.put_item(TableName=self.table, Item=item, ConditionExpression=condition)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != CONDITION_FAILED:
-                raise
-            return False
-        return True
-
-    def _create(self, caller: Caller, item: Item, year: int, now: int) -> None:
-        """Write a new judgment and count it, or neither."""
-        count: Any = {
-            **self._counter(caller, year, 1),
-            "ConditionExpression": "attribute_not_exists(#year) OR #year < :limit",
-        }
-        count["UpdateExpression"] += " SET #expires = :expires"
-        count["ExpressionAttributeNames"] |= {"#expires": EXPIRES_AT}
-        count["ExpressionAttributeValues"] |= to_item({":limit": MAX_NEW_IN_A_YEAR, ":expires": now + KEPT_SECONDS})
-        put: Any = {
-            "TableName": self.table,
-            "Item": item,
+    def _replace(self, caller: Caller, key: Item, content: Mapping[str, Any]) -> None:
+        """Change a judgment; a new one counts in the year in which it is made."""
+        if self._change(key, content):
+            return
+        now = int(self.clock())
+        year = datetime.fromtimestamp(now, UTC).year
+        count = self._counter(caller, year, 1)
+        count["ConditionExpression"] = "attribute_not_exists(#year) OR #year < :limit"
+        count["ExpressionAttributeValues"] |= to_item({":limit": MAX_NEW_IN_A_YEAR})
+        put = {
+            "Item": {**key, **to_item({**content, _YEAR: year})},
             "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})",
         }
+        failed = self.transactions.write([Write("count", {"Update": count}), Write("judgment", {"Put": put})])
+        if "count" in failed:
+            raise _limit_reached(caller, year, now)
+        if failed:
+            self._change(key, content)  # another request has made it meanwhile
+
+    def _change(self, key: Item, content: Mapping[str, Any]) -> bool:
+        """Change a judgment that exists; return whether it does. The year in which it was made stays."""
         try:
-            self.client.transact_write_items(TransactItems=[{"Update": count}, {"Put": put}])
-        except self.client.exceptions.TransactionCanceledException as error:
-            counted, written = (reason.get("Code") for reason in error.response["CancellationReasons"])
-            if counted == _FAILED:
-                raise _limit_reached(caller, year, now) from None
-            if written != _FAILED:
-                raise
-            self.client.put_item(TableName=self.table, Item=item)  # another request has written it meanwhile
+            self.client.update_item(
+                TableName=self.table,
+                Key=key,
+                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in content),
+                ExpressionAttributeNames={f"#{name}": name for name in content},
+                ExpressionAttributeValues=to_item({f":{name}": value for name, value in content.items()}),
+                ConditionExpression=f"attribute_exists({PARTITION_KEY})",
+            )
+        except self.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     def _delete(self, caller: Caller, key: Item) -> None:
         """Delete a judgment, whose place another one can take."""
         old = self.client.delete_item(TableName=self.table, Key=key, ReturnValues="ALL_OLD").get("Attributes")
         if old:
-            self.client.update_item(**self._counter(caller, int(old[_YEAR]["N"]), -1))
+            self.client.update_item(TableName=self.table, **self._counter(caller, int(old[_YEAR]["N"]), -1))
 
     def _counter(self, caller: Caller, year: int, number: int) -> Any:
-        """Return the parameters of an update of the number of a caller's judgments."""
+        """Return an update of the number of judgments that a caller made in a year.
+
+        The item does not expire: it is small, and the list of all judgments finds their callers by it.
+        """
         return {
-            "TableName": self.table,
             "Key": to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: _digest(caller.name)}),
             "UpdateExpression": "ADD #year :number",
             "ExpressionAttributeNames": {"#year": f"in_{year}"},

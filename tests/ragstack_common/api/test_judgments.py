@@ -160,7 +160,24 @@ def test_judgments_expire_and_have_a_partition_for_each_caller(aws: Aws) -> None
     items = aws.dynamodb.scan(TableName=TABLE)["Items"]
 
     assert len({each["pk"]["S"] for each in items}) == 3
-    assert {int(each["expires_at"]["N"]) - now for each in items} == {2 * 365 * 86_400}
+    kept = [each for each in items if each["pk"]["S"] != "JUDGMENT"]
+    assert [int(each["expires_at"]["N"]) - now for each in kept] == [2 * 365 * 86_400] * 2
+
+
+def test_a_judgment_that_is_changed_keeps_the_year_in_which_it_was_made(aws: Aws) -> None:
+    """Otherwise its deletion makes room in another year, and the callers of `all` expire before their judgments."""
+    times = [datetime(year, 6, 1, tzinfo=UTC).timestamp() for year in (2025, 2027)]
+    made, changed = (Judgments(aws.dynamodb, TABLE, Guard(), lambda at=at: at) for at in times)
+
+    made.write(OPERATOR, JudgmentChange(**GOOD))
+    changed.write(OPERATOR, JudgmentChange(**{**GOOD, "grade": 1}))
+    by_partition = {each["pk"]["S"].partition("#")[1]: each for each in aws.dynamodb.scan(TableName=TABLE)["Items"]}
+    changed.write(OPERATOR, JudgmentChange(**{**GOOD, "grade": None}))
+    (counted,) = aws.dynamodb.scan(TableName=TABLE)["Items"]
+
+    assert int(by_partition["#"]["expires_at"]["N"]) - times[1] == 2 * 365 * 86_400
+    assert {name: value["N"] for name, value in counted.items() if name.startswith("in_")} == {"in_2025": "0"}
+    assert "expires_at" not in counted
 
 
 def test_documents_and_counts_do_not_include_judgments(aws: Aws, call: Call) -> None:
