@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -25,7 +25,7 @@ from ragstack_local.stack.console import DEFAULT_PORT as DEFAULT_CONSOLE_PORT
 from ragstack_local.stack.console import question_url
 from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
 from ragstack_local.stack.issuer import USERS
-from ragstack_local.stack.last_callers import Callers
+from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
@@ -68,9 +68,13 @@ Access = Annotated[
         dir_okay=False,
     ),
 ]
-Tenants = Annotated[
-    Literal["label", "index"],
-    typer.Option(help="Whether the tenants of the access file share a knowledge base, or each has its own."),
+TenantsOption = Annotated[
+    Tenants | None,
+    typer.Option(
+        help="Whether the tenants of the access file share a knowledge base, or each has its own. Default: as at the"
+        " last start, at first label",
+        show_default=False,
+    ),
 ]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
@@ -111,7 +115,7 @@ def up(
     console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
     auth: Auth = None,
     access: Access = None,
-    tenants: Tenants = "label",
+    tenants: TenantsOption = None,
     data_dir: DataDir = None,
     embedding: Embedding = AUTOMATIC,
     context: Context = None,
@@ -141,9 +145,8 @@ def up(
         url, model = chosen_server(llm, running_servers())
         bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
-    options = replace(options, **_callers(project, auth, access, Callers.read(options.data)))
-    if tenants == "index":
-        options = replace(options, context={**options.context, "tenants": tenants})
+    last = _last_callers(options.data, auth, access)
+    options = replace(options, **_callers(project, auth, access, tenants, last))
     with local_stack(project, options, display.step) as stack:
         _print_place(stack, options)
         _follow_embedding(stack.connection)
@@ -178,7 +181,8 @@ def demo(
 ) -> None:
     """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
 
-    The documents stay in the data folder, which is that of `ragstack up`.
+    The documents stay in the data folder, which is that of `ragstack up`. Its access rules are those of
+    samples/access.json, also if `ragstack up` had others; the next `ragstack up` has its own again.
 
     Example:  ragstack demo --once
     """
@@ -187,7 +191,7 @@ def demo(
     project = Project.find()
     ports = (port, bedrock_port, answers_port, issuer_port, console_port)
     options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
-    options = replace(options, **_callers(project, "none,oidc", None))
+    options = replace(options, **_callers(project, "none,oidc", None), is_demonstration=True)
     with local_stack(project, options, display.step) as stack:
         _follow_embedding(stack.connection)
         run_demo(stack.connection, project.root)
@@ -322,8 +326,28 @@ def _options(
     )
 
 
-def _callers(project: Project, auth: str | None, access: Path | None, last: Callers | None = None) -> dict[str, Any]:
-    """Return how callers prove who they are, and the access file.
+def _last_callers(data: Path, auth: str | None, access: Path | None) -> Callers | None:
+    """Return the callers of the last start; None if there was none, or its damaged record is not needed.
+
+    Raises:
+        StackError: The record is damaged, and the options do not replace it.
+    """
+    try:
+        return Callers.read(data)
+    except StackError:
+        if auth is None or (access is None and AuthKind.OIDC in auth.split(",")):
+            raise
+        return None
+
+
+def _callers(
+    project: Project,
+    auth: str | None,
+    access: Path | None,
+    tenants: Tenants | None = None,
+    last: Callers | None = None,
+) -> dict[str, Any]:
+    """Return how callers prove who they are, the access file, and how tenants are separated.
 
     Raises:
         BadParameter: The local stack has no such kinds, or nobody signs in whom the file is about.
@@ -335,13 +359,20 @@ def _callers(project: Project, auth: str | None, access: Path | None, last: Call
     if AuthKind.OIDC not in kinds:
         if access is not None:
             raise typer.BadParameter("it is for people: add --auth oidc or --auth none,oidc", param_hint="--access")
-        return {}
+        return {"tenants": tenants or Tenants.LABEL}
     kept = None if access is not None or last is None else last.access
     if kept is not None and not kept.is_file():
         raise StackError(f"The access file of the last start, {kept}, is missing: choose one with --access")
-    if auth is None:
-        display.console.print(f"As at the last start: --auth {','.join(kinds)}", soft_wrap=True)
-    return {"auth": kinds, "access": (access or kept or project.sample_access).absolute()}
+    of_last = [] if auth is not None else [f"--auth {','.join(kinds)}"]
+    if tenants is None and last is not None and last.tenants is not Tenants.LABEL:
+        of_last.append(f"--tenants {last.tenants}")
+    if of_last:
+        display.console.print(f"As at the last start: {' '.join(of_last)}", soft_wrap=True)
+    return {
+        "auth": kinds,
+        "access": (access or kept or project.sample_access).absolute(),
+        "tenants": tenants or (Tenants.LABEL if last is None else last.tenants),
+    }
 
 
 def _start_again(project: Project, options: StackOptions) -> str:
@@ -352,7 +383,6 @@ def _start_again(project: Project, options: StackOptions) -> str:
         ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
         ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
         ("--console-port", options.console_port, DEFAULT_CONSOLE_PORT),
-        ("--tenants", options.context.get("tenants", "label"), "label"),
         ("--data-dir", options.data, project.data / "local"),
     )
     given = [f"{option} {shlex.quote(str(value))}" for option, value, default in chosen if value != default]

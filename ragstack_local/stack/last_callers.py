@@ -5,38 +5,69 @@ A start that forgot the people of the last one would give everybody all rights, 
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from ragstack_common.access_config import AuthKind
+from ragstack_local.errors import StackError
 
 FILE: Final = "callers.json"
 """Below the data folder."""
 
 
+class Tenants(StrEnum):
+    """What separates the tenants of the access file: labels in one knowledge base, or a knowledge base of each."""
+
+    LABEL = "label"
+    INDEX = "index"
+
+
 @dataclass(frozen=True)
 class Callers:
-    """How callers prove who they are.
+    """How callers prove who they are, and how tenants are separated.
 
     Attributes:
         auth: `none`, `oidc` or both.
         access: The access file of people; None for that of the samples.
+        tenants: What separates tenants.
     """
 
     auth: tuple[AuthKind, ...]
     access: Path | None = None
+    tenants: Tenants = Tenants.LABEL
 
     @classmethod
     def read(cls, data: Path) -> "Callers | None":
-        """Read those of the last start on a data folder; None if there was none, or the file has another form."""
-        try:
-            found = json.loads((data / FILE).read_text())
-            access = found["access"]
-            return cls(tuple(AuthKind(kind) for kind in found["auth"]), None if access is None else Path(access))
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
+        """Read those of the last start on a data folder; None if there was none.
 
-    def write(self, data: Path) -> None:
-        """Keep them for the next start."""
-        kept = {"auth": [*self.auth], "access": None if self.access is None else str(self.access)}
-        (data / FILE).write_text(json.dumps(kept))
+        Raises:
+            StackError: The file cannot be read, or has another form.
+        """
+        file = data / FILE
+        try:
+            found = json.loads(file.read_text())
+            auth, access = tuple(AuthKind(kind) for kind in found["auth"]), found["access"]
+            tenants = Tenants(found.get("tenants", Tenants.LABEL))
+            return cls(auth, None if access is None else Path(access), tenants)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise StackError(
+                f"{file}, with the callers of the last start, cannot be read: choose --auth, and --access with oidc"
+            ) from error
+
+    def write(self, data: Path, *, replaces: bool = True) -> None:
+        """Keep them for the next start, in place of earlier ones unless *replaces* is false."""
+        file = data / FILE
+        if not replaces and file.exists():
+            return
+        kept = {
+            "auth": [*self.auth],
+            "access": None if self.access is None else str(self.access),
+            "tenants": self.tenants,
+        }
+        # Complete before it has the name.
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(kept))
+        new.replace(file)

@@ -25,7 +25,7 @@ from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.durable_items import KeptItems
-from ragstack_local.stack.last_callers import Callers
+from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 from ragstack_local.target import running
@@ -69,6 +69,8 @@ class StackOptions:
         console_port: The port of the console.
         auth: How callers prove who they are: `none`, `oidc` or both.
         access: The access file, for people.
+        tenants: Whether the tenants of the access file share a knowledge base, or each has its own.
+        is_demonstration: Whether the next start keeps these callers only if there are none of an earlier start.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
         context: Context values of the CDK app, by name.
     """
@@ -81,6 +83,8 @@ class StackOptions:
     console_port: int = console.DEFAULT_PORT
     auth: tuple[AuthKind, ...] = (AuthKind.NONE,)
     access: Path | None = None
+    tenants: Tenants = Tenants.LABEL
+    is_demonstration: bool = False
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -103,26 +107,28 @@ class StackOptions:
         Raises:
             StackError: There is no access file with tenants.
         """
-        if self.chosen.get("tenants") != "index":
+        if self.chosen.get("tenants") != Tenants.INDEX:
             return {}
         file = self.chosen.get("access")
         tenants = read_policy(Path(file)).tenants if file else {}
         if not tenants:
-            raise StackError("tenants=index needs an access file with tenants: choose it with --access")
+            raise StackError(
+                "tenants=index needs an access file with tenants: choose it with --access, or choose --tenants label"
+            )
         return {name: tenant.prefix for name, tenant in tenants.items()}
 
     @property
     def chosen(self) -> Mapping[str, str]:
         """The context values, with those about callers."""
-        if not self.has_people:
-            return self.context
-        return {
-            "auth": ",".join(self.auth),
-            "oidc_issuer": f"http://{LOCAL}:{self.issuer_port}",
-            "oidc_audience": issuer.CLIENT,
-            "access": str(self.access),
-            **self.context,
-        }
+        own = {"tenants": str(self.tenants)} if self.tenants is Tenants.INDEX else {}
+        if self.has_people:
+            own |= {
+                "auth": ",".join(self.auth),
+                "oidc_issuer": f"http://{LOCAL}:{self.issuer_port}",
+                "oidc_audience": issuer.CLIENT,
+                "access": str(self.access),
+            }
+        return {**own, **self.context}
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,9 @@ def local_stack(
         answers_endpoint = f"http://{LOCAL}:{options.answers_port}"
         folder = DataFolder(options.data)
         session = cleanup.enter_context(folder.opened())
+        # Before anything starts: a start that ends early is not followed by one with other callers.
+        access = None if options.access == project.sample_access else options.access
+        Callers(options.auth, access, options.tenants).write(options.data, replaces=not options.is_demonstration)
         with step("Starting MiniStack and the local Bedrock"):
             with held_interrupts():
                 ministack = _start_ministack(project, options, folder)
@@ -210,7 +219,6 @@ def local_stack(
 
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
         announce(asdict(connection))
-        Callers(options.auth, None if options.access == project.sample_access else options.access).write(options.data)
         children = (ministack, bedrock, answering, serving, *issuing)
         yield RunningStack(connection, children, is_second=place != project.running)
 

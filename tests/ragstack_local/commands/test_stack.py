@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.access_config import AuthKind
-from ragstack_local.commands.stack import _callers, _options, _start_again
+from ragstack_local.commands.stack import _callers, _last_callers, _options, _start_again
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
-from ragstack_local.stack.last_callers import Callers
-from ragstack_local.stack.local_stack import StackOptions
+from ragstack_local.stack.last_callers import Callers, Tenants
+from ragstack_local.stack.local_stack import StackOptions, local_stack
 from ragstack_local.target.connection import Project
 from tests.ragstack_local.support import ragstack
 
@@ -24,8 +24,6 @@ def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> 
     assert _start_again(project, default).endswith("ragstack up")
     people = replace(default, **_callers(project, "none,oidc", None))
     assert _start_again(project, people).endswith("ragstack up")
-    tenants = replace(people, access=tmp_path / "access.json", context={"tenants": "index"})
-    assert _start_again(project, tenants).endswith("up --tenants index")
     assert people.chosen["access"] == str(project.root / "samples" / "access.json")
     assert people.chosen["oidc_issuer"] == "http://127.0.0.1:4569"
 
@@ -35,12 +33,12 @@ def test_a_start_keeps_the_callers_of_the_last_one(tmp_path: Path, capsys: pytes
     demo = _callers(project, "none,oidc", None)
     Callers(demo["auth"], None).write(tmp_path)
 
-    again = _callers(project, None, None, Callers.read(tmp_path))
+    again = _callers(project, None, None, None, Callers.read(tmp_path))
 
     assert again == demo
     assert "As at the last start: --auth none,oidc" in capsys.readouterr().out
-    assert _callers(project, "none", None, Callers.read(tmp_path)) == {}
-    assert _callers(project, None, None, Callers.read(tmp_path / "empty")) == {}
+    assert "auth" not in _callers(project, "none", None, None, Callers.read(tmp_path))
+    assert "auth" not in _callers(project, None, None, None, Callers.read(tmp_path / "empty"))
 
 
 def test_a_start_does_not_go_without_the_access_file_of_the_last_one(tmp_path: Path) -> None:
@@ -50,17 +48,76 @@ def test_a_start_does_not_go_without_the_access_file_of_the_last_one(tmp_path: P
     assert Callers.read(tmp_path) == last
 
     with pytest.raises(StackError, match=r"access.json, is missing: choose one with --access"):
-        _callers(Project.find(), None, None, last)
+        _callers(Project.find(), None, None, None, last)
 
     file.write_text("{}")
-    assert _callers(Project.find(), None, None, last)["access"] == file
+    assert _callers(Project.find(), None, None, None, last)["access"] == file
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"auth": ["friends"], "access": null}', '{"auth": 1}'])
-def test_a_damaged_record_of_callers_counts_as_none(tmp_path: Path, content: str) -> None:
+def test_a_start_keeps_what_separates_the_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project, file = Project.find(), tmp_path / "access.json"
+    file.write_text('{"tenants": {"acme": {"prefix": "tenants/acme/"}}}')
+    first = StackOptions(tmp_path, **_callers(project, "oidc", file, "index"))
+    Callers(first.auth, first.access, first.tenants).write(tmp_path)
+
+    again = StackOptions(tmp_path, **_callers(project, None, None, None, Callers.read(tmp_path)))
+
+    assert again == first
+    assert again.chosen["tenants"] == "index"
+    assert again.tenant_prefixes == {"acme": "tenants/acme/"}
+    assert "As at the last start: --auth oidc --tenants index" in capsys.readouterr().out
+    assert _callers(project, None, None, Tenants.LABEL, Callers.read(tmp_path))["tenants"] == "label"
+    assert _callers(project, "none", None, None, Callers.read(tmp_path))["tenants"] == "label"
+
+
+DAMAGED = ["", "[]", '{"auth": ["oidc"], "acc', '{"auth": ["friends"], "access": null}', '{"auth": 1}', "[" * 99_999]
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, '{"auth": ["oidc"], "access": null, "tenants": "none"}'])
+def test_a_damaged_record_of_callers_does_not_open_the_stack(tmp_path: Path, content: str) -> None:
     (tmp_path / "callers.json").write_text(content)
+    file = tmp_path / "access.json"
 
-    assert Callers.read(tmp_path) is None
+    for auth, access in ((None, None), (None, file), ("oidc", None), ("none,oidc", None)):
+        with pytest.raises(StackError, match=r"callers.json, .* cannot be read: choose --auth, and --access with oidc"):
+            _last_callers(tmp_path, auth, access)
+    assert _last_callers(tmp_path, "none", None) is None
+    assert _last_callers(tmp_path, "oidc", file) is None
+
+
+def test_a_record_of_callers_that_is_no_file_does_not_open_the_stack(tmp_path: Path) -> None:
+    (tmp_path / "callers.json").mkdir()
+
+    with pytest.raises(StackError, match="cannot be read"):
+        Callers.read(tmp_path)
+
+
+@pytest.mark.parametrize("is_demonstration", [False, True])
+def test_callers_are_kept_before_anything_starts_and_a_demonstration_changes_none(
+    tmp_path: Path, *, is_demonstration: bool
+) -> None:
+    """MiniStack is not installed where the stack is started."""
+    (tmp_path / "data").mkdir()
+    own = Callers((AuthKind.OIDC,), tmp_path / "mine.json", Tenants.INDEX)
+    project = Project(tmp_path, tmp_path)
+    options = StackOptions(
+        tmp_path / "data",
+        *range(45660, 45665),
+        auth=(AuthKind.NONE, AuthKind.OIDC),
+        access=project.sample_access,
+        is_demonstration=is_demonstration,
+    )
+    found = []
+
+    for last in (None, own):
+        if last is not None:
+            last.write(options.data)
+        with pytest.raises((OSError, StackError)), local_stack(project, options):
+            pass
+        found.append(Callers.read(options.data))
+
+    chosen = Callers(options.auth)
+    assert found == [chosen, own if is_demonstration else chosen]
 
 
 def test_make_says_nothing_about_what_is_installed_already() -> None:
