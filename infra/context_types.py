@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ragstack_common.access_config import NO_ACCESS_FILE
 from ragstack_common.core.settings import Allowed
 
 OFF: Final = "off"
@@ -56,8 +57,6 @@ SecurityGroupIds = Annotated[
     BeforeValidator(_separated),
     Allowed("ids of security groups, such as sg-0123456789abcdef0, separated by commas"),
 ]
-
-NO_ACCESS_FILE: Final = "none"
 
 AccessFile = Annotated[
     Path | Literal["none"],

@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 
 from infra.access_options import AccessValues, access_problems, groups_of_people, tenant_prefixes, tenant_problem
 from infra.context_types import (
-    NO_ACCESS_FILE,
     BedrockId,
     BucketName,
     LayerArn,
@@ -30,7 +29,7 @@ from infra.engine import Engine, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
-from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind
+from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.config import (
     EVERY_COLLECTION,
     MILVUS_ENGINE,

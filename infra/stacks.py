@@ -29,11 +29,10 @@ from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
-from infra.context_types import NO_ACCESS_FILE
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.options import CONSOLE_KINDS, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
-from ragstack_common.access_config import TOKEN_KINDS, AuthKind
+from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
 from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
 
 

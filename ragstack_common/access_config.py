@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -22,6 +22,9 @@ class AuthKind(StrEnum):
 
 TOKEN_KINDS = frozenset({AuthKind.COGNITO, AuthKind.OIDC})
 """The kinds with tokens of people."""
+
+NO_ACCESS_FILE: Final = "none"
+"""Given instead of an access file, it lets every caller do and see everything."""
 
 AuthKinds = Annotated[
     tuple[AuthKind, ...], BeforeValidator(separated_names), Allowed(f"one or more of {', '.join(AuthKind)}")

@@ -19,7 +19,7 @@ from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
-from ragstack_common.access_config import AuthKind
+from ragstack_common.access_config import NO_ACCESS_FILE, AuthKind
 from ragstack_common.registry.table import EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
@@ -109,13 +109,18 @@ class StackOptions:
         """
         if self.chosen.get("tenants") != Tenants.INDEX:
             return {}
-        file = self.chosen.get("access")
-        tenants = read_policy(Path(file)).tenants if file else {}
+        tenants = {} if self.access_file is None else read_policy(self.access_file).tenants
         if not tenants:
             raise StackError(
                 "tenants=index needs an access file with tenants: choose it with --access, or choose --tenants label"
             )
         return {name: tenant.prefix for name, tenant in tenants.items()}
+
+    @property
+    def access_file(self) -> Path | None:
+        """The access file, which a context value may name; None if every caller may do everything."""
+        file = self.chosen.get("access", NO_ACCESS_FILE)
+        return None if file == NO_ACCESS_FILE else Path(file)
 
     @property
     def chosen(self) -> Mapping[str, str]:
@@ -296,8 +301,8 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / BEDROCK, "--replace-index"]
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]
-    if file := options.chosen.get("access"):
-        command += ["--scope-attribute", read_policy(Path(file)).attribute]
+    if options.access_file is not None:
+        command += ["--scope-attribute", read_policy(options.access_file).attribute]
     command += options.bedrock_arguments
     # An embedding on AWS needs the user's own settings; documents are still read from --s3-endpoint.
     uses_aws = options.embedding.startswith("bedrock:")

@@ -148,6 +148,19 @@ def test_tenants_come_from_the_access_file(tmp_path: Path) -> None:
         _ = options.tenant_prefixes
 
 
+@pytest.mark.parametrize("auth", [(AuthKind.NONE,), (AuthKind.OIDC,)])
+def test_a_context_value_can_choose_no_access_file(tmp_path: Path, auth: tuple[AuthKind, ...]) -> None:
+    file = tmp_path / "access.json"
+    options = StackOptions(tmp_path, access=file, auth=auth, context={"access": "none"})
+
+    assert options.access_file is None
+    assert options.tenant_prefixes == {}
+    assert replace(options, context={"access": "other.json"}).access_file == Path("other.json")
+    assert replace(options, context={}).access_file == (file if AuthKind.OIDC in auth else None)
+    with pytest.raises(StackError, match="needs an access file with tenants"):
+        _ = replace(options, context={"access": "none", "tenants": "index"}).tenant_prefixes
+
+
 @pytest.mark.parametrize(
     ("arguments", "model"),
     [
