@@ -23,13 +23,11 @@ LONGEST_CODE: Final = 40
 MONTHS: Final = 12
 DAYS: Final = 31
 
-_WRITTEN: Final = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
-        **dict.fromkeys("\u2019\u02bc\uff07\u066c\u00a0\u2007\u2009\u202f", "'"),
-        "\u066b": ".",
-    }
-)
+_WRITTEN: Final = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u2019\u02bc\uff07\u066c\u00a0\u2007\u2009\u202f", "'"),
+    "\u066b": ".",
+}
 """One form of dashes, decimal marks, and marks between thousands, such as a space that does not break the line."""
 
 _END: Final = r"(?!\d|[.,]\d)"
@@ -54,7 +52,10 @@ ATOM: Final = (
 )
 """Alternatives of a pattern for words, in normalized texts: numbers of several parts, and letters before a version."""
 
-_MAY_HAVE: Final = re.compile(r"\d(?:[-_./:+,']\w| \d{3}(?!\d))|[-_./:+(]\d|::|0\d{1,5} \d")
+_MAY_HAVE: Final = re.compile(
+    # The first set is searched for fast; then it is as \d...|[-_./:+(]\d|::|0\d{1,5} \d.
+    r"[0-9_./:+(-](?:(?<=[0-9])(?:[-_./:+,']\w| \d{3}(?!\d))|(?<=[_./:+(-])\d|(?<=:):|(?<=0)\d{1,5} \d)"
+)
 _IS_ATOM: Final = re.compile(ATOM)
 _IS_GROUPED: Final = re.compile(_GROUPED)
 _IS_SPACED: Final = re.compile(_SPACED)
@@ -78,7 +79,12 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def written(text: str) -> str:
     """Return a text with one form of the marks within numbers."""
-    return text if text.isascii() else text.translate(_WRITTEN)
+    if text.isascii():
+        return text
+    for mark, one in _WRITTEN.items():
+        if mark in text:
+            text = text.replace(mark, one)
+    return text
 
 
 def may_have_numbers(text: str) -> bool:
@@ -173,7 +179,8 @@ def spanning(text: str) -> list[str]:
 
     QX-4471 has the term qx4471, as it is also written.
     """
-    codes = (match[0] for match in _CODE.finditer(text))
+    without_letters_only = " ".join([part for part in text.split() if not part.isalpha()])  # fewer to search
+    codes = (match[0] for match in _CODE.finditer(without_letters_only))
     found = [
         _JOINT.sub("", code)
         for code in codes

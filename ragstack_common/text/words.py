@@ -48,7 +48,7 @@ HELD_SHARE: Final = 0.01
 STEMS_REMEMBERED: Final = 200_000
 
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
-_ASCII_OR_NUMBER: Final = re.compile(f"{ATOM}|[a-z0-9]+")
+_ASCII_OR_NUMBER: Final = re.compile(f"(?=[a-z0-9:])(?:{ATOM}|[a-z0-9]+)")
 _OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _SEGMENTED: Final = re.compile(f"[{LETTERS}]")
 _INVISIBLE: Final = (
@@ -164,7 +164,7 @@ def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:
 def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_query: bool) -> list[str]:
     of_numbers: list[str] = []
     if may_have_numbers(prepared):
-        several = [word for word in found if is_number(word)]
+        several = [word for word in found if not word.isalnum() and is_number(word)]
         of_numbers = [term for word in several for term in further(word, is_query=is_query)] + spanning(prepared)
         found = _canonical(found)
     language = detect(found[:WORDS_READ]) if language is None else language
@@ -277,7 +277,7 @@ def _word() -> re.Pattern[str]:
 
 @cache
 def _word_or_number() -> re.Pattern[str]:
-    return re.compile(f"{ATOM}|{_word_in_run().pattern}")
+    return re.compile(rf"(?=[\w:{LETTERS}])(?:{ATOM}|{_word_in_run().pattern})")
 
 
 @cache
