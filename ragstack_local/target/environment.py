@@ -7,6 +7,7 @@ A file may come with a folder from elsewhere, such as an unpacked archive. So it
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -114,8 +115,9 @@ def read_files() -> FilesRead:
     if name is None:
         others = (path for path in folder.glob(f"{FILE}.*") if path.suffix[1:] not in {"local", *EXAMPLES})
         for path in sorted(path for path in others if path.is_file() and _is_name(path.suffix[1:])):
-            if SETTINGS & _variables(path).keys():
-                read.lines.append(f"{path} is not read: set {NAME_VARIABLE}={path.suffix[1:]} to use it")
+            with suppress(ConfigurationError):  # a file that is not read breaks nothing
+                if SETTINGS & _variables(path).keys():
+                    read.lines.append(f"{path} is not read: set {NAME_VARIABLE}={path.suffix[1:]} to use it")
     _withhold_keys(read)
     return read
 
@@ -146,7 +148,7 @@ def _variables(path: Path) -> Mapping[str, str]:
     try:
         # Without ${NAME}, which would put a secret of the environment into an address.
         found = dotenv_values(path, interpolate=False)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     if bad := sorted(name for name, value in found.items() if "\0" in f"{name}{value}"):
         raise ConfigurationError(f"{path} cannot be read: {bad[0]!r:.80} has a null character")

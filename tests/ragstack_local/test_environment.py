@@ -201,3 +201,28 @@ def test_an_unreadable_file_is_an_error_in_one_line(tmp_path: Path, content: byt
     assert done.returncode == 3
     assert done.stderr.startswith(f"Error: {tmp_path}/.env cannot be read: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"RAGSTACK_LLM_MODEL=caf\xe9", b"NAME=a\0b"], ids=["encoding", "null"])
+def test_a_file_that_is_not_read_breaks_no_command(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".env.production").write_bytes(content)
+    (tmp_path / ".env.staging").write_text("RAGSTACK_LLM_MODEL=qwen3\n")
+
+    done = ragstack("down", data=tmp_path)
+    named = ragstack("down", data=tmp_path, RAGSTACK_ENV="production")
+
+    assert "Error: No local stack is running" in done.stderr
+    assert f"{tmp_path}/.env.staging is not read" in done.stderr
+    assert named.stderr.startswith(f"Error: {tmp_path}/.env.production cannot be read: ")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="reads a file whose reading fails, also for root")
+def test_a_file_whose_reading_fails_is_an_error_only_if_it_is_needed(tmp_path: Path) -> None:
+    (tmp_path / ".env.production").symlink_to("/proc/self/mem")
+    unneeded = ragstack("down", data=tmp_path)
+    (tmp_path / ".env").symlink_to("/proc/self/mem")
+    needed = ragstack("down", data=tmp_path)
+
+    assert unneeded.stderr.endswith("Error: No local stack is running\n")
+    assert needed.stderr.startswith(f"Error: {tmp_path}/.env cannot be read: ")
+    assert needed.stderr.count("\n") == 1
