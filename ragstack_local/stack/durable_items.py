@@ -1,8 +1,9 @@
 """Items of the registry's table that survive a kill of the local stack.
 
-MiniStack writes its tables when it ends in order. Documents are read again from their bucket after a kill, but changes
-of access rules, judgments and the questions of the day are only in the table. So each write of such an item is
-appended to a file, and the file is synchronized with the disk, before the client gets its response.
+MiniStack writes its tables when it ends in order, and ignores it if that fails. Documents are read again from their
+bucket after a kill, but changes of access rules, judgments and the questions of the day are only in the table. So each
+write of such an item is appended to a file, and the file is synchronized with the disk, before the client gets its
+response. The file has the last word at the next start.
 
 Standard library only, like ``guard.py``: MiniStack's interpreter loads this file.
 """
@@ -11,9 +12,10 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -26,11 +28,19 @@ Item = dict[str, Any]
 Place = tuple[str, str]
 """Partition key and sort key."""
 
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+T = TypeVar("T")
+
 TARGET: Final = b"x-amz-target"
 PREFIX: Final = "DynamoDB_20120810."
 WRITES: Final = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"})
 MAX_BATCH: Final = 25
 """Source: DynamoDB API reference, BatchWriteItem."""
+
+COMPACT_BYTES: Final = 4 * 1024 * 1024
+"""A longer journal is written again without the states that later ones replace."""
 
 OK: Final = 200
 
@@ -43,12 +53,20 @@ class KeptItems(NamedTuple):
         partition_key: Name of the partition key.
         sort_key: Name of the sort key.
         expires_at: Name of the attribute with the seconds since 1970 after which an item may be removed.
+        index_name: Name of an index that no table but this one has.
     """
 
     partitions: tuple[str, ...]
     partition_key: str
     sort_key: str
     expires_at: str
+    index_name: str
+
+    def is_table(self, described: Mapping[str, Any]) -> bool:
+        """Return whether a table, as DescribeTable describes it, is the one with the items."""
+        keys = {each["AttributeName"] for each in described["KeySchema"]}
+        indexes = {each["IndexName"] for each in described.get("GlobalSecondaryIndexes") or ()}
+        return keys == {self.partition_key, self.sort_key} and self.index_name in indexes
 
     def place(self, item: Mapping[str, Any]) -> Place | None:
         """Return where an item or a key is; None if it is not kept."""
@@ -62,9 +80,9 @@ class KeptItems(NamedTuple):
         """Return the key of the item at a place."""
         return {self.partition_key: {"S": place[0]}, self.sort_key: {"S": place[1]}}
 
-    def is_expired(self, item: Mapping[str, Any], now: float) -> bool:
+    def is_expired(self, item: Mapping[str, Any] | None, now: float) -> bool:
         """Whether the table may have removed an item."""
-        return self.expires_at in item and float(item[self.expires_at]["N"]) < now
+        return item is not None and self.expires_at in item and float(item[self.expires_at]["N"]) < now
 
 
 class Journal:
@@ -72,24 +90,55 @@ class Journal:
 
     Args:
         file: Created with its first line.
+        compact_bytes: Length over which it is written again.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, compact_bytes: int = COMPACT_BYTES) -> None:
         self._file = file
+        self._compact_bytes = self._compact_at = compact_bytes
 
-    def read(self) -> dict[Place, Item]:
-        """Return the items. A line that a kill cut was never acknowledged, and is ignored."""
+    @property
+    def exists(self) -> bool:
+        """Whether an earlier start has written it."""
+        return self._file.exists()
+
+    def read(self) -> dict[Place, Item | None]:
+        """Return the items, and the places of deleted ones. A line without an end was never acknowledged: ignore it.
+
+        Raises:
+            RuntimeError: A line is damaged.
+        """
         found: dict[Place, Item | None] = {}
-        for line in self._file.read_bytes().split(b"\n")[:-1] if self._file.exists() else ():
-            found |= {(partition, name): item for partition, name, item in json.loads(line)}
-        return {place: item for place, item in found.items() if item is not None}
+        lines = self._file.read_bytes().split(b"\n")[:-1] if self.exists else []
+        for number, line in enumerate(lines, 1):
+            try:
+                found |= {(str(partition), str(name)): item for partition, name, item in json.loads(line)}
+            except (RecursionError, TypeError, ValueError) as error:
+                raise RuntimeError(
+                    f"Line {number} of {self._file} is damaged. It had changes of access rules, judgments or numbers of"
+                    " questions: put the file back from a backup, or remove the line and check"
+                    " `ragstack access show` after the start"
+                ) from error
+        return found
 
     def append(self, items: Mapping[Place, Item | None]) -> None:
-        """Write the items of one write to the disk."""
-        with self._file.open("ab") as file:
-            _write(file, items)
+        """Write the items of one write to the disk, or nothing."""
+        end = self._file.stat().st_size if self.exists else 0
+        try:
+            with self._file.open("ab") as file:
+                _write(file, items)
+                written = file.tell()
+        except OSError:
+            with suppress(OSError):  # what was written is no whole line
+                os.truncate(self._file, end)
+            raise
+        if written > self._compact_at:
+            self._compact_at = 2 * written
+            with suppress(OSError):  # the items are on the disk already
+                self.replace(self.read())
+                self._compact_at = max(self._compact_bytes, 2 * self._file.stat().st_size)
 
-    def replace(self, items: Mapping[Place, Item]) -> None:
+    def replace(self, items: Mapping[Place, Item | None]) -> None:
         """Write a new file; a kill leaves the old one or the new one."""
         new = self._file.with_suffix(".new")
         with new.open("wb") as file:
@@ -105,98 +154,100 @@ class Journal:
 class DurableItems:
     """An ASGI application that keeps items of MiniStack's table in a journal.
 
-    Before the first request to the table, the two are made equal. After an orderly end, the table has the items, also
-    those that an earlier version of the local stack wrote, and the journal is written from it. After a kill, the table
-    is empty, and gets the items of the journal: no request sees it without them.
+    Before the first request to the table, it gets the items of the journal, and loses those that the journal has as
+    deleted: no request sees it without them. After a kill the table is empty, and after a failed save it has an older
+    state. Without a journal, which a version of the local stack before it has left, the journal gets the table's items.
 
     Args:
         application: MiniStack.
         journal: The file.
         kept: Which items it has.
-        is_loaded: Whether MiniStack has loaded the state that an orderly end left.
         clock: Seconds since 1970.
     """
 
     def __init__(
-        self,
-        application: Application,
-        journal: Journal,
-        kept: KeptItems,
-        *,
-        is_loaded: bool,
-        clock: Callable[[], float] = time.time,
+        self, application: Application, journal: Journal, kept: KeptItems, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._application = application
         self._journal = journal
         self._kept = kept
-        self._is_loaded = is_loaded
         self._clock = clock
-        self._is_equal = False
+        self._tables: set[str] = set()
+        """Names of the tables that are equal to the journal: one, unless a deployment replaces it."""
         self._lock = asyncio.Lock()
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
         operation = _operation(scope)
-        if operation is None or (self._is_equal and operation not in WRITES):
+        if operation is None:
             await self._application(scope, receive, send)
             return
         body = b"".join([part async for part in _parts(receive)])
-        tables = _tables(body)
+        requests = _tables(body)
         try:
-            if not self._is_equal:
-                await self._make_equal(scope, tables)
-            places = {table: self._written(request) for table, request in tables.items()} if operation in WRITES else {}
-            if not any(places.values()):
+            if not self._tables.issuperset(requests):
+                await self._to_the_end(self._make_equal(scope, requests))
+            kept = self._tables.intersection(requests) if operation in WRITES else ()
+            places = {table: found for table in kept if (found := self._written(requests[table]))}
+            if not places:
                 await self._application(scope, _received(body), send)
                 return
-            status, headers, answer = await self._answer(scope, body)
-            for table, of_table in places.items() if status == OK else ():
-                await self._keep(scope, table, of_table)
+            status, headers, answer = await self._to_the_end(self._write(scope, body, places))
         except (OSError, RuntimeError) as error:
             status, headers = 500, [(b"content-type", b"application/x-amz-json-1.0")]
             answer = json.dumps({"__type": "InternalServerError", "message": str(error)}).encode()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
+    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something to its end, also if the client goes: table and journal do not differ."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
     def _written(self, requests: Iterable[Mapping[str, Any]]) -> list[Place]:
         found = (self._kept.place(request.get("Item") or request.get("Key") or {}) for request in requests)
         return [*dict.fromkeys(place for place in found if place is not None)]
 
-    async def _keep(self, scope: Scope, table: str, places: list[Place]) -> None:
-        """Write the present state of items: with several writers, the last line has what the table has."""
-        if not places:
-            return
-        gets = [{"Get": {"TableName": table, "Key": self._kept.key(place)}} for place in places]
-        async with self._lock:
-            answer = await self._call(scope, "TransactGetItems", {"TransactItems": gets})
-            items = [each.get("Item") for each in answer["Responses"]]
-            await asyncio.to_thread(self._journal.append, dict(zip(places, items, strict=True)))
+    async def _write(self, scope: Scope, body: bytes, places: Mapping[str, list[Place]]) -> Answer:
+        """Have MiniStack write, and keep the present state of items: of several writers, the last line has it."""
+        answer = await self._answer(scope, body)
+        for table, of_table in places.items() if answer[0] == OK else ():
+            gets = [{"Get": {"TableName": table, "Key": self._kept.key(place)}} for place in of_table]
+            async with self._lock:
+                got = await self._call(scope, "TransactGetItems", {"TransactItems": gets})
+                items = [each.get("Item") for each in got["Responses"]]
+                await asyncio.to_thread(self._journal.append, dict(zip(of_table, items, strict=True)))
+        return answer
 
     async def _make_equal(self, scope: Scope, tables: Iterable[str]) -> None:
-        """Make journal and table equal, unless no request named the table yet, or it does not exist yet."""
+        """Make journal and table equal, if the table is among those that a request names, and exists."""
         async with self._lock:
             for table in tables:
-                if not self._is_equal and await self._is_the_table(scope, table):
-                    items = (
-                        {place: item async for place, item in self._scanned(scope, table)} if self._is_loaded else {}
-                    )
-                    if not items:
-                        items = await self._restored(scope, table)
-                    await asyncio.to_thread(self._journal.replace, items)
-                    self._is_equal = True
+                described = await self._call(scope, "DescribeTable", {"TableName": table}, or_none=True)
+                if table in self._tables or described is None or not self._kept.is_table(described["Table"]):
+                    continue
+                if self._journal.exists:
+                    items = await self._restored(scope, table)
+                else:
+                    items = {place: item async for place, item in self._scanned(scope, table)}
+                await asyncio.to_thread(self._journal.replace, items)
+                self._tables.add(table)
 
-    async def _is_the_table(self, scope: Scope, table: str) -> bool:
-        described = await self._call(scope, "DescribeTable", {"TableName": table}, or_none=True)
-        keys = {each["AttributeName"] for each in described["Table"]["KeySchema"]} if described else set()
-        return keys == {self._kept.partition_key, self._kept.sort_key}
-
-    async def _restored(self, scope: Scope, table: str) -> dict[Place, Item]:
+    async def _restored(self, scope: Scope, table: str) -> dict[Place, Item | None]:
         """Write what the journal has into the table, and return it."""
         now = self._clock()
-        items = {place: item for place, item in self._journal.read().items() if not self._kept.is_expired(item, now)}
-        puts = [{"PutRequest": {"Item": item}} for item in items.values()]
-        for start in range(0, len(puts), MAX_BATCH):
-            await self._call(scope, "BatchWriteItem", {"RequestItems": {table: puts[start : start + MAX_BATCH]}})
+        read = await asyncio.to_thread(self._journal.read)
+        items = {place: item for place, item in read.items() if not self._kept.is_expired(item, now)}
+        requests = [
+            {"DeleteRequest": {"Key": self._kept.key(place)}} if item is None else {"PutRequest": {"Item": item}}
+            for place, item in items.items()
+        ]
+        for start in range(0, len(requests), MAX_BATCH):
+            batch = requests[start : start + MAX_BATCH]
+            await self._call(scope, "BatchWriteItem", {"RequestItems": {table: batch}})
         return items
 
     async def _scanned(self, scope: Scope, table: str) -> AsyncIterator[tuple[Place, Item]]:
@@ -224,9 +275,7 @@ class DurableItems:
             return None
         raise RuntimeError(f"{operation} failed with {status}: {answer.decode(errors='replace')[:200]}")
 
-    async def _answer(
-        self, scope: Scope, body: bytes, operation: str | None = None
-    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def _answer(self, scope: Scope, body: bytes, operation: str | None = None) -> Answer:
         """Return what MiniStack answers: the status, the headers and the body."""
         sent: list[Message] = []
 

@@ -75,13 +75,7 @@ def main() -> None:
 
     lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": SharedZipFile})
     journal, kept, *origins = sys.argv[1:]
-    items = durable.DurableItems(
-        ministack.app,
-        durable.Journal(Path(journal)),
-        durable.KeptItems(**json.loads(kept)),
-        # As MiniStack names its file. Source: ministack, core/persistence.py, save_state.
-        is_loaded=Path(os.environ["STATE_DIR"], "dynamodb.json").exists(),
-    )
+    items = durable.DurableItems(ministack.app, durable.Journal(Path(journal)), durable.KeptItems(**json.loads(kept)))
     limited = limit.BodyLimit(
         refused.RefusedTokens(queue.ApiQueue(items)),
         lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES,

@@ -20,11 +20,11 @@ from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
 from ragstack_common.access_config import NO_ACCESS_FILE, AuthKind
-from ragstack_common.registry.table import EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
+from ragstack_common.registry.table import BY_LABEL, EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
-from ragstack_local.stack.durable_items import KeptItems
+from ragstack_local.stack.durable_items import Journal, KeptItems
 from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
@@ -41,7 +41,7 @@ START_SECONDS: Final = 60.0
 BEDROCK: Final = "bedrock"
 """Below the data folder: that of the local Bedrock."""
 
-KEPT_ITEMS: Final = KeptItems(IRRECOVERABLE, PARTITION_KEY, SORT_KEY, EXPIRES_AT)
+KEPT_ITEMS: Final = KeptItems(IRRECOVERABLE, PARTITION_KEY, SORT_KEY, EXPIRES_AT, BY_LABEL)
 
 UPLOADING_AGAIN: Final = (
     "The last run did not end cleanly: uploading its documents again. Changes of access rules, judgments and budgets"
@@ -270,6 +270,10 @@ def _started(cleanup: ExitStack, start: Callable[[], Child], url: str) -> Child:
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
+    try:
+        Journal(folder.journal).read()  # MiniStack would refuse every request to the table
+    except (OSError, RuntimeError) as error:
+        raise StackError(str(error)) from error
     temporary = _temporary(options)
     shutil.rmtree(temporary, ignore_errors=True)  # left by a run that was killed
     temporary.mkdir(parents=True)

@@ -1,5 +1,9 @@
 """What only the registry's table has survives `kill -9`, with the real MiniStack."""
 
+import asyncio
+import errno
+import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +23,11 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
 from ragstack_common.api.judgments import JudgmentChange, Judgments
 from ragstack_common.core.errors import LimitReachedError
-from ragstack_common.registry.table import PARTITION_KEY, SORT_KEY, to_item
+from ragstack_common.registry.table import BY_LABEL, PARTITION_KEY, SORT_KEY, to_item
+from ragstack_local.errors import StackError
+from ragstack_local.stack import durable_items
+from ragstack_local.stack.durable_items import Journal
+from ragstack_local.stack.local_stack import KEPT_ITEMS, StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder
 from ragstack_local.target.connection import LOCAL_REGION, Project
@@ -125,25 +133,76 @@ def test_each_acknowledged_change_survives_a_kill_amid_many(tmp_path: Path, proj
         assert rules.version() >= len(promised)
 
 
-def test_an_orderly_end_has_the_last_word(tmp_path: Path, project: Project) -> None:
-    """A version without the file may have run in between, and its changes survive a later kill too."""
-    folder = DataFolder(tmp_path)
+@contextmanager
+def whole(project: Project, folder: DataFolder) -> Iterator[tuple[Any, Child]]:
+    """Run MiniStack after an orderly end, and end it in order."""
     with folder.opened() as session:
-        with table(project, folder) as (dynamodb, _):
-            rules = AccessTable(dynamodb, TABLE)
-            rules.change("people", "user:bob", Effect.ALLOW, "user:olga")
-            stale = folder.journal.read_bytes()
-            rules.change("people", "user:bob", Effect.DENY, "user:olga")
+        assert not session.recovers
+        with table(project, folder) as started:
+            yield started
         session.is_deployed = session.is_written = True
-    folder.journal.write_bytes(stale)
+
+
+def test_a_failed_save_takes_no_revocation_back(tmp_path: Path, project: Project) -> None:
+    """MiniStack loads the state before it, and the journal has the changes since then, also deletions."""
+    folder = DataFolder(tmp_path)
+    state = folder.state / "dynamodb.json"
+    with whole(project, folder) as (dynamodb, _):
+        judgments = Judgments(dynamodb, TABLE, Guard())
+        AccessTable(dynamodb, TABLE).change("people", "user:bob", Effect.ALLOW, "user:olga")
+        judgments.write(BOB, GRADE)
+        judgments.write(BOB, GRADE.model_copy(update={"query_id": "other"}))
+    old = state.read_bytes()
+    with whole(project, folder) as (dynamodb, _):
+        AccessTable(dynamodb, TABLE).change("people", "user:bob", Effect.DENY, "user:olga")
+        items = dynamodb.scan(TableName=TABLE)["Items"]
+        (other,) = [item for item in items if item[SORT_KEY]["S"].startswith("other#")]
+        dynamodb.delete_item(TableName=TABLE, Key={name: other[name] for name in (PARTITION_KEY, SORT_KEY)})
+        before = AccessTable(dynamodb, TABLE).rules(POLICY).changes
+
+    for _ in range(2):
+        state.write_bytes(old)
+        with whole(project, folder) as (dynamodb, _):
+            assert labels(dynamodb) == frozenset()
+            assert grades(dynamodb) == [2]
+            assert AccessTable(dynamodb, TABLE).rules(POLICY).changes == before
+
+
+def test_the_state_of_a_version_without_a_journal_is_kept(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with whole(project, folder) as (dynamodb, _):
+        AccessTable(dynamodb, TABLE).change("people", "user:bob", Effect.DENY, "user:olga")
+        expected = AccessTable(dynamodb, TABLE).rules(POLICY).changes
+    folder.journal.unlink()
 
     with folder.opened() as session, table(project, folder) as (dynamodb, child):
         assert not session.recovers
-        assert labels(dynamodb) == frozenset()
+        assert AccessTable(dynamodb, TABLE).rules(POLICY).changes == expected
         kill(child)
     with folder.opened() as session, table(project, folder) as (dynamodb, _):
         assert session.recovers
-        assert labels(dynamodb) == frozenset()
+        assert AccessTable(dynamodb, TABLE).rules(POLICY).changes == expected
+
+
+def test_other_tables_with_the_same_keys_are_not_in_the_journal(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    keys = ((PARTITION_KEY, "HASH"), (SORT_KEY, "RANGE"))
+    item = to_item({PARTITION_KEY: "ACCESS", SORT_KEY: "theirs"})
+    with folder.opened(), table(project, folder) as (dynamodb, _):
+        dynamodb.create_table(
+            TableName="another",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+        )
+        dynamodb.put_item(TableName="another", Item=item)
+        AccessTable(dynamodb, TABLE).change("people", "user:bob", Effect.DENY, "user:olga")
+        dynamodb.put_item(TableName="another", Item=item)
+
+        places = Journal(folder.journal).read().keys()
+
+    assert {partition for partition, _ in places} == {"ACCESS"}
+    assert "theirs" not in {name for _, name in places}
 
 
 def test_a_change_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path, project: Project) -> None:
@@ -156,3 +215,114 @@ def test_a_change_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path, projec
 
         with pytest.raises(ClientError, match="InternalServerError"):
             rules.change("people", "user:bob", Effect.DENY, "user:olga")
+
+
+ONE: Any = {("ACCESS", "one"): {"pk": {"S": "ACCESS"}, "sk": {"S": "one"}}}
+TWO: Any = {("ACCESS", "two"): None}
+
+
+def test_a_write_that_fails_half_way_leaves_no_part_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.append(ONE)
+
+    def fail(handle: int) -> None:
+        os.write(handle, b"cut")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(durable_items.os, "fsync", fail)
+        with pytest.raises(OSError, match="No space"):
+            journal.append(TWO)
+    assert journal.read() == ONE
+    journal.append(TWO)
+
+    assert journal.read() == ONE | TWO
+
+
+@pytest.mark.parametrize("line", [b'[["ACCESS","on', b"\xff", b"{}", b"[[1]]", b"1", b"[" * 99_999], ids=repr)
+def test_a_damaged_line_is_named(tmp_path: Path, project: Project, line: bytes) -> None:
+    folder = DataFolder(tmp_path)
+    journal = Journal(folder.journal)
+    journal.append(ONE)
+    folder.journal.write_bytes(folder.journal.read_bytes() + line)
+    if line != b"{}":  # a line that has an end is whole
+        assert journal.read() == ONE
+    folder.journal.write_bytes(folder.journal.read_bytes() + b"\n")
+    journal.append(TWO)
+
+    if line == b"{}":
+        assert journal.read() == ONE | TWO
+        return
+    with pytest.raises(RuntimeError, match=r"Line 2 of .*kept-items.jsonl is damaged"):
+        journal.read()
+    with pytest.raises(StackError, match=r"Line 2 of .*put the file back from a backup, or remove the line"):
+        _start_ministack(project, StackOptions(folder.path), folder)
+
+
+def test_a_long_journal_is_written_again_with_the_last_states(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    journal = Journal(file, compact_bytes=2000)
+    journal.append(TWO)
+    longest = 0
+
+    for number in range(200):
+        journal.append({("BUDGET#a", "day"): {"questions": {"N": str(number)}}})
+        longest = max(longest, file.stat().st_size)
+
+    assert longest < 2100
+    assert journal.read() == {("ACCESS", "two"): None, ("BUDGET#a", "day"): {"questions": {"N": "199"}}}
+    for number in range(200):  # more states than fit: it is not written again for each of them
+        journal.append({("JUDGMENT", str(number)): {"grade": {"N": "1"}}})
+    assert len(journal.read()) == 202
+
+
+class Waiting:
+    """A DynamoDB with the table, whose writes wait, like those of MiniStack for its own lock."""
+
+    def __init__(self) -> None:
+        self.started, self.released = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:
+        operation = dict(scope["headers"])[b"x-amz-target"].decode().partition(".")[2]
+        keys = [{"AttributeName": name} for name in (PARTITION_KEY, SORT_KEY)]
+        answers: dict[str, Any] = {
+            "DescribeTable": {"Table": {"KeySchema": keys, "GlobalSecondaryIndexes": [{"IndexName": BY_LABEL}]}},
+            "Scan": {"Items": []},
+            "TransactGetItems": {"Responses": [{"Item": ONE["ACCESS", "one"]}]},
+        }
+        if operation == "PutItem":
+            self.started.set()
+            await self.released.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(answers.get(operation, {})).encode()})
+
+
+def test_a_write_is_kept_if_its_client_goes(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+
+    async def write() -> None:
+        database = Waiting()
+        application = durable_items.DurableItems(database, journal, KEPT_ITEMS)
+        body = json.dumps({"TableName": TABLE, "Item": ONE["ACCESS", "one"]}).encode()
+        headers = [(b"x-amz-target", b"DynamoDB_20120810.PutItem")]
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body}
+
+        async def send(_message: Any) -> None:
+            raise AssertionError("the client has gone")
+
+        request = asyncio.ensure_future(
+            application({"type": "http", "method": "POST", "headers": headers}, receive, send)
+        )
+        await database.started.wait()
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        database.released.set()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait(others)
+
+    asyncio.run(write())
+
+    assert journal.read() == ONE
