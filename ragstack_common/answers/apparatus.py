@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 LEAST_ENTRIES: Final = 3
-"""Lines that end with page numbers in a row, from which on they are a table of contents."""
+"""Lines in a row that end with page numbers: at least this many make a table of contents."""
 
 LEAST_LETTERS: Final = 2
 """Letters or digits that a quotation has besides images and addresses."""
@@ -29,7 +29,8 @@ _REFERENCE: Final = re.compile(
     r"|\bConsulté le\b"
     r"|\bConsultado el\b|\bdoi ?: ?10\.|\b(?:ISBN|ISSN)[ :-]*\d|\barXiv:\d|Дата обращения",
 )
-_ENTRY: Final = re.compile(r"\s*\S.*?(?:\s?[.·…_]\s?){3,}\s*(\d{1,4})\s*")
+_ENTRY: Final = re.compile(r"\S\s*+(?:[.·…_]\s*+){3}(\d{1,4})\s*+\Z")
+"""How such a line ends."""
 
 
 def readable(text: str) -> str:
@@ -52,11 +53,11 @@ def contents_in(lines: Sequence[str]) -> frozenset[int]:
     """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     found: set[int] = set()
-    for is_entry, group in groupby(filled, key=lambda number: _ENTRY.fullmatch(lines[number]) is not None):
+    for is_entry, group in groupby(filled, key=lambda number: _ENTRY.search(lines[number]) is not None):
         numbers = [*group]
         if not is_entry or len(numbers) < LEAST_ENTRIES:
             continue
-        pages = [int(entry[1]) for number in numbers if (entry := _ENTRY.fullmatch(lines[number]))]
+        pages = [int(entry[1]) for number in numbers if (entry := _ENTRY.search(lines[number]))]
         if pages == sorted(pages):
             found |= {*numbers}
     return frozenset(found)

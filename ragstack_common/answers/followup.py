@@ -101,7 +101,7 @@ def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
     asks something else, such as "Who pays for it?", gets the words that it lacks. The question before may itself be a
     follow-up: of those, only numbers are kept.
     """
-    asked = [turn.content for turn in history if turn.role == "user"]
+    asked = [" ".join(turn.content.split()) for turn in history if turn.role == "user"]
     subject = ""
     for earlier in asked:
         if not subject or not is_follow_up(earlier):
@@ -131,7 +131,8 @@ def _completed(question: str, subject: str) -> str | None:
 
 def _changed(subject: str, change: str) -> str:
     """Replace the number or the place in a question that a change names again, or add the change at the end."""
-    before, mark = re.fullmatch(r"(.*?)\s*([?.!\uff1f]*)\s*", subject, re.DOTALL).groups()  # type: ignore[union-attr]
+    before = subject.rstrip(" ?.!\uff1f")
+    mark = subject[len(before) :].strip()
     for word, number in _NUMBERED.findall(change):
         before, count = re.subn(rf"\b({re.escape(word)}\s+)\d[\w.]*", rf"\g<1>{number}", before, flags=re.IGNORECASE)
         if count:

@@ -37,7 +37,7 @@ _CODE: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
-_RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
+_RULE_OF_TABLE: Final = re.compile(r"[\s:|]*+-[\s:-]*+\|[\s:|-]*+$")
 
 # Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
 _MARKDOWN: Final = (
@@ -88,7 +88,7 @@ class _Line:
 def quotes(passage: str) -> list[Quote]:
     """Divide a passage; headings become the context of what is below them.
 
-    Images, addresses, tables of contents and references are left out: they are no sentences.
+    Images, addresses, tables of contents and references are left out: they are not sentences.
     """
     lines = _lines(passage)
     if rows := _csv_rows(lines):

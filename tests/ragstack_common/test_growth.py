@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
 from ragstack_common import error_responses
-from ragstack_common.answers import kinds, markers, prompt, questions, quotable, quoting
+from ragstack_common.answers import apparatus, followup, kinds, markers, prompt, questions, quotable, quoting
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.models import ModelMessage, Passage
 from ragstack_common.api import bodies
@@ -39,7 +39,7 @@ MAX_GROWTH: Final = 3 * FACTOR
 LEAST_SECONDS: Final = 0.002
 """Less is noise."""
 
-UNITS: Final = ["`", "```\n", "[", '"a b" ', "“", "a-", "aa.", "\n", "how much ", "AAaaaa ", "w{0} "]
+UNITS: Final = ["`", "```\n", "[", '"a b" ', "“", "a-", "aa.", "\n", "how much ", "AAaaaa ", "w{0} ", ". ", "|-", "? "]
 MORE_UNITS: Final = [
     *["a", "[1] ", "]", "(", "<", "</", "<document>", "<|", "|", "| a |\n", "- a\n", "1. ", "> ", "# a\n", "#\n", "**"],
     *[
@@ -99,7 +99,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "local answer": without_numbers,
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
+    "contents": lambda text: apparatus.contents_in([f"{text} x", f"{text} 1"]),
     "question": questions.Question.of,
+    "follow-up": lambda text: followup.with_subject("And in 2025?", [ModelMessage.user(f"How{text}long?")]),
     "kinds": KIND.found_in,
     "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
     "words": lambda text: (words.terms(text), words.query_terms(text)),

@@ -40,6 +40,13 @@ def test_a_table_of_contents_is_not_quoted_but_a_price_list_with_leaders_is() ->
     assert next(quote.text for quote in quotes("\n".join(prices))) == "Coffee ........ 3"
 
 
+def test_a_line_of_ten_thousand_leaders_is_read() -> None:
+    leaders = ". " * 10_000
+
+    assert contents_in([f"Canteen {leaders}closed"] * 3) == frozenset()
+    assert contents_in([f"Canteen {leaders}{page}" for page in (1, 2, 3)]) == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     "text",
     [
