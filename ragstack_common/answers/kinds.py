@@ -96,7 +96,7 @@ _EN: Final[Table] = {
 
 _DE_NUMBER: Final = (
     rf"(?:{_DIGITS}|\b(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|elf|zwölf|\w*(?:zehn|zwanzig|dreißig|vierzig|fünfzig|sechzig"
-    r"|siebzig|achtzig|neunzig|hundert|tausend)\w*|million\w*|milliarde\w*|kein\w*|halb\w*|hälfte|doppelt|dutzend\w*|beide\w*)\b)"
+    r"|siebzig|achtzig|neunzig|hundert|tausend)\w*+|million\w*|milliarde\w*|kein\w*|halb\w*|hälfte|doppelt|dutzend\w*|beide\w*)\b)"
 )
 _FR_NUMBER: Final = (
     rf"(?:{_DIGITS}|\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?|trente"
@@ -119,7 +119,7 @@ _IT_NUMBER: Final = (
 )
 _NL_NUMBER: Final = (
     rf"(?:{_DIGITS}|\b(?:twee|drie|vier|vijf|zes|zeven|acht|negen|tien|elf|twaalf|\w+tien|\w*(?:twintig|dertig|veertig|vijftig|zestig"
-    r"|zeventig|tachtig|negentig|honderd|duizend)\w*|miljoen\w*|miljard\w*|geen|helft|half|halve|dubbel\w*|dozijn\w*|beide)\b)"
+    r"|zeventig|tachtig|negentig|honderd|duizend)\w*+|miljoen\w*|miljard\w*|geen|helft|half|halve|dubbel\w*|dozijn\w*|beide)\b)"
 )
 _RU_NUMBER: Final = (
     rf"(?:{_DIGITS}|\b(?:два|две|двух|двум\w?|двое|три|тр[её]х|трем\w?|тремя|трое|четыре|четыр[её]х|четырьмя|четырем|пять\w?|пяти|шесть\w?|шести|семь\w?|семи|восемь\w?|восьми|девять\w?"
