@@ -25,7 +25,7 @@ REMEMBERED_SECONDS: Final = 60.0
 
 MAX_REMEMBERED: Final = 1000
 
-LEEWAY_SECONDS: Final = 10.0
+LEEWAY_SECONDS: Final = 10
 """By which clocks may differ, as the authorizer allows."""
 
 UNAUTHORIZED: Final = 401
@@ -45,7 +45,7 @@ class RefusedTokens:
     """An ASGI application that repeats the refusals of an API.
 
     It accepts no token itself. Once a route has refused a token, it refuses the same token for a minute; and once it
-    has refused one that is expired or no JSON Web Token, it refuses all of them.
+    has refused one that is expired or no JSON Web Token, all of these.
 
     Args:
         application: MiniStack.
@@ -56,7 +56,6 @@ class RefusedTokens:
         self._application = application
         self._clock = clock
         self._refused: OrderedDict[tuple[str, bytes], _Refusal] = OrderedDict()
-        self._of_hopeless: dict[str, _Refusal] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -65,7 +64,8 @@ class RefusedTokens:
         if route is None or len(sent) != 1:
             await self._application(scope, receive, send)
             return
-        place = (route[0], sent[0])
+        # All tokens without hope are one.
+        place = (route[0], b"" if is_hopeless(sent[0], self._clock()) else sent[0])
         refusal = self._refusal(place)
         if refusal is None:
             watched = _Watched(send, lambda made: self._remember(place, made), self._clock)
@@ -78,16 +78,10 @@ class RefusedTokens:
         await send({"type": "http.response.body", "body": body})
 
     def _refusal(self, place: tuple[str, bytes]) -> _Refusal | None:
-        now = self._clock()
         known = self._refused.get(place)
-        if known is not None and now - known.at < REMEMBERED_SECONDS:
-            return known
-        return self._of_hopeless.get(place[0]) if is_hopeless(place[1], now) else None
+        return known if known is not None and self._clock() - known.at < REMEMBERED_SECONDS else None
 
     def _remember(self, place: tuple[str, bytes], refusal: _Refusal) -> None:
-        if is_hopeless(place[1], refusal.at):
-            self._of_hopeless[place[0]] = refusal
-            return
         self._refused[place] = refusal
         self._refused.move_to_end(place)
         if len(self._refused) > MAX_REMEMBERED:
@@ -122,8 +116,8 @@ def is_hopeless(authorization: bytes, now: float) -> bool:
         return True
     try:
         header, claims = (json.loads(base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))) for part in parts[:2])
-        return not isinstance(header, dict) or float(claims["exp"]) + LEEWAY_SECONDS < now
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return not isinstance(header, dict) or int(claims["exp"]) + LEEWAY_SECONDS < now
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return True
 
 

@@ -23,6 +23,7 @@ def token(claims: Any, header: Any = None) -> str:
 GOOD = token({"exp": NOW + 600})
 FORGED = [token({"exp": NOW + 600, "sub": str(number)}) for number in range(MAX_REMEMBERED + 2)]
 HOPELESS = ["", "x", "a.b.c", "a.b", token([]), token({}), token({"exp": "soon"}), token({"exp": NOW - 60})]
+HOPELESS += [token({"exp": each}) for each in (-(10**400), None, float("inf"), "9" * 5000)]
 HOPELESS += [token({"exp": NOW + 600}, []) + ".", token({"exp": NOW + 600}, ["RS256"]), "[" * 9000]
 
 
@@ -79,6 +80,21 @@ def test_tokens_that_no_issuer_signed_start_one_process() -> None:
     assert len(api.tokens) == 1
 
 
+def test_what_no_issuer_signed_is_refused_for_a_minute_and_on_a_bounded_number_of_routes() -> None:
+    api = Api()
+    routes = [f"{STAGE}/api/{number}" for number in range(MAX_REMEMBERED + 1)]
+    api.send("x", routes[0])
+    api.clock += 61
+    for route in routes:
+        api.send("x", route)
+    asked = len(api.tokens)
+
+    api.send("y", routes[-1])
+    api.send("y", routes[0])
+
+    assert (asked, len(api.tokens)) == (len(routes) + 1, len(routes) + 2)
+
+
 def test_other_tokens_and_other_routes_are_not_affected() -> None:
     api = Api()
     for each in ("x", FORGED[0]):
@@ -107,3 +123,4 @@ def test_a_token_that_can_be_valid_is_passed_on(each: str) -> None:
     assert is_hopeless(f"Basic {GOOD}".encode(), NOW)
     assert not is_hopeless(f"bearer  {GOOD} ".encode(), NOW)
     assert not is_hopeless(f"Bearer {token({'exp': NOW - 5})}".encode(), NOW)
+    assert not is_hopeless(f"Bearer {token({'exp': 10**400})}".encode(), NOW)
