@@ -185,6 +185,7 @@ class AccessRules:
             return _visible(f"{caller.name} sees every document")
         if label is None:
             return _hidden("The document has no label: only operators see it")
+        label = canonical(label)
         if label not in self.policy.labels:
             return _hidden(f"The access file has no label {label}: only operators see its documents")
         found = {

@@ -51,8 +51,8 @@ from ragstack_common.search.values import natural_order
 MAX_MEANT: Final = 20
 """Documents that an ambiguous name is said to mean."""
 
-MAX_PAGES_FOR_A_NAME: Final = 20
-"""Pages of the registry that are read for one name."""
+MAX_PAGES_FOR_A_NAME: Final = 2
+"""Pages of the registry that are read for one name, each of at most 20,000 documents."""
 
 MAX_VALUES: Final = 1000
 """On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
@@ -262,8 +262,8 @@ class Documents:
             return name, self._bucket.key(name)
         return self._bucket.uri(name), name
 
-    def alike(self, caller: Caller, name: str) -> list[str]:
-        """Return the keys that words of a key mean, of documents that the caller sees.
+    def alike(self, caller: Caller, name: str) -> tuple[list[str], bool]:
+        """Return the keys that words of a key mean, of documents that the caller sees; and whether there are no others.
 
         It is one key if the words are its file name, or are in no other; at most 20 otherwise.
         """
@@ -278,7 +278,7 @@ class Documents:
                 break
         wanted = folded(key).rpartition("/")[2]
         same = [each for each in found if folded(each).rpartition("/")[2] == wanted]
-        return (same or found)[:MAX_MEANT]
+        return (same or found)[:MAX_MEANT], token is None
 
     def sees_everything(self, caller: Caller) -> bool:
         """Whether a caller sees every document."""
@@ -301,10 +301,13 @@ class Documents:
             InvalidRequestError: Several documents have this name in other forms, and none in this one.
         """
         key = None if uri.isascii() else self._bucket.key(uri)
-        looked = None if key is None else self.look(caller, key)
-        if looked is not None:
-            uri = looked.record.uri
-        record = self._find(caller, Right.READ, document_id(uri))
+        if key is None:
+            record = self._find(caller, Right.READ, document_id(uri))
+        else:
+            looked = self.look(caller, key)
+            if looked is None or looked.record.revision == 0:
+                raise DocumentNotFoundError(_NOT_YET.format(id=document_id(uri)))
+            record = looked.record
         observed = record.observed
         if observed.etag is None:
             raise DocumentNotFoundError(f"The document {record.id} was deleted")

@@ -36,19 +36,20 @@ MAX_SHOWN: Final = 5
 _AGAIN: Final = " Some of its searches failed or were late, so try again."
 
 
-_VERBS: Final[Mapping[Operator, str]] = {
-    Operator.EQUALS: "is",
-    Operator.NOT_EQUALS: "is not",
-    Operator.IN: "is one of",
-    Operator.NOT_IN: "is none of",
-    Operator.GREATER_THAN: "is over",
-    Operator.GREATER_THAN_OR_EQUALS: "is at least",
-    Operator.LESS_THAN: "is under",
-    Operator.LESS_THAN_OR_EQUALS: "is at most",
-    Operator.STARTS_WITH: "begins with",
-    Operator.STRING_CONTAINS: "contains",
-    Operator.LIST_CONTAINS: "has",
+_CONDITIONS: Final[Mapping[Operator, tuple[str, str]]] = {
+    Operator.EQUALS: ("is", "is not"),
+    Operator.NOT_EQUALS: ("is not", "is"),
+    Operator.IN: ("is one of", "is none of"),
+    Operator.NOT_IN: ("is none of", "is one of"),
+    Operator.GREATER_THAN: ("is greater than", "is not greater than"),
+    Operator.GREATER_THAN_OR_EQUALS: ("is at least", "is not at least"),
+    Operator.LESS_THAN: ("is less than", "is not less than"),
+    Operator.LESS_THAN_OR_EQUALS: ("is at most", "is not at most"),
+    Operator.STARTS_WITH: ("starts with", "does not start with"),
+    Operator.STRING_CONTAINS: ("contains", "does not contain"),
+    Operator.LIST_CONTAINS: ("contains", "does not contain"),
 }
+"""Each operator in words, and its opposite."""
 
 
 class _Found(NamedTuple):
@@ -213,12 +214,12 @@ def _seen(documents: Documents, caller: Caller, name: str) -> tuple[str, Documen
 def _alike(documents: Documents, caller: Caller, name: str) -> tuple[str, DocumentNow | None, _Found | None]:
     """Look for the document whose key has the words of a name; say so if several have them."""
     _, words = documents.address(name)
-    keys = [] if words is None else documents.alike(caller, words)
-    if len(keys) == 1:
+    keys, are_all = ([], True) if words is None else documents.alike(caller, words)
+    if len(keys) == 1 and are_all:
         return *_seen(documents, caller, keys[0]), None
     if not keys:
         return name, None, None
-    shown = ", ".join(keys[:MAX_SHOWN]) + (", and others" if len(keys) > MAX_SHOWN else "")
+    shown = ", ".join(keys[:MAX_SHOWN]) + (", and others" if len(keys) > MAX_SHOWN or not are_all else "")
     several = _Found("several documents", f"Several documents have such a name: {shown}.", {"matches": keys})
     return name, None, several
 
@@ -274,18 +275,19 @@ def _unsearchable(seen: DocumentNow) -> _Found | None:
 def _filtered_text(excluding: Iterable[ExcludingClause]) -> str:
     parts = []
     for each in excluding:
-        own = f"has no {each.attribute}" if each.value is None else f"has the {each.attribute} {_shown(each.value)}"
-        parts.append(f"{each.of} is for documents {_in_words(parse(each.clause))}, and the document {own}")
+        own = f"has no {each.attribute}" if each.value is None else f"has {each.attribute} {_shown(each.value)}"
+        parts.append(f"{each.of} requires that {_in_words(parse(each.clause))}, and the document {own}")
     return f"It is filtered out: {'; '.join(parts)}."
 
 
 def _in_words(filter_: Filter, *, holds: bool = True) -> str:
-    """Describe the documents that pass a clause, or its opposite, such as: whose year is at least 2025."""
+    """Describe a clause or its opposite, such as: year is at least 2025."""
     match filter_:
         case Not(member):
             return _in_words(member, holds=not holds)
         case Clause(operator, key, value):
-            return f"{'whose' if holds else 'except those whose'} {key} {_VERBS[operator]} {_shown(value)}"
+            condition, opposite = _CONDITIONS[operator]
+            return f"{key} {condition if holds else opposite} {_shown(value)}"
     return json.dumps(to_mongo(filter_), ensure_ascii=False)  # clauses alone exclude a document
 
 

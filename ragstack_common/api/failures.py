@@ -7,7 +7,7 @@ A message is deleted after its documents were sent: an interruption leaves a mes
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ragstack_common.api.bucket import DocumentsBucket
@@ -102,12 +102,15 @@ class Failures:
             DeliveryError: A queue did not take everything; dead letters whose content was not sent remain.
         """
         started_at, listing_token = _read_token(request.next_token, self._clock())
-        with reaching_the_registry():
-            named = [record.uri for record in self._registry.read_by_name(request.documents).values()]
-        request = request.model_copy(update={"documents": named})
-        chosen = set(request.documents)
-        if chosen and request.failed:
+        if request.documents and request.failed:
             raise InvalidRequestError("failed: give it without documents")
+        if sidecars := [uri for uri in request.documents if uri.endswith(SIDECAR_SUFFIX)]:
+            raise InvalidRequestError(
+                f"documents: {sidecars[0]} is a sidecar: name its document, {sidecars[0].removesuffix(SIDECAR_SUFFIX)}"
+            )
+        with reaching_the_registry():
+            named = {record.uri: record for record in self._registry.read_by_name(request.documents).values()}
+        chosen = set(named)
         sent: dict[str, ReplayedDocument] = {}
         answer = ReplayAnswer(documents=[], deleted=0, unreadable=0, shared=0, next_token=None)
         if listing_token is None:
@@ -115,12 +118,12 @@ class Failures:
             with self._dead_letters.reading() as reading:
                 messages = reading.messages
                 if request.next_token is None:
-                    self._check(request, messages)
+                    self._check(named, messages)
                 else:
                     # What failed again since this replay started stays.
                     messages = [message for message in messages if message.sent_at <= started_at]
                 self._send(_taken(messages, chosen, answer), answer, sent)
-            self._send_documents(request.documents, sent)
+            self._send_documents([*named], sent)
             if not reading.complete and answer.deleted:
                 answer.next_token = f"{started_at:.3f}:"
         if request.failed and answer.next_token is None:
@@ -156,17 +159,11 @@ class Failures:
                 self._dead_letters.delete(chosen)
         return answer
 
-    def _check(self, request: ReplayRequest, messages: Sequence[FailedMessage]) -> None:
-        """Check that the registry, the bucket or a dead letter knows each chosen name."""
-        if sidecars := [uri for uri in request.documents if uri.endswith(SIDECAR_SUFFIX)]:
-            raise InvalidRequestError(
-                f"documents: {sidecars[0]} is a sidecar: name its document, {sidecars[0].removesuffix(SIDECAR_SUFFIX)}"
-            )
+    def _check(self, named: Mapping[str, DocumentRecord], messages: Sequence[FailedMessage]) -> None:
+        """Check that the registry, the bucket or a dead letter knows each chosen document."""
         in_messages = {uri for message in messages for uri in message.uris}
         unknown = []
-        with reaching_the_registry():
-            records = self._registry.read(request.documents)
-        for uri, record in records.items():
+        for uri, record in named.items():
             key = self._bucket.key(uri)
             if uri in in_messages or record.revision:
                 continue

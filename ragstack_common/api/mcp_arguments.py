@@ -5,6 +5,7 @@ members that they leave out. Each of these has one meaning, so it is accepted; w
 it is, and the check of the request reports it. The schemas are published without these forms.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -134,4 +135,6 @@ def _json(value: Any, kind: Any) -> Any:
         found = from_json(value, allow_inf_nan=False)
     except ValueError:
         return value
+    if isinstance(found, float) and not math.isfinite(found):
+        return value  # 1e400
     return found if isinstance(found, kind) and not isinstance(found, bool) else value

@@ -219,7 +219,7 @@ class Uploads:
         self._check(uri, request)
         attributes, condition = self._labelled(key, request.attributes, caller)
         if not request.overwrite:
-            if self._bucket.observe(key).is_present:
+            if self._bucket.observe(key).is_present or self._has_name(uri, caller):
                 raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
             condition = condition or self._unless_changed(key)
         structure = request.document_structure_configuration
@@ -252,10 +252,17 @@ class Uploads:
         attributes, condition = self._labelled(key, wanted, caller)
         self._write_sidecar(key, attributes or {}, None, condition)
 
+    def _has_name(self, uri: str, caller: Caller) -> bool:
+        """Whether the caller sees a document whose name differs only in form, such as one from a Mac."""
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            known = self._registry.read(self._registry.same_name(uri)).values()
+        return any(record.observed.is_present and rules.sees(caller, record.label) for record in known)
+
     def _unless_changed(self, key: str) -> Mapping[str, str]:
         """Return the condition that a sidecar is still as it is now: two new documents do not share theirs."""
         _, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-        return {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
+        return _unchanged(tag)
 
     def _check(self, uri: str, request: UploadRequest) -> None:
         if len(uri) > MAX_URI_CHARACTERS:
@@ -325,8 +332,7 @@ class Uploads:
             raise InvalidDocumentError(f"attributes: {policy.attribute}: {fault}; {choice}")
         if label is None or (attributes is None and is_present):
             return attributes, None
-        condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
-        return {**(attributes or {}), policy.attribute: label}, condition
+        return {**(attributes or {}), policy.attribute: label}, _unchanged(tag)
 
     def _write_sidecar(
         self,
@@ -340,7 +346,7 @@ class Uploads:
         body = None
         if attributes is None or (structure is None and _may_have_rows(key)):
             body, tag = self._bucket.read_sidecar(sidecar)
-            condition = condition or ({"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag})
+            condition = condition or _unchanged(tag)
         try:
             written = replaced_sidecar(body, attributes, structure)
         except InvalidDocumentError as error:
@@ -361,3 +367,8 @@ def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:
         return None if body is None else parse_sidecar(body).attributes.get(attribute)
     except InvalidDocumentError:
         return None
+
+
+def _unchanged(tag: str | None) -> Mapping[str, str]:
+    """Return the condition that an object still has an entity tag, or that there is still none."""
+    return {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}

@@ -51,6 +51,13 @@ def test_a_search_hides_the_documents_of_a_decomposed_folder(world: World) -> No
     assert {each["source"] for each in answer["results"]} == {f"s3://{BUCKET}/{key}" for key in (*TWINS, OPEN)}
 
 
+@pytest.mark.parametrize(("caller", "key", "status"), [(BOB, OPEN, 409), (CHIEF, STORED, 409), (BOB, "Neu/Ä.md", 201)])
+def test_a_new_document_does_not_get_the_name_of_another(world: World, caller: object, key: str, status: int) -> None:
+    for form in ("NFC", "NFD"):
+        request = {**UPLOAD, "key": normalize(form, key), "overwrite": False}
+        assert world.call(caller, "POST", PATH, request)[0] == status
+
+
 @pytest.mark.parametrize("key", [*dict.fromkeys((TYPED, STORED)), normalize("NFD", "Verträge/neu.md"), MIXED])
 def test_nobody_else_writes_into_a_decomposed_folder(world: World, key: str) -> None:
     status, answer = world.call(BOB, "POST", PATH, {**UPLOAD, "key": key})

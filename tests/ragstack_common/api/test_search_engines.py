@@ -317,7 +317,7 @@ def test_an_engine_without_a_registry_explains_from_its_searches(ask: Call) -> N
     assert explained("uk1.md", top_k=5)[0] == "found"
     assert explained("us3.md", top_k=1)[0] == "ranked below"
     assert explained("us2.md", corpus_filter="legal_uk")[0] == "filtered out"
-    assert 'the document has the corpus "legal_us"' in explained("us2.md", corpus_filter="legal_uk")[2]
+    assert 'the document has corpus "legal_us"' in explained("us2.md", corpus_filter="legal_uk")[2]
     reason, rank, text = explained("nothing.md")
     assert (reason, rank) == ("not among candidates", None)
     assert text.startswith("It is not among the 5 best results: check its name")
