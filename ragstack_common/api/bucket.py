@@ -109,21 +109,17 @@ class DocumentsBucket:
         return True
 
     def sign_upload(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
-        """Sign the upload of exactly *size* bytes of one type as a POST form: its URL and its fields.
-
-        The URL is that of the bucket's region. botocore returns the global one, which S3 redirects until the name of a
-        new bucket has spread, and not every client resends the file to the new address.
-        """
+        """Sign the upload of exactly *size* bytes of one type as a POST form: its URL and its fields."""
         conditions: list[Any] = [["content-length-range", size, size], {"Content-Type": content_type}]
         with _reaching_the_bucket():
-            signed = self.s3.generate_presigned_post(
+            signed = s3_signer().generate_presigned_post(
                 self.name,
                 key,
                 Fields={"Content-Type": content_type},
                 Conditions=conditions,
                 ExpiresIn=seconds,
             )
-        return f"{self.s3.meta.endpoint_url.rstrip('/')}/{self.name}", signed["fields"]
+        return signed["url"], signed["fields"]
 
     def sign_new(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
         """Sign the upload of a new object as a PUT request: its URL, and the headers that it must have.

@@ -77,9 +77,10 @@ def s3_client() -> "S3Client":
 
 @cache
 def s3_signer() -> "S3Client":
-    """Create the client that signs URLs for web pages: with the host of the region, and the bucket in the path.
+    """Create the client that signs uploads: with the host of the region, and the bucket in the path.
 
-    The console may connect to that address alone, and the host is a part of the signature.
+    The console may connect to that address alone, and the host is a part of the signature. S3 redirects the global host
+    until the name of a new bucket has spread, and not every client sends the file again.
     """
     addresses = {"addressing_style": "path", "us_east_1_regional_endpoint": "regional"}
     client: S3Client = _client("s3", signature_version="s3v4", s3=addresses)
