@@ -13,6 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import Final, Literal
 
+from ragstack_common.text.numeric import NUMBER_WORDS
 from ragstack_common.text.spelling import with_ascii_digits
 from ragstack_common.text.words import is_stop_word, terms, words
 
@@ -39,8 +40,8 @@ def _duration(number: str, unit: str, others: str) -> str:
 
 
 _EN_NUMBER: Final = (
-    rf"(?:{_DIGITS}|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
-    r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|once|both|none|single|several"
+    rf"(?:{_DIGITS}|\b(?:{'|'.join(NUMBER_WORDS)}"
+    r"|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|once|both|none|single|several"
     r"|unlimited|free)\b)"
 )
 NUMBER: Final = re.compile(_EN_NUMBER, re.IGNORECASE)
@@ -357,8 +358,8 @@ class Expected:
         strong = [match for match in found if not _WEAK.fullmatch(match[0])]
         return (0.0 if strong and self._names(label) else LOOSE) if strong else 1.0
 
-    def counts_in(self, answer: str) -> list[str]:
-        """Return the numbers in an answer, each with its unit or with what it counts, outside the question's words."""
+    def counts_in(self, answer: str) -> list[tuple[int, int]]:
+        """Return where numbers are in an answer, each with its unit or with what it counts, outside the question's words."""
         found = []
         for match in self._pattern.finditer(answer):
             end = match.end()
@@ -366,9 +367,8 @@ class Expected:
                 end = unit
             elif self.kind != "duration" or not words(match[0])[1:]:
                 continue
-            text = answer[match.start() : end].strip()
-            if not self._asked.issuperset(words(text)[:1]):
-                found.append(text)
+            if not self._asked.issuperset(words(answer[match.start() : end])[:1]):
+                found.append((match.start(), end))
         return found
 
     def _unit_after(self, answer: str, start: int) -> int | None:
@@ -384,6 +384,12 @@ class Expected:
 
     def _names(self, text: str) -> bool:
         return not self.counted.isdisjoint(terms(text, self.language))
+
+
+def is_number_word(word: str, language: str) -> bool:
+    """Whether a word is a number, in digits or letters, in a language with a table."""
+    table = _table(language)
+    return "number" in table and table["number"][1].fullmatch(word) is not None
 
 
 def _whole(text: str, start: int, end: int) -> str:

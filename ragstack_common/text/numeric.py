@@ -20,6 +20,18 @@ MAX_BEGINNINGS: Final = 8
 LONGEST_CODE: Final = 40
 """Characters of a code, such as QX-4471; longer ones are addresses of the web."""
 
+NUMBER_WORDS: Final = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"  # noqa: SIM905 - a table
+        " seventeen eighteen nineteen".split()
+    )
+} | {
+    word: 10 * tens
+    for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)  # noqa: SIM905
+}
+"""English words for numbers, with their values; tens and units are two words."""
+
 MONTHS: Final = 12
 DAYS: Final = 31
 
@@ -75,6 +87,7 @@ _JOINT: Final = re.compile(r"(?<!\d)[\W_]+|[\W_]+(?!\d)")
 _SIGN: Final = re.compile("[-., ':/]")
 _LETTER: Final = re.compile("[a-z]")
 _NUMBER: Final = re.compile(r"\d+")
+_DECIMAL: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
 def written(text: str) -> str:
@@ -153,6 +166,27 @@ def further(found: str, *, is_query: bool) -> tuple[str, ...]:
         return (*readings, *(parts or (_NUMBER.findall(found) if " " in found else ())))
     is_pair = len(parts) == 2 and "." not in word  # noqa: PLR2004 - a range, a score or a time, whose ends are numbers
     return (*readings, *parts) if is_pair else tuple(readings)
+
+
+def readings(number: str) -> frozenset[str]:
+    """Return the values that a written number may have, as digits: of 1.250, both 1250 and 1.25.
+
+    Returns:
+        Nothing for ranges, dates, versions and other numbers of several parts.
+    """
+    found = written(with_ascii_digits(number))
+    values = {canonical(found)}
+    if _THOUSANDS.fullmatch(found):
+        values |= {re.sub("[.,]", "", found), found.replace(",", ".")}
+    if _GROUPS.fullmatch(found):
+        values.add(found.replace(" ", ""))
+    return frozenset(_plain(value) for value in values if _DECIMAL.fullmatch(value))
+
+
+def _plain(value: str) -> str:
+    """Return a decimal without zeros at its beginning and end."""
+    whole, _, decimals = value.partition(".")
+    return ".".join(filter(None, (whole.lstrip("0") or "0", decimals.rstrip("0"))))
 
 
 def _dates(word: str) -> list[str]:

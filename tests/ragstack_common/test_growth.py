@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
 from ragstack_common import error_responses
-from ragstack_common.answers import apparatus, followup, kinds, markers, prompt, questions, quotable, quoting
+from ragstack_common.answers import apparatus, figures, followup, kinds, markers, prompt, questions, quotable, quoting
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.models import ModelMessage, Passage
 from ragstack_common.api import bodies
@@ -31,6 +31,8 @@ from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
 
 KIND: Final = cast("kinds.Expected", kinds.expected("When does it open?", "en"))
+LENGTH: Final = kinds.expected("How long is it?", "en")
+PRICE: Final = kinds.expected("What does it cost?", "en")
 
 SHORT, FACTOR = 2_000, 4
 MAX_GROWTH: Final = 3 * FACTOR
@@ -39,7 +41,24 @@ MAX_GROWTH: Final = 3 * FACTOR
 LEAST_SECONDS: Final = 0.002
 """Less is noise."""
 
-UNITS: Final = ["`", "```\n", "[", '"a b" ', "“", "a-", "aa.", "\n", "how much ", "AAaaaa ", "w{0} ", ". ", "|-", "? "]
+UNITS: Final = [
+    "`",
+    "```\n",
+    "[",
+    '"a b" ',
+    "“",
+    "a-",
+    "aa.",
+    "\n",
+    "how much ",
+    "AAaaaa ",
+    "w{0} ",
+    ". ",
+    "|-",
+    "? ",
+    "5 days ",
+    "€5 ",
+]
 MORE_UNITS: Final = [
     *["a", "[1] ", "]", "(", "<", "</", "<document>", "<|", "|", "| a |\n", "- a\n", "1. ", "> ", "# a\n", "#\n", "**"],
     *[
@@ -102,7 +121,8 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "contents": lambda text: apparatus.contents_in([f"{text} x", f"{text} 1"]),
     "question": questions.Question.of,
     "follow-up": lambda text: followup.with_subject("And in 2025?", [ModelMessage.user(f"How{text}long?")]),
-    "kinds": KIND.found_in,
+    "kinds": KIND.misfit,
+    "figures": lambda text: (figures.figure_in(LENGTH, text), figures.figure_in(PRICE, text)),
     "local prompt": lambda text: (converse._tagged(text), converse._untagged(text)),
     "words": lambda text: (words.terms(text), words.query_terms(text)),
     "chunks": lambda text: chunking.FixedSize().cut(text),

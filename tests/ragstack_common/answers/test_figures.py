@@ -36,6 +36,11 @@ def answered(question: str, *texts: str, relevances: tuple[float, ...] = ()) -> 
             ["Es gibt 27 Tage Urlaub.", "Es gibt 25 Tage Urlaub im Jahr."],
             "Die Dokumente nennen verschiedene Zahlen: 27 tage [1], 25 tage [2].",
         ),
+        (
+            "How many employees are there?",
+            ["There are twenty-five employees.", "There are now 1.200 employees."],
+            "The documents give different figures: twenty-five employees [1], 1.200 employees [2].",
+        ),
     ],
 )
 def test_an_answer_says_that_documents_contradict_each_other(question: str, texts: list[str], said: str) -> None:
@@ -59,6 +64,17 @@ def test_an_answer_says_that_documents_contradict_each_other(question: str, text
         ("How long is parental leave?", ["Parental leave is twenty weeks.", "Parental leave is paid in three months."]),
         ("How many requests are allowed?", ["1,000 requests are allowed.", "1'000 requests are allowed a day."]),
         ("How many requests are allowed?", ["Of requests, 10 or 20 requests are allowed."]),
+        ("How long is parental leave?", ["Parental leave is twenty-five weeks.", "Parental leave is 25 weeks a year."]),
+        ("How long is parental leave?", ["Parental leave is twenty weeks.", "Parental leave is 20.0 weeks a year."]),
+        ("Was kostet die Reparatur?", ["Die Reparatur kostet 1.250 Euro.", "Die Reparatur kostet stets 1250 Euro."]),
+        ("Was kostet die Reparatur?", ["Die Reparatur kostet 1.250,50 €.", "Die Reparatur kostet stets €1250,50."]),
+        ("What does a repair cost?", ["A repair costs 1 250 000 euros.", "A repair costs about 1250000 euros."]),
+        ("What does a repair cost?", ["A repair costs 1 250 euros.", "A repair costs about €1,250."]),
+        ("What does a repair cost?", ["A repair costs €2 million.", "A repair costs 2,000,000 euros."]),
+        ("What does a repair cost?", ["A repair costs two hundred 50 euros.", "A repair costs about 250 euros."]),
+        ("How many employees are there?", ["There are 1.200 employees.", "There are now 1200 employees."]),
+        ("How many employees are there?", ["There are 5 to 10 employees.", "There are now 7 employees."]),
+        ("How many days is leave?", ["Leave is one hundred and twenty days.", "Leave is always 120 days."]),
     ],
 )
 def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts: list[str]) -> None:

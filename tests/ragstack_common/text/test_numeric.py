@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store.postings import Postings, counted, segments_of
+from ragstack_common.text.numeric import readings
 from ragstack_common.text.words import query_terms, terms, words
 from tests.support.soak import examples
 
@@ -142,3 +143,23 @@ def test_a_long_run_of_parts_has_terms_in_proportion_to_its_length(part: str) ->
 
     assert len(terms(text, "en")) <= 10 * len(text)
     assert max(map(len, terms(text, "en"))) <= len(text) + 1
+
+
+@pytest.mark.parametrize(
+    ("number", "values"),
+    [
+        ("25", {"25"}),
+        ("20.0", {"20"}),
+        ("1.250", {"1250", "1.25"}),
+        ("1,250", {"1250", "1.25"}),
+        ("1.250,50", {"1250.5"}),
+        ("1 250 000", {"1250000"}),
+        ("1 250", {"1250"}),
+        ("١٢٥٠", {"1250"}),
+        ("5-10", set()),
+        ("7/2/2026", set()),
+        ("1.5.2", set()),
+    ],
+)
+def test_a_number_has_the_values_that_it_may_mean(number: str, values: set[str]) -> None:
+    assert readings(number) == values
