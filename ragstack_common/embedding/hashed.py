@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.text.languages import detect
+from ragstack_common.text.languages import detect, voters
 from ragstack_common.text.words import is_stop_word, runs
 
 DIMENSION: Final = 1024
@@ -32,6 +32,11 @@ PAIR_WEIGHT: Final = 0.5
 PIECE_WEIGHT: Final = 0.3
 STOP_WORD_WEIGHT: Final = 0.05
 PIECE_LENGTHS: Final = (3, 4, 5)
+
+LANGUAGES: Final = "en de fr es pt it nl sv da no fi pl ro tr hu cs vi id ru el ar hi".split()  # noqa: SIM905 - tags
+_VOTERS: Final = voters(LANGUAGES, {"bare", "bin", "care", "dog", "end", "era", "men", "min", "pro", "ten", "var"})
+"""They decide which words are stop words, and therefore the vectors. Stored vectors are known by the embedding's name:
+whoever changes these, or the stop words of these languages, gives the embedding another name."""
 
 _PAIR_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SIGN_BIT = np.uint64(63)
@@ -95,8 +100,9 @@ def _features(
     words: Sequence[str],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return hash, weight and number of occurrences of every word and part in order of appearance, then the pairs."""
-    counted, language = Counter(words), detect(words)
-    known = [_word(word, is_stop_word=is_stop_word(word, language)) for word in counted]
+    counted, language = Counter(words), detect(words, least_share=0.0, voters=_VOTERS)
+    table = language if language in LANGUAGES else ""
+    known = [_word(word, is_stop_word=is_stop_word(word, table)) for word in counted]
     position = dict(zip(counted, range(len(counted)), strict=True))
     sequence = np.fromiter(map(position.__getitem__, words), np.intp, len(words))
     own = np.array([word.own_hash for word in known], dtype=np.uint64)[sequence]

@@ -4,7 +4,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 ENGLISH: Final = "en"
@@ -174,14 +174,23 @@ _ENGLISH_TOO: Final = frozenset(
 
 Source: those that 5.1 million words of English abstracts, guides, filings and articles have most often."""
 
-_LANGUAGES: Final = {
-    word: [tag for tag, words in STOP_WORDS.items() if word in words or (tag == ENGLISH and word in _ENGLISH_TOO)]
-    for word in frozenset[str]().union(*STOP_WORDS.values())
-    if len(word) > 1
-}
-"""The languages of each stop word; single letters are initials and units in all of them."""
+
+def voters(tags: Iterable[str], english_too: Container[str]) -> dict[str, list[str]]:
+    """Return the languages of each stop word; single letters are initials and units in all of them.
+
+    Args:
+        tags: The languages.
+        english_too: Stop words of others that are words of English too.
+    """
+    tables = {tag: STOP_WORDS[tag] for tag in tags}
+    return {
+        word: [tag for tag, words in tables.items() if word in words or (tag == ENGLISH and word in english_too)]
+        for word in frozenset[str]().union(*tables.values())
+        if len(word) > 1
+    }
 
 
+_VOTERS: Final = voters(STOP_WORDS, _ENGLISH_TOO)
 TAGS: Final = tuple(dict.fromkeys([*STOP_WORDS, *(tag for _, _, tag in (*_UNSPACED_SCRIPTS, *_SPACED_SCRIPTS))]))
 """The languages that are detected."""
 
@@ -205,7 +214,12 @@ def language_name(text: str) -> str:
     return f"{name} ({wanted.replace('_', '-')})" if found[2] else name
 
 
-def detect(words: Sequence[str], default: str = ENGLISH, least_share: float = LEAST_SHARE) -> str:
+def detect(
+    words: Sequence[str],
+    default: str = ENGLISH,
+    least_share: float = LEAST_SHARE,
+    voters: Mapping[str, Sequence[str]] = _VOTERS,
+) -> str:
     """Return the tag of the language that has the most stop words among normalized words.
 
     Of equal languages, the first in the table is returned. A script without spaces decides if most words are its own.
@@ -215,15 +229,16 @@ def detect(words: Sequence[str], default: str = ENGLISH, least_share: float = LE
         words: The words.
         default: What is returned without evidence.
         least_share: Votes that another language than English needs, as a share of the words.
+        voters: The languages of each stop word.
     """
     scripts = _scripts(_UNSPACED_SCRIPTS, words)
     if 2 * scripts.total() > len(words):
         # Japanese texts have Chinese characters between those of their own.
         return "ja" if scripts["ja"] * LEAST_KANA > scripts["zh"] else max(scripts, key=lambda tag: scripts[tag])
     votes = dict.fromkeys(STOP_WORDS, 0.0)
-    for word, count in Counter(filter(_LANGUAGES.__contains__, words)).items():
-        for tag in _LANGUAGES[word]:
-            votes[tag] += count / len(_LANGUAGES[word])
+    for word, count in Counter(filter(voters.__contains__, words)).items():
+        for tag in voters[word]:
+            votes[tag] += count / len(voters[word])
     best: str = max(votes, key=votes.__getitem__)
     share = least_share if best != ENGLISH or default != ENGLISH else 0.0
     if votes[best] >= max(LEAST_VOTES, share * len(words)):
