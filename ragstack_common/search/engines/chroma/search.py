@@ -127,7 +127,9 @@ class KeywordIndex:
 
     def __init__(self, collection: ChromaCollection) -> None:
         self._collection = collection
+        self._files: dict[str, dict[str, _Row]] = {}
         self._rows: dict[str, _Row] = {}
+        self._languages = Counter[str]()
         self._numbers: dict[str, int] = {}
         self._next_number = count(1)
         self._seen: tuple[OpenStore, UUID] | None = None
@@ -148,7 +150,7 @@ class KeywordIndex:
         """Return the ids of the matching chunks with the highest BM25, best first; ties by id."""
         with self._lock:
             self._refresh(handle)
-            terms = search_terms(query, Counter(row.language for row in self._rows.values()))
+            terms = search_terms(query, self._languages)
             if not terms:
                 return []
             expression = " OR ".join(f'"{term}"' for term in terms)
@@ -163,7 +165,8 @@ class KeywordIndex:
                 return
             if set(handle.collection.get(include=[])["ids"]) == self._rows.keys():
                 return
-        rows = _rows(self._collection.rows(handle))
+        files = _files(self._collection.rows(handle), self._files)
+        rows = {key: row for file in files.values() for key, row in file.items()}
         changed = [key for key, row in rows.items() if self._rows.get(key) != row]
         outdated = [key for key in (*changed, *(self._rows.keys() - rows.keys())) if key in self._numbers]
         numbers = [(self._numbers.pop(key),) for key in outdated]
@@ -172,7 +175,8 @@ class KeywordIndex:
         with self._index:
             self._index.executemany("DELETE FROM words WHERE rowid = ?", numbers)
             self._index.executemany("INSERT INTO words (rowid, id, header, body) VALUES (?, ?, ?, ?)", entries)
-        self._rows, self._seen = rows, seen
+        self._files, self._rows, self._seen = files, rows, seen
+        self._languages = Counter(row.language for row in rows.values())
 
 
 def header_of(metadata: Mapping[str, Any]) -> str:
@@ -194,13 +198,19 @@ class _Row(NamedTuple):
         return " ".join(header), " ".join(text)
 
 
-def _rows(chunks: Iterable[tuple[str, str, dict[str, Any]]]) -> dict[str, _Row]:
-    """Return the chunks by id; those of one file have its language."""
-    files: dict[str, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
+def _files(
+    chunks: Iterable[tuple[str, str, dict[str, Any]]], before: Mapping[str, dict[str, _Row]]
+) -> dict[str, dict[str, _Row]]:
+    """Return the chunks of each file by id, which have the file's language; those of unchanged files as before."""
+    files: dict[str, dict[str, tuple[str, dict[str, Any]]]] = defaultdict(dict)
     for key, text, metadata in chunks:
-        files[str(metadata.get("source") or metadata.get("file_name") or key)].append((key, text, metadata))
-    return {
-        key: _Row(text, metadata, language)
-        for file in files.values()
-        for (key, text, metadata), language in zip(file, detect_languages([text for _, text, _ in file]), strict=True)
-    }
+        files[str(metadata.get("source") or metadata.get("file_name") or key)][key] = (text, metadata)
+    rows: dict[str, dict[str, _Row]] = {}
+    for name, file in files.items():
+        known = before.get(name, {})
+        if {key: (row.text, row.metadata) for key, row in known.items()} == file:
+            rows[name] = known
+        else:
+            languages = detect_languages([text for text, _ in file.values()])
+            rows[name] = {key: _Row(*file[key], language) for key, language in zip(file, languages, strict=True)}
+    return rows

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,11 @@ from ragstack_common.core.errors import (
 )
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import RetrievalBackend, RetrievedChunk
+from ragstack_common.text.words import detect_languages
 
 chromadb = pytest.importorskip("chromadb")
 
+from ragstack_common.search.engines.chroma import search  # noqa: E402 - after the extra is known to be there
 from ragstack_common.search.engines.chroma.backend import ChromaBackend  # noqa: E402 - after the extra is known to be there
 from tests.contract.cases.chroma import fill  # noqa: E402 - the same
 from tests.contract.documents import DOCUMENTS  # noqa: E402 - the same
@@ -139,6 +141,49 @@ def test_a_hybrid_search_finds_a_chunk_by_words_only(folder: Path) -> None:
     assert chunks[0].chunk_id == "far"
     assert chunks[0].ranking is not None
     assert "words" in chunks[0].ranking.found_by
+
+
+GERMAN = "Die Häuser sind alt, und der Garten ist nicht groß."
+FRENCH = "Les maisons sont vieilles, et le jardin n'est pas grand."
+
+
+def part(key: str, content: str, source: str) -> dict[str, str]:
+    return {"id": key, "content": content, "source": source}
+
+
+def test_only_changed_files_are_read_for_their_language(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[list[str]] = []
+
+    def detect(texts: Sequence[str]) -> list[str]:
+        read.append([*texts])
+        return detect_languages(texts)
+
+    async def story() -> None:
+        async with ChromaBackend(folder, NAME, hybrid=True) as backend:
+            await backend.retrieve(PUMP)
+            monkeypatch.setattr(search, "detect_languages", detect)
+            await backend.index([part("new", GERMAN, "new.txt")])
+            await backend.retrieve(PUMP)
+
+    asyncio.run(story())
+
+    assert read == [[GERMAN]]
+
+
+def test_an_index_that_followed_changes_is_as_a_new_one(folder: Path) -> None:
+    async def story() -> tuple[list[RetrievedChunk], ...]:
+        short = part("short", "Gärten 12, 30.", "two.txt")
+        async with ChromaBackend(folder, NAME, hybrid=True) as followed:
+            for texts in ([part("long", FRENCH * 3, "two.txt"), short], [part("long", GERMAN * 3, "two.txt")]):
+                await followed.index(texts)
+                changed = await followed.retrieve("Häusern und Garten", 20)
+            async with ChromaBackend(folder, NAME, hybrid=True) as new:
+                return changed, await new.retrieve("Häusern und Garten", 20)
+
+    followed, new = asyncio.run(story())
+
+    assert followed == new
+    assert {"long", "short"} == {chunk.chunk_id for chunk in new if "words" in chunk.ranked_by.found_by}
 
 
 def test_an_inexpressible_filter_is_refused_over_the_scan_limit(folder: Path) -> None:
