@@ -2,6 +2,7 @@
 
 import csv
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -93,11 +94,11 @@ def quotes(passage: str) -> list[Quote]:
     lines = _lines(passage)
     if rows := _csv_rows(lines):
         return rows
-    contents = contents_in([line.text for line in lines])
+    contents = sorted(lines[number].start for number in contents_in([line.text for line in lines]))
     found = []
     for quote in _Reader(passage, lines).quotes():
         text = quote.text if quote.text.lstrip().startswith(_CODE) else readable(quote.text)
-        if text and not any(quote.start <= lines[number].start < quote.end for number in contents):
+        if text and bisect_left(contents, quote.start) == bisect_left(contents, quote.end):
             found.append(replace(quote, text=text))
     return found
 

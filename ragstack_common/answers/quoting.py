@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, zip_longest
-from typing import Final
+from typing import Final, Self
 
 from ragstack_common.answers.assistants import addresses_assistant
 from ragstack_common.answers.confidence import MEAN_LEAD, Evidence
@@ -102,6 +102,39 @@ class Quotation:
 
 
 @dataclass(frozen=True)
+class _Part:
+    """A part of a passage, or what is above it.
+
+    Attributes:
+        words: Its terms; empty for several parts together.
+        numbers: The numbers of the question that it has, each next to the word before it.
+        unnamed: The names of the question that it lacks, and all words that begin like them.
+    """
+
+    words: Sequence[str]
+    numbers: frozenset[tuple[str, str]]
+    unnamed: frozenset[str]
+
+    @classmethod
+    def of(cls, question: Question, words: Sequence[str]) -> Self:
+        numbers: frozenset[tuple[str, str]] = frozenset()
+        if question.numbers:
+            pairs = {pair for one, other in pairwise(words) for pair in ((one, other), (other, one))}
+            numbers = question.numbers & (pairs | {("", word) for word in words})
+        unnamed = question.names.difference(words)
+        if unnamed:
+            begun = frozenset[str]().union(*map(_beginnings, words))
+            unnamed = frozenset(name for name in unnamed if begun.isdisjoint(_beginnings(name)))
+        return cls(words, numbers, unnamed)
+
+    @classmethod
+    def joined(cls, question: Question, parts: Sequence["_Part"]) -> Self:
+        """Return what several parts have together, and all of them lack."""
+        numbers = frozenset[tuple[str, str]]().union(*(part.numbers for part in parts))
+        return cls((), numbers, question.names.intersection(*(part.unnamed for part in parts)))
+
+
+@dataclass(frozen=True)
 class _Candidate:
     """A quote and its passage.
 
@@ -184,25 +217,24 @@ def _candidates(
     found = []
     named = _named(question, passages, documents)
     for position, (passage, context) in enumerate(zip_longest(passages, contexts, fillvalue="")):
-        title = terms(context, question.language)
+        title = _Part.of(question, terms(context, question.language))
         quoted = [quote for quote in quotes(passage) if not addresses_assistant(quote.text)]
-        texts = [terms(quote.whole, question.language) for quote in quoted]
+        parts = [_Part.of(question, terms(quote.whole, question.language)) for quote in quoted]
+        whole = _Part.joined(question, [title, *parts])
+        headings = {quote.context: terms(quote.context, question.language) for quote in quoted}
         for place, quote in enumerate(quoted):
-            above = terms(quote.context, question.language)
-            if quote.block:
-                above = [*above, *named[position]]
-            near = [title, above, *texts[max(0, place - 1) : place + 2]]
-            wide = near if quote.block else [title, above, *texts]
+            above = _Part.of(question, [*headings[quote.context], *(named[position] if quote.block else ())])
+            near = _Part.joined(question, [title, above, *parts[max(0, place - 1) : place + 2]])
+            wide = near if quote.block else _Part.joined(question, [whole, above])
+            before = [] if quote.block or not place else parts[place - 1].words
             found.append(
                 _Candidate(
                     quote,
                     position,
-                    _weights(
-                        question, texts[place], [] if quote.block or not place else texts[place - 1], title + above
-                    ),
-                    _share_of_numbers(question, [texts[place]]),
+                    _weights(question, parts[place].words, before, [*title.words, *above.words]),
+                    _share_of_numbers(question, parts[place]),
                     ((_share_of_numbers(question, near) < 1) + (_share_of_numbers(question, wide) < 1)) / 2,
-                    (_missing_names(question, near), _missing_names(question, wide)),
+                    (near.unnamed, wide.unnamed),
                 )
             )
     return found
@@ -230,14 +262,6 @@ def _weights(question: Question, said: Sequence[str], before: Sequence[str], abo
     }
 
 
-def _missing_names(question: Question, texts: Sequence[Sequence[str]]) -> frozenset[str]:
-    """Return the question's names that some texts lack, and all words that begin like them."""
-    said = frozenset[str]().union(*texts)
-    missing = question.names - said
-    begun = frozenset[str]().union(*map(_beginnings, said)) if missing else frozenset()
-    return frozenset(name for name in missing if begun.isdisjoint(_beginnings(name)))
-
-
 def _absent(candidate: _Candidate, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> float:
     """Return the share of the question that the whole passage lacks."""
     said = {word for other in candidates if other.passage == candidate.passage for word in other.words}
@@ -251,13 +275,9 @@ def _unnamed(question: Question, candidate: _Candidate, rarity: Mapping[str, flo
     return sum(missing) / (2 * rarest) if rarest else 0.0
 
 
-def _share_of_numbers(question: Question, texts: Sequence[Sequence[str]]) -> float:
-    """Return the share of the question's numbers in some texts, each next to the word before it; 1 without numbers."""
-    if not question.numbers:
-        return 1.0
-    pairs = {pair for text in texts for one, other in pairwise(text) for pair in ((one, other), (other, one))}
-    pairs |= {("", word) for text in texts for word in text}
-    return len(question.numbers & pairs) / len(question.numbers)
+def _share_of_numbers(question: Question, part: _Part) -> float:
+    """Return the share of the question's numbers in a part, each next to the word before it; 1 without numbers."""
+    return len(part.numbers) / len(question.numbers) if question.numbers else 1.0
 
 
 @lru_cache(maxsize=100_000)
@@ -378,9 +398,11 @@ def _rarity(question: Question, candidates: Sequence[_Candidate]) -> dict[str, f
 def _distinct(candidates: Sequence[_Candidate], language: str) -> list[_Candidate]:
     chosen: list[_Candidate] = []
     for candidate in candidates:
+        if len(chosen) == MAX_QUOTES:
+            break
         if not any(_same(candidate, other, language) for other in chosen):
             chosen.append(candidate)
-    return chosen[:MAX_QUOTES]
+    return chosen
 
 
 def _same(one: _Candidate, other: _Candidate, language: str) -> bool:

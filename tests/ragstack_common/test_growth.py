@@ -118,6 +118,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "local answer": without_numbers,
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
+    "names and numbers": lambda text: quoting.best_quotations("What did Rome pay in Germany for 12 trains?", [text]),
     "contents": lambda text: apparatus.contents_in([f"{text} x", f"{text} 1"]),
     "question": questions.Question.of,
     "follow-up": lambda text: followup.with_subject("And in 2025?", [ModelMessage.user(f"How{text}long?")]),
