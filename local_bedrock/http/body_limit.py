@@ -66,7 +66,7 @@ def _length(scope: Scope) -> int | None:
     if b"transfer-encoding" in fields:
         return None
     written = fields.get(b"content-length", b"0").strip()
-    # The servers refuse what is no number. Python itself refuses to read thousands of digits.
+    # The servers refuse anything that is not a number. Python itself refuses to read thousands of digits.
     return int(written[:20]) if written.isdigit() else 0
 
 

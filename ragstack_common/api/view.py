@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
@@ -14,14 +15,13 @@ from ragstack_common.api.bucket import DocumentsBucket
 from ragstack_common.api.documents import Documents, SeenDocument
 from ragstack_common.api.http import serve
 from ragstack_common.core.clients import dynamodb_client, s3_client
-from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidRequestError, ServiceUnavailableError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion_config import ViewerSettings
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import ended_its_reader, took_too_long
-from ragstack_common.reading.viewing import viewing_process
-from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
+from ragstack_common.reading.warm_process import ProcessBusy, ProcessEnded, WarmProcess
 from ragstack_common.registry.documents import DocumentRegistry
 
 MAX_TEXTS: Final = 50
@@ -31,6 +31,9 @@ MAX_PASSAGE_CHARACTERS: Final = 200_000
 MAX_SECONDS: Final = 25.0
 """Seconds for showing a document; API Gateway waits for 29."""
 
+MEMORY_LIMIT: Final = 1280 * 1024**2
+"""Bytes of the process that reads the documents; the function has 1,769 MB."""
+
 Texts = Annotated[
     list[Annotated[str, Field(max_length=MAX_QUOTED_CHARACTERS)]],
     Field(
@@ -39,6 +42,12 @@ Texts = Annotated[
         f" {MAX_ALL_QUOTED_CHARACTERS:,} in all texts",
     ),
 ]
+
+
+@cache
+def viewing_process() -> WarmProcess:
+    """Return the process in which this one shows documents, and which alone imports the libraries for it."""
+    return WarmProcess("ragstack_common.reading.viewing", [str(MEMORY_LIMIT)])
 
 
 class ViewRequest(BaseModel):
@@ -166,7 +175,8 @@ class Viewer:
         Raises:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
             InvalidRequestError: The file cannot be shown, or has no such page.
-            ServiceUnavailableError: The bucket fails, or has a version that the registry does not know yet.
+            ServiceUnavailableError: The bucket fails or has a version that the registry does not know yet, or other
+                documents take too long.
         """
         seen = self._documents.seen(caller, request.uri)
         try:
@@ -209,6 +219,8 @@ class Viewer:
         while True:
             try:
                 answer = self._process.call(message, until - self._clock())
+            except ProcessBusy:
+                raise ServiceUnavailableError("Other documents are being read, which takes long: try again") from None
             except TimeoutError:
                 raise UnreadableDocument(took_too_long(file_format, MAX_SECONDS)) from None
             except ProcessEnded as error:

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 from ragstack_common.reading import formats
@@ -27,10 +27,7 @@ from ragstack_common.reading.conversion import MAX_TEXT_CHARACTERS, convert, pla
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import TOO_MUCH_MEMORY_CODE, limited_memory, watch
 from ragstack_common.reading.pdf import PdfDocument, Picture
-from ragstack_common.reading.warm_process import WarmProcess, serve
-
-MEMORY_LIMIT: Final = 1280 * 1024**2
-"""Bytes of the process; the function has 1,769 MB."""
+from ragstack_common.reading.warm_process import serve
 
 MAX_SHOWN_CHARACTERS: Final = 200_000
 """Characters of a text without pages in one response; Lambda answers with 6 MB at most."""
@@ -39,16 +36,10 @@ NEARBY_PAGES: Final = 2
 """Pages before and after the page asked for that are searched first: a passage is on few pages."""
 
 MAX_READING_SECONDS: Final = 15.0
-"""Seconds for reading the pages of a PDF, before those that were read have to do."""
+"""Seconds for reading the pages of a PDF; after them, only the pages read so far are searched."""
 
 MAX_KEPT_DOCUMENTS: Final = 2
 """Documents that the process keeps open: people page through one."""
-
-
-@cache
-def viewing_process() -> WarmProcess:
-    """Return the process in which this one shows documents."""
-    return WarmProcess(__name__, [str(MEMORY_LIMIT)])
 
 
 class InvalidView(Exception):  # noqa: N818 - the message says what is invalid

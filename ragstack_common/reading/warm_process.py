@@ -1,6 +1,7 @@
 """A process that answers messages one after the other, and is replaced when it ends.
 
-It works on AWS Lambda, which has no shared memory and therefore none of the locks of ``multiprocessing``'s pools.
+It works on AWS Lambda, which has no shared memory and therefore none of the locks of ``multiprocessing``'s pools. Where
+there is shared memory, and several processes work at once, ``local_bedrock/processes/worker_pool.py`` has such a pool.
 """
 
 import os
@@ -31,6 +32,10 @@ class ProcessEnded(Exception):  # noqa: N818 - expected of hostile files
         self.answered = answered
 
 
+class ProcessBusy(Exception):  # noqa: N818 - expected of a process that answers one message after the other
+    """Other calls took too much of the time of this one."""
+
+
 class WarmProcess:
     """Runs a module of Python that calls :func:`serve`, from its first use to the end of this process.
 
@@ -49,29 +54,32 @@ class WarmProcess:
         with self._lock:
             self._process()
 
-    def call(self, message: bytes, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> bytes:
-        """Send a message, and return the answer; calls wait for each other.
+    def call(self, message: bytes, timeout_seconds: float) -> bytes:
+        """Send a message, and return the answer; calls wait for each other, for up to half of their time.
 
         Raises:
+            ProcessBusy: Other calls took too much of the time; the same call may succeed later.
             TimeoutError: There was no answer in time; the process is killed.
             ProcessEnded: The process ended.
         """
-        until = clock() + timeout_seconds
-        with self._lock:
+        until = time.monotonic() + timeout_seconds
+        waits = not self._lock.acquire(blocking=False)
+        if waits and not self._lock.acquire(timeout=max(0.0, timeout_seconds / 2)):
+            raise ProcessBusy
+        try:
             running = self._process()
             try:
-                running.messages.send_bytes(message)
-                if not running.answers.poll(max(0.0, until - clock())):
-                    raise TimeoutError
-                answer = running.answers.recv_bytes()
-            except (EOFError, OSError) as error:
+                return running.answer(message, until)
+            except BaseException as error:  # an interrupted call leaves an answer, which the next one would get
                 self._running = None
                 running.end()
-                if isinstance(error, TimeoutError):
-                    raise
-                raise ProcessEnded(running.process.returncode, running.answered) from None
-            running.answered += 1
-            return answer
+                if isinstance(error, TimeoutError) and waits:
+                    raise ProcessBusy from None
+                if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError):
+                    raise ProcessEnded(running.process.returncode, running.answered) from None
+                raise
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the process; the next call starts another one."""
@@ -104,6 +112,14 @@ class _Running:
         answering.close()
         self.answered = 0
         self.end = weakref.finalize(self, _end, self.process, self.messages, self.answers)
+
+    def answer(self, message: bytes, until: float) -> bytes:
+        self.messages.send_bytes(message)
+        if not self.answers.poll(max(0.0, until - time.monotonic())):
+            raise TimeoutError
+        answer = self.answers.recv_bytes()
+        self.answered += 1
+        return answer
 
 
 def _end(process: "subprocess.Popen[bytes]", *pipes: Connection) -> None:

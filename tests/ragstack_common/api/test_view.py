@@ -1,6 +1,8 @@
 """The function that shows documents: the page or the text, the marks, and what it refuses."""
 
 import base64
+import subprocess
+import sys
 from io import BytesIO
 from typing import Any
 
@@ -9,7 +11,8 @@ from PIL import Image
 
 from ragstack_common.api import view
 from ragstack_common.reading.pdf import PdfDocument
-from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments, viewing_process
+from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments
+from ragstack_common.reading.warm_process import ProcessBusy
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support.pdf_files import mapped, pages, protected, text
@@ -92,6 +95,27 @@ class InThisProcess:
 
     def call(self, message: bytes, _: float) -> bytes:
         return self._documents.answer(message)
+
+
+def test_a_document_that_waits_for_others_is_not_said_to_take_long(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy(InThisProcess):
+        def call(self, *_: Any) -> bytes:
+            raise ProcessBusy
+
+    monkeypatch.setattr(view, "viewing_process", Busy)
+
+    answer = show("a.txt", b"Public.")
+
+    assert error_of(answer) == (502, "ServiceUnavailable")
+    assert "try again" in answer[1]["error"]["message"]
+
+
+def test_only_the_process_that_reads_documents_imports_their_libraries() -> None:
+    program = "import sys; from ragstack_common.api import view; print('ragstack_common.reading.pdf' in sys.modules)"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == "False"
 
 
 def test_a_text_without_a_place_on_the_page_is_not_marked(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +207,7 @@ def test_an_unknown_or_deleted_document_is_not_found(show: Show, aws: Aws) -> No
 
 def test_a_version_that_nobody_has_labelled_is_not_shown(show: Show, aws: Aws) -> None:
     show("a.txt", b"Public.")
-    viewing_process().close()
+    view.viewing_process().close()
     aws.put("a.txt", "Secret.")
 
     assert error_of(show("a.txt")) == (502, "ServiceUnavailable")

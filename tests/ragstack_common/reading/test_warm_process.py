@@ -3,11 +3,18 @@
 import gc
 import json
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
 
 import pytest
 
-from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
+from ragstack_common.reading.warm_process import ProcessBusy, ProcessEnded, WarmProcess
+from tests.support.waiting import eventually
 
 LONG = 60.0
 """Seconds after which a test has failed anyway."""
@@ -52,6 +59,48 @@ def test_a_process_that_takes_too_long_is_killed(process: WarmProcess) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(before, 0)
     assert process.call(b"again", LONG) == b"again"
+
+
+def test_a_call_that_waits_for_another_sends_nothing_and_ends_nothing(process: WarmProcess) -> None:
+    before = identifier(process)
+
+    with stopped(before) as go_on, ThreadPoolExecutor() as other:
+        first = other.submit(process.call, b"first", LONG)
+        eventually(process._lock.locked)
+        with pytest.raises(ProcessBusy):
+            process.call(b"end 97", 0.0)
+        go_on()
+        assert first.result() == b"first"
+
+    assert identifier(process) == before
+
+
+@contextmanager
+def stopped(process: int) -> Iterator[Callable[[], None]]:
+    """Stop a process until the function is called."""
+    os.kill(process, signal.SIGSTOP)
+    go_on = partial(os.kill, process, signal.SIGCONT)
+    try:
+        yield go_on
+    finally:
+        go_on()
+
+
+def test_the_answer_to_an_interrupted_call_is_not_that_to_the_next(
+    process: WarmProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identifier(process)
+
+    def interrupt(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Connection, "poll", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            process.call(b"first", LONG)
+
+    assert process.call(b"second", LONG) == b"second"
+    assert identifier(process) != before
 
 
 def test_a_process_gets_no_credentials(process: WarmProcess, monkeypatch: pytest.MonkeyPatch) -> None:
