@@ -1,6 +1,6 @@
 """ONNX graphs of sentence-embedding models of the BERT family, built from their weights.
 
-The graph pools and normalizes, unless its output are the vectors of tokens. In eight bits it has a quarter of the size
+The graph pools and normalizes, unless it returns token vectors. In eight bits it has a quarter of the size
 and is twice as fast. Weights are rounded by column, and activations by token while the model runs. The usual
 rounding by the whole batch (DynamicQuantizeLinear) doubles the error, and a vector depends on the texts next to it.
 """
