@@ -15,7 +15,7 @@ from ragstack_common.config import RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RecordStructure, Sidecar, check_key
-from ragstack_common.reading.formats import MAX_DOCUMENT_BYTES, UnreadableDocument
+from ragstack_common.reading.formats import UnreadableDocument, csv_reader
 
 AttributeValue = str | float | bool | list[str]
 
@@ -75,9 +75,6 @@ class Record:
     attributes: dict[str, str]
 
 
-csv.field_size_limit(MAX_DOCUMENT_BYTES)
-"""Python's own limit of 131,072 characters is for the whole process."""
-
 _EXCEL_LINE: Final = re.compile(r"\s*\"?sep=.\"?\s*", re.IGNORECASE)
 _OTHER_DELIMITERS: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
@@ -91,11 +88,11 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
         UnreadableDocument: The CSV is malformed, its columns are not separated by commas, it has too many rows, or a
             column is missing.
     """
-    rows = csv.reader(io.StringIO(text), strict=True)
+    rows = csv_reader(io.StringIO(text), strict=True)
     try:
         header = next((row for row in rows if any(row)), [])
         if any(name.startswith(" ") for name in header):
-            rows = csv.reader(io.StringIO(text), strict=True, skipinitialspace=True)
+            rows = csv_reader(io.StringIO(text), strict=True, skipinitialspace=True)
             header = next((row for row in rows if any(row)), [])
         header = [name.strip() for name in header]
         names = _attribute_columns(text, header, structure)

@@ -1,6 +1,5 @@
 """Divide a passage into parts that can be quoted: sentences, list items, table rows and blocks of code."""
 
-import csv
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from markdown_it.tree import SyntaxTreeNode
 from ragstack_common.answers.apparatus import contents_in, readable
 from ragstack_common.answers.records import entries, is_record, key_of, titles
 from ragstack_common.answers.visible import LINE_BREAK, RULE
+from ragstack_common.reading.formats import csv_reader
 from ragstack_common.text.sentences import sentence_spans
 
 LONGEST_LIST: Final = 700
@@ -139,7 +139,7 @@ def _csv_rows(lines: list[_Line]) -> list[Quote]:
     separator = max(_SEPARATORS, key=filled[0].text.count) if filled else ""
     if len(filled) < 2 or separator not in filled[0].text:  # noqa: PLR2004 - a header and a row
         return []
-    rows = list(csv.reader((line.text for line in filled), delimiter=separator))
+    rows = list(csv_reader((line.text for line in filled), delimiter=separator))
     widths = {len(row) for row in rows}
     if len(widths) != 1 or widths <= {1, 2} or len(rows) != len(filled):  # a cell with a line break takes two lines
         return []

@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from ragstack_common.answers import negations
 from ragstack_common.answers.visible import LINE_BREAK, Visible
+from ragstack_common.reading.formats import csv_reader
 from ragstack_common.text import characters
 from ragstack_common.text.characters import DENSE, DIGIT, END_OF_BLOCK, IGNORED, NUMERAL, SYMBOL, folded
 
@@ -290,7 +291,7 @@ class Tokens:
         if len(lines) < 2 or lines[0].count(",") < LEAST_COLUMNS - 1:  # noqa: PLR2004 - a header and a row
             return False
         try:
-            columns = {len(row) for row in csv.reader(lines)}
+            columns = {len(row) for row in csv_reader(lines)}
         except csv.Error:
             return False
         return len(columns) == 1 and columns.pop() >= LEAST_COLUMNS

@@ -1,8 +1,12 @@
 """The formats of Bedrock's default parser, and how to recognise them."""
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from _csv import _reader
 
 MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
@@ -57,6 +61,15 @@ class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
 
 class NotLight(Exception):  # noqa: N818 - not an error
     """Ingesting the document takes longer than was expected of it."""
+
+
+def csv_reader(
+    lines: Iterable[str], *, delimiter: str = ",", strict: bool = False, skipinitialspace: bool = False
+) -> "_reader":
+    """Return a reader of CSV whose cells may be as long as a document."""
+    # Python's own limit is 131,072 characters, and any code of this process may set it.
+    csv.field_size_limit(MAX_DOCUMENT_BYTES)
+    return csv.reader(lines, delimiter=delimiter, strict=strict, skipinitialspace=skipinitialspace)
 
 
 def of_name(name: str) -> str:

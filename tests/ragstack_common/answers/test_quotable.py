@@ -1,3 +1,4 @@
+import csv
 import re
 
 import pytest
@@ -5,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.answers.quotable import quotes, surroundings
+from ragstack_common.answers.tokens import Tokens
+from ragstack_common.answers.visible import literal
 from tests.support.passages import markdown
 
 
@@ -70,6 +73,20 @@ def test_a_row_of_a_csv_file_has_the_names_of_its_columns_over_it() -> None:
     first, _second = quotes('sku,name,price\nA1,"Gateway, small",489.00\nA2,Sensor,89.00')
 
     assert first.whole == 'sku,name,price\nA1,"Gateway, small",489.00'
+
+
+def test_a_cell_of_any_length_is_read_whatever_limit_others_set() -> None:
+    row, before = f"A1,{'heron ' * 30_000},489.00", csv.field_size_limit(100)
+
+    try:
+        first, *_ = quotes(f"sku,note,price\n{row}\nA2,Sensor,89.00")
+        csv.field_size_limit(100)
+        in_records = Tokens.of(literal(f"sku,note,price\n{row}"))._is_csv
+    finally:
+        csv.field_size_limit(before)
+
+    assert first.text.startswith("A1,heron")
+    assert in_records
 
 
 def test_a_block_of_code_stays_whole() -> None:
