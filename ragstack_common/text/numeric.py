@@ -18,7 +18,7 @@ MAX_BEGINNINGS: Final = 8
 """Parts of a version whose beginnings are terms; a longer run of numbers is a list."""
 
 LONGEST_CODE: Final = 40
-"""Characters of a code, such as QX-4471; longer ones are addresses of the web."""
+"""Characters of a code, such as QX-4471, or of a number in groups; longer ones are addresses of the web or columns."""
 
 NUMBER_WORDS: Final = {
     word: value
@@ -220,6 +220,10 @@ def spanning(text: str) -> list[str]:
         for code in codes
         if len(code) <= LONGEST_CODE and _LETTER.search(code) and not _IS_ATOM.fullmatch(code)
     ]
-    groups = (match[0].replace(" ", "") for match in _GROUPS.finditer(text) if not _IS_SPACED.fullmatch(match[0]))
+    groups = (
+        match[0].replace(" ", "")
+        for match in _GROUPS.finditer(text)
+        if len(match[0]) <= LONGEST_CODE and not _IS_SPACED.fullmatch(match[0])
+    )
     telephones = (re.sub(r"\D", "", match[0]) for match in _TELEPHONE.finditer(text))
     return [*found, *groups, *(digits for digits in telephones if len(digits) >= LEAST_JOINED)]

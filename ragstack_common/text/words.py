@@ -146,6 +146,8 @@ def detect_languages(texts: Sequence[str]) -> list[str]:
     It is that of the document, unless the stop words of the part say clearly that it is in another one.
     """
     whole = detect_language(*texts)
+    if len(texts) == 1:
+        return [whole]
     return [detect(words(text[:CHARACTERS_READ]), whole, OWN_SHARE) for text in texts]
 
 

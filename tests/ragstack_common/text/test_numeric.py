@@ -163,3 +163,10 @@ def test_a_long_run_of_parts_has_terms_in_proportion_to_its_length(part: str) ->
 )
 def test_a_number_has_the_values_that_it_may_mean(number: str, values: set[str]) -> None:
     assert readings(number) == values
+
+
+def test_a_column_of_numbers_is_not_one_number() -> None:
+    column = [str(number) for number in range(100, 400)]
+
+    assert {*terms(" ".join(column))} == {*column}
+    assert "101102103" in terms("call 101 102 103")
