@@ -294,7 +294,6 @@ class Options(ContextValues):
     """Everything that a deployer can choose."""
 
     variables_of_functions: Mapping[str, str] = Field({}, description="environment variables that differ from defaults")
-    token_endpoint: str | None = Field(None, description="the issuer's, if its metadata was read")
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Options":

@@ -30,6 +30,7 @@ from infra.constructs.storage import DocumentRegistry, DocumentsBucket, Snapshot
 from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
+from infra.discovery import Discovery, undiscovered
 from infra.options import CONSOLE_KINDS, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
@@ -162,10 +163,18 @@ class IngestionStack(Stack):
 class ApiStack(Stack):
     """The HTTP interface and the functions behind it."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        path: IngestionPath,
+        options: Options,
+        discovery: Discovery = undiscovered,
+    ) -> None:
         super().__init__(scope, construct_id, description="RAGStack: HTTP interface")
         pool = _user_pool(self, options)
-        issuer = _issuer(options) if pool is None else pool.issuer
+        issuer = _issuer(self, options, discovery) if pool is None else pool.issuer
         functions = {
             ANSWERS: answers_function(self, path, options, issuer),
             QUERY: query_function(self, path, options, issuer),
@@ -244,12 +253,14 @@ def _user_pool(scope: Construct, options: Options) -> UserPool | None:
     return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups)
 
 
-def _issuer(options: Options) -> Issuer | None:
+def _issuer(scope: Construct, options: Options, discovery: Discovery) -> Issuer | None:
     """Return who issues the tokens of people elsewhere; None if there are only programs."""
     settings = options.access_settings
-    if settings.oidc_issuer and settings.oidc_audience:
-        return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience), token_endpoint=options.token_endpoint)
-    return None
+    if not (settings.oidc_issuer and settings.oidc_audience):
+        return None
+    # The console's pages call it.
+    endpoint = None if options.console_files is None else discovery(scope, settings.oidc_issuer)
+    return Issuer(settings.oidc_issuer, ",".join(settings.oidc_audience), token_endpoint=endpoint)
 
 
 def _api_name(kind: AuthKind, options: Options) -> str:

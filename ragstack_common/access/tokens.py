@@ -6,11 +6,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import jwt
-import urllib3
 
+from ragstack_common.access.provider_metadata import TIMEOUT_SECONDS, read_metadata
 from ragstack_common.access_config import TOKEN_KINDS, AccessSettings
 from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedError, ServiceUnavailableError
-from ragstack_common.core.json_text import parse_json
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a private key. A token cannot choose one with a shared secret, nor none."""
@@ -23,8 +22,6 @@ KEYS_SECONDS: Final = 300
 
 COOLDOWN_SECONDS: Final = 30
 """Time between two requests for the keys that tokens with unknown keys can cause."""
-
-TIMEOUT_SECONDS: Final = 5.0
 
 MAX_TOKEN_CHARACTERS: Final = 16_384
 """API Gateway takes 10,240 bytes of headers."""
@@ -87,15 +84,9 @@ class TokenVerifier:
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:
-        url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-        try:
-            answer = urllib3.request("GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, redirect=0))
-            found = parse_json(answer.data)
-            uri = str(found["jwks_uri"])
-        except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError) as error:
-            raise ServiceUnavailableError(f"The issuer {self._issuer} does not answer: try again") from error
-        if found.get("issuer") != self._issuer:
-            raise ConfigurationError(f"OIDC_ISSUER must be {found.get('issuer')}, as the issuer calls itself")
+        uri = read_metadata(self._issuer).get("jwks_uri")
+        if not isinstance(uri, str):
+            raise ServiceUnavailableError(f"The issuer {self._issuer} does not say where its keys are: try again")
         return jwt.PyJWKClient(uri, lifespan=KEYS_SECONDS, timeout=TIMEOUT_SECONDS, cooldown_duration=COOLDOWN_SECONDS)
 
 
