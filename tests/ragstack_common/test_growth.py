@@ -118,7 +118,6 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "local answer": without_numbers,
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
-    "names and numbers": lambda text: quoting.best_quotations("What did Rome pay in Germany for 12 trains?", [text]),
     "contents": lambda text: apparatus.contents_in([f"{text} x", f"{text} 1"]),
     "question": questions.Question.of,
     "follow-up": lambda text: followup.with_subject("And in 2025?", [ModelMessage.user(f"How{text}long?")]),
@@ -172,6 +171,11 @@ def _validated(members: dict[str, Any]) -> Callable[[], object]:
     return validate
 
 
+def _quoted(question: str, size: int) -> Callable[[], object]:
+    passage = " ".join(f"The door {number} was red{number}." for number in range(size))
+    return lambda: quoting.best_quotations(question, [passage])
+
+
 MATCHERS: Final[dict[str, Callable[[int], Callable[[], object]]]] = {
     "blends": lambda size: _trust(size, "AAaaaa{0}", in_lists("aaaaaa{0} aaaaaa{0}")(size)),
     "the same blend": lambda size: _trust(size, "AAaaaaaaaaaaaa", in_lists("aaaaaaaa{0} aaaaaaaa{0}")(size)),
@@ -187,6 +191,7 @@ MATCHERS: Final[dict[str, Callable[[int], Callable[[], object]]]] = {
     "unknown members of turns": lambda size: _validated(
         {"question": "?", "chat_history": [{"role": "user", "content": "", **{f"m{n}": 1 for n in range(size)}}]}
     ),
+    "names and numbers in sentences": lambda size: _quoted("What did Rome pay for 12 trains?", 2 * size),
     "a sidecar": lambda size: (
         lambda: parse_sidecar(
             json.dumps({"metadataAttributes": {f"m{number}": "x" for number in range(size // 4)}}).encode()
