@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from ragstack_common.text.words import detect_language, terms
+
 LEAST_ENTRIES: Final = 3
 """Lines in a row that end with page numbers: at least this many make a table of contents."""
 
@@ -24,26 +26,51 @@ _MARKS: Final = re.compile(r"(?<=[.!?…。！？\"”’»])(?:[\[(]\d{1,3}[\])
 """Marks of footnotes after a sentence."""
 
 _FOOTNOTE: Final = re.compile(r"\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\*{0,2}\^\*{0,2}|↑|\[\^[^\]\n]{1,40}\]:)")
-_REFERENCE: Final = re.compile(
-    r"\b(?:Retrieved|Accessed|Archived) (?:on |from |\d|[A-Z][a-z]+ \d)|\b(?:Abgerufen|Archiviert) (?:am|vom)\b"
-    r"|\bConsulté le\b"
-    r"|\bConsultado el\b|\bdoi ?: ?10\.|\b(?:ISBN|ISSN)[ :-]*\d|\barXiv:\d|Дата обращения",
+_DATE: Final = (
+    r"(?:\d{1,2}(?:er|st|nd|rd|th|\.)? (?:de )?[^\W\d_]{3,10}\.?,? (?:de )?\d{4}(?: г\.| года)?"
+    r"|[^\W\d_]{3,10}\.? (?:\d{1,2}, )?\d{4}|\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4})"
+)
+_VISITED: Final = (
+    r"(?:Retrieved|Accessed|Archived|Abgerufen|Archiviert|Consulté|Consultado|Дата обращения):?"
+    rf"(?:[\s,]+(?>(?:on|from|am|vom|le|el|at|the original|the Wayback Machine)\b|(?:https?://|www\.)\S+|{_DATE}))++"
+)
+_IDENTIFIED: Final = r"(?:ISBN|ISSN)(?:-1[03])?[ :-]*\d[\dXx \u2010-\u2015-]*+|doi ?: ?10\.\S+|arXiv:\d\S*"
+_CITATION: Final = re.compile(
+    r"(?:\A\s*|(?<=[.,;:)\]\"”’'–—|] )|(?<=[(\[]))"
+    rf"(?:(?:{_VISITED}|{_IDENTIFIED})[\s.,;)\]]*+)++\Z"
+)
+"""How a citation ends, or a sentence that is one: the day of a visit, or the number of a publication."""
+
+_SOURCE_WORDS: Final = re.compile(
+    "Retrieved|Accessed|Archived|Abgerufen|Archiviert|Consulté|Consultado|обращения|ISBN|ISSN|doi|arXiv"
 )
 _ENTRY: Final = re.compile(r"\S\s*+(?:[.·…_]\s*+){3}(\d{1,4})\s*+\Z")
 """How such a line ends."""
 
 
-def readable(text: str) -> str:
+def readable(text: str, question: str = "") -> str:
     """Return a quotation as a reader sees it: without images, the targets of links and the marks of footnotes.
 
+    Args:
+        text: The quotation.
+        question: What it answers: a citation is kept if the question asks for what it ends with, such as an ISBN.
+
     Returns:
-        Empty for a footnote, a reference, or a text that has only images and addresses.
+        Empty for a footnote, a citation, or a text that has only images and addresses.
     """
-    if _FOOTNOTE.match(text) or _REFERENCE.search(text):
+    if _FOOTNOTE.match(text) or _is_citation(text, question):
         return ""
     shown = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text))).strip()
     letters = sum(map(str.isalnum, _ADDRESS.sub("", shown)))
     return shown if letters >= LEAST_LETTERS else ""
+
+
+def _is_citation(text: str, question: str) -> bool:
+    ending = _CITATION.search(text)
+    if ending is None:
+        return False
+    language = detect_language(question)
+    return set(terms(question, language)).isdisjoint(terms(" ".join(_SOURCE_WORDS.findall(ending[0])), language))
 
 
 def contents_in(lines: Sequence[str]) -> frozenset[int]:

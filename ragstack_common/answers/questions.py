@@ -57,6 +57,7 @@ class Question:
     """A parsed question.
 
     Attributes:
+        text: As it was asked.
         words: Its terms with their weights, without pairs of characters.
         language: The tag of the language of the passages.
         expected: What the answer must contain, if that is known.
@@ -64,6 +65,7 @@ class Question:
         names: The stems of words with a capital letter within a sentence; none in German, where all nouns have one.
     """
 
+    text: str
     words: Mapping[str, float]
     language: str
     expected: Expected | None
@@ -91,7 +93,7 @@ class Question:
             for before, number in pairwise(["", *stems])
             if _NUMERIC.search(number) and not _INEXACT.fullmatch(number)
         )
-        return cls(weights, language, wanted, numbers, _names(text, language) & weights.keys())
+        return cls(text, weights, language, wanted, numbers, _names(text, language) & weights.keys())
 
 
 def _names(text: str, language: str) -> frozenset[str]:

@@ -86,10 +86,11 @@ class _Line:
         return self.start + len(self.text)
 
 
-def quotes(passage: str) -> list[Quote]:
+def quotes(passage: str, question: str = "") -> list[Quote]:
     """Divide a passage; headings become the context of what is below them.
 
-    Images, addresses, tables of contents and references are left out: they are not sentences.
+    Images, addresses, tables of contents and citations are left out: they are not sentences. A citation is kept if the
+    question asks for a part of it, such as an ISBN.
     """
     lines = _lines(passage)
     if rows := _csv_rows(lines):
@@ -97,7 +98,7 @@ def quotes(passage: str) -> list[Quote]:
     contents = sorted(lines[number].start for number in contents_in([line.text for line in lines]))
     found = []
     for quote in _Reader(passage, lines).quotes():
-        text = quote.text if quote.text.lstrip().startswith(_CODE) else readable(quote.text)
+        text = quote.text if quote.text.lstrip().startswith(_CODE) else readable(quote.text, question)
         if text and bisect_left(contents, quote.start) == bisect_left(contents, quote.end):
             found.append(replace(quote, text=text))
     return found
@@ -159,6 +160,7 @@ class _Reader:
     """Walks through the blocks of a Markdown or plain text."""
 
     def __init__(self, passage: str, lines: list[_Line]) -> None:
+        self._passage = passage
         self._lines = lines
         self._start = len(passage) - len(passage.lstrip())
         # Converted PDF and Office files have bullets that Markdown doesn't know.
@@ -275,10 +277,19 @@ class _Reader:
         text, offset = "\n".join(line.text for line in lines), lines[0].start
         for start, end in sentence_spans(text):
             said = " ".join(text[start:end].split())
-            # The rest of a sentence that begins in the chunk before; iPhone is a name.
-            is_cut = offset + start == self._start and said[:2].islower() and said.endswith((".", "!"))
+            is_cut = offset + start == self._start and self._is_cut(said, offset + end)
             if said and not (said.endswith(":") or is_cut) and len(said) <= LONGEST_SENTENCE:
                 yield Quote(offset + start, offset + end, said, self._context)
+
+    def _is_cut(self, said: str, end: int) -> bool:
+        """Whether the first sentence is the rest of one in the chunk before: it alone begins with a small letter.
+
+        The product iPhone is a name, and some texts have no capital letters at all.
+        """
+        if not said[:2].islower() or not said.endswith((".", "!")):
+            return False
+        rest = self._passage[end:]
+        return any(rest[start:].lstrip("\"'“„«(*_ ")[:2].istitle() for start, _ in sentence_spans(rest))
 
 
 def _without_rules(text: str) -> str:

@@ -218,7 +218,7 @@ def _candidates(
     named = _named(question, passages, documents)
     for position, (passage, context) in enumerate(zip_longest(passages, contexts, fillvalue="")):
         title = _Part.of(question, terms(context, question.language))
-        quoted = [quote for quote in quotes(passage) if not addresses_assistant(quote.text)]
+        quoted = [quote for quote in quotes(passage, question.text) if not addresses_assistant(quote.text)]
         parts = [_Part.of(question, terms(quote.whole, question.language)) for quote in quoted]
         whole = _Part.joined(question, [title, *parts])
         headings = {quote.context: terms(quote.context, question.language) for quote in quoted}

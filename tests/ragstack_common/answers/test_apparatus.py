@@ -23,11 +23,57 @@ from tests.support.passages import numbered
         ('**^** "The canteen". *The Times*.', ""),
         ("[^1]: The canteen opens at noon.", ""),
         ('Tim (2014). "The canteen". The Times. Retrieved 24 April 2018.', ""),
-        ("The money was retrieved on Friday.", "The money was retrieved on Friday."),
+        ("Müller, T. Handbuch. Berlin 2014, ISBN 978-3-16-148410-0.", ""),
+        ("Tim: The canteen. In: Food 3 (2014), doi:10.1000/182 (Accessed 3 May 2020).", ""),
+        ("Archived from the original on 3 May 2014. Retrieved 2018-04-24.", ""),
+        ("Die Kantine. Abgerufen am 3. Mai 2020.", ""),
+        ("ISSN 1234-5678", ""),
+        *(
+            (sentence, sentence)
+            for sentence in (
+                "The money was retrieved on Friday.",
+                "The handbook has the ISBN 978-3-16-148410-0.",
+                "ISBN 978-3-16-148410-0 is the second edition.",
+                "Archived on 3 May, the plan was changed in June 2020.",
+                "Accessed from Germany, the page has no prices.",
+                "The model of arXiv:2005.11401 has two parts.",
+            )
+        ),
     ],
 )
 def test_what_a_reader_sees_is_quoted(written: str, shown: str) -> None:
     assert readable(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is the ISBN of the handbook?", "The handbook, second edition, ISBN 978-3-16-148410-0."),
+        ("Under which doi is the handbook found?", "The handbook. doi:10.1000/182"),
+        ("When was the plan archived?", "The plan. Archived on 3 May 2014."),
+        ("Wann wurde der Plan abgerufen?", "Der Plan. Abgerufen am 3. Mai 2014."),
+    ],
+)
+def test_a_citation_is_quoted_if_the_question_asks_for_it(question: str, text: str) -> None:
+    request = ModelRequest([ModelMessage.user(question)], passages=numbered(text))
+
+    content = ExtractiveProvider().generate(request).content
+
+    assert readable(text) == ""
+    assert content.endswith("[1]")
+    assert text[-8:] in content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parental leave lasts twelve weeks.",
+        "parental leave lasts twelve weeks. the canteen is closed. nobody works.",
+        "parental leave lasts twelve weeks. HR knows more.",
+    ],
+)
+def test_a_text_without_capital_letters_is_quoted_from_its_beginning(text: str) -> None:
+    assert quotes(text)[0].text.startswith("parental leave lasts twelve weeks.")
 
 
 def test_a_table_of_contents_is_not_quoted_but_a_price_list_with_leaders_is() -> None:
