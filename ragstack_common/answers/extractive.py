@@ -24,6 +24,7 @@ from ragstack_common.answers.visible import LINE_BREAK
 from ragstack_common.config import QUOTING_GENERATOR
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.search import RetrievedChunk
+from ragstack_common.search.naming import attributes
 from ragstack_common.text.words import detect_language
 
 LONGEST_QUOTATION: Final = 800
@@ -96,28 +97,30 @@ class ExtractiveProvider:
 
 def _description(chunk: RetrievedChunk) -> str:
     """Return what a document says about itself outside of the passage: its name, attributes, title and headings."""
-    attributes = (
-        f"{key} {value}"
-        for key, value in chunk.public_metadata.items()
-        if isinstance(value, str | int) and not (isinstance(value, bool) or key.startswith("x-amz-"))
-    )
+    told = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
     name = chunk.source.rpartition("/")[2].rpartition(".")
-    return "\n".join(filter(None, (name[0] or name[2], *attributes, chunk.context)))
+    return "\n".join(filter(None, (name[0] or name[2], *told, chunk.context)))
 
 
 def _conflicts(quotations: Sequence[Quotation], passages: Sequence[Passage]) -> tuple[ConflictingFigure, ...]:
     """Compare the figures of the documents, of each that of its best quotation."""
+    documents = [passages[quotation.passages[0]].chunk.source for quotation in quotations]
     best: dict[str, Quotation] = {}
-    for quotation in sorted(quotations, key=lambda each: -each.evidence.confidence):
-        best.setdefault(passages[quotation.passages[0]].chunk.source, quotation)
-    quotations = [each for each in quotations if any(each is one for one in best.values())]
-    figures = [(each.figure, passages[each.passages[0]].chunk.source) for each in quotations]
-    found = []
-    for position in contradicting(figures):
-        figure, numbers = figures[position][0], (passages[place].number for place in quotations[position].passages)
-        if figure is not None:
-            found.append(ConflictingFigure(" ".join(figure.text.split()).lower(), tuple(numbers)))
-    return tuple(found)
+    for quotation, document in zip(quotations, documents, strict=True):
+        if document not in best or quotation.evidence.confidence > best[document].evidence.confidence:
+            best[document] = quotation
+    figures = [
+        (quotation.figure if quotation is best[document] else None, document)
+        for quotation, document in zip(quotations, documents, strict=True)
+    ]
+    return tuple(
+        ConflictingFigure(
+            " ".join(figure.text.split()).lower(),
+            tuple(passages[place].number for place in quotations[position].passages),
+        )
+        for position in contradicting(figures)
+        if (figure := figures[position][0])
+    )
 
 
 def _cited(conflict: ConflictingFigure) -> str:

@@ -8,16 +8,13 @@ from typing import Any, Final, Self, TypeAlias
 
 from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
-from ragstack_common.search.naming import Name, QuestionTerms, Values, shown
+from ragstack_common.search.naming import ADDED_PREFIXES, Name, QuestionTerms, Values, shown
 
 MAX_NAMED: Final = 3
 """A question that names more values of one attribute asks about none of them in particular."""
 
 MAX_ATTRIBUTES: Final = 3
 """Clauses of an inferred filter; with those of a scope they must fit into one group of Bedrock's filters."""
-
-RESERVED: Final = ("x-amz-", "ragstack_")
-"""Prefixes of the attributes that Bedrock and this product add."""
 
 _CODE: Final = re.compile(r"[\d\s.,:/-]+")
 
@@ -57,7 +54,7 @@ class Vocabulary:
         self._values = {
             key: Values(found)
             for key, found in counts.items()
-            if not key.startswith(RESERVED)
+            if not key.startswith(ADDED_PREFIXES)
             and len(found) >= least_values
             and DOCUMENTS_PER_VALUE * len(found) <= sum(found.values()) <= documents
         }

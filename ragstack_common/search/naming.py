@@ -4,11 +4,11 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from ragstack_common.filters.tree import Scalar
 from ragstack_common.text.languages import ENGLISH, STOP_WORDS
@@ -37,6 +37,9 @@ MAX_VALUE_WORDS: Final = 20
 
 MAX_PLACES: Final = 5
 """Places of one word in a question that count."""
+
+ADDED_PREFIXES: Final = ("x-amz-", "ragstack_", "_")
+"""Prefixes of the attributes that services and this product add."""
 
 _WORD: Final = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:&[^\W_]+)*|&")
 _YEAR: Final = re.compile(
@@ -164,6 +167,16 @@ def words_of(value: Scalar) -> list[str]:
 def shown(value: Scalar) -> str:
     """Return a value as text; whole numbers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def attributes(metadata: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the attributes that documents were given, each with its texts and numbers as text, members of lists too."""
+    for name, value in metadata.items():
+        if not name.startswith(ADDED_PREFIXES):
+            members = value if isinstance(value, list | tuple | set) else (value,)
+            told = [each for each in members if isinstance(each, str | int | float) and not isinstance(each, bool)]
+            if told:
+                yield name, tuple(map(shown, told))
 
 
 class Values:

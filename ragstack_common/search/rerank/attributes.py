@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from ragstack_common.search.naming import attributes
 from ragstack_common.search.rerank.words import joined
 from ragstack_common.text.languages import detect
 from ragstack_common.text.words import is_stop_word, normalized, runs, words
-
-IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
-"""Attributes that services and this product add."""
 
 LEAST_CHARACTERS: Final = 2
 """A single letter or digit occurs in a query by chance; a single ideograph does not."""
@@ -39,17 +37,9 @@ class AttributeMatches:
 
     def of(self, metadata: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the names of the matching attributes, in their order."""
-        return tuple(
-            name
-            for name, value in metadata.items()
-            if not name.startswith(IGNORED_PREFIXES)
-            and any(map(self._is_asked_for, value if isinstance(value, list | tuple | set) else (value,)))
-        )
+        return tuple(name for name, values in attributes(metadata) if any(map(self._is_asked_for, values)))
 
-    def _is_asked_for(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return False
-        value = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    def _is_asked_for(self, value: str) -> bool:
         first = _FIRST_WORD.search(value)
         if value.isascii() and (first is None or first[0].lower() not in self._runs):
             return False  # most values, at little cost: addresses are long

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelRequest, ModelText
+from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelRequest, ModelText, Passage
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER, NO_ANSWERS
 from ragstack_common.answers.prompt import model_request
+from ragstack_common.search import RetrievedChunk
 from tests.support.passages import LINE_SEPARATORS, markdown, numbered
 
 QUESTION = "How many days of annual leave does an employee have?"
@@ -39,6 +40,20 @@ def test_a_table_row_follows_the_names_of_its_columns() -> None:
     table = "| City | Hotel limit |\n| --- | --- |\n| London | 210 euros |\n| Rome | 180 euros |"
 
     assert answer("What is the hotel limit in Rome?", table) == '"City | Hotel limit ... Rome | 180 euros" [1]'
+
+
+def test_a_year_that_a_store_returns_as_a_float_is_that_of_the_passage() -> None:
+    chunks = [
+        RetrievedChunk(content=f"Leave is {weeks} weeks.", source=f"s3://b/{weeks}.md", score=0.5, metadata=metadata)
+        for weeks, metadata in [(12, {"ragstack_year": 2024.0}), (16, {"year": 2024.0})]
+    ]
+    passages = [Passage(number, chunk) for number, chunk in enumerate(chunks, start=1)]
+
+    response = ExtractiveProvider().generate(
+        ModelRequest([ModelMessage.user("How many weeks is leave in 2024?")], passages=passages)
+    )
+
+    assert response.content == '"Leave is 16 weeks." [2]'
 
 
 def test_the_total_of_a_receipt_is_the_value_of_that_name() -> None:

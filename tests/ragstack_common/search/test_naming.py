@@ -3,7 +3,7 @@
 import pytest
 
 from ragstack_common.config import MAX_QUERY_CHARACTERS
-from ragstack_common.search.naming import QuestionTerms, Values
+from ragstack_common.search.naming import QuestionTerms, Values, attributes
 
 COMPANIES = [
     "Foot Locker",
@@ -88,3 +88,18 @@ def test_the_longest_question_with_common_words_ends_quickly() -> None:
     values = [f"alpha x{n} beta y{n} gamma z{n}" for n in range(200)]
 
     assert named(("alpha beta gamma " * 2_000)[:MAX_QUERY_CHARACTERS], values) == set()
+
+
+def test_attributes_are_texts_without_what_services_add() -> None:
+    metadata = {
+        "year": 2024.0,
+        "score": 1.5,
+        "team": ["Sales", 3.0, None],
+        "draft": True,
+        "x-amz-bedrock-kb-document-page-number": 2.0,
+        "ragstack_raw_score": 3.0,
+        "_source_uri": "s3://b/a.md",
+        "nothing": None,
+    }
+
+    assert dict(attributes(metadata)) == {"year": ("2024",), "score": ("1.5",), "team": ("Sales", "3")}
