@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from _csv import _reader
+    from _csv import Reader
 
 MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
@@ -65,7 +65,7 @@ class NotLight(Exception):  # noqa: N818 - not an error
 
 def csv_reader(
     lines: Iterable[str], *, delimiter: str = ",", strict: bool = False, skipinitialspace: bool = False
-) -> "_reader":
+) -> "Reader":
     """Return a reader of CSV whose cells may be as long as a document."""
     # Python's own limit is 131,072 characters, and any code of this process may set it.
     csv.field_size_limit(MAX_DOCUMENT_BYTES)
