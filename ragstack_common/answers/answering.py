@@ -88,7 +88,8 @@ class Question:
     Attributes:
         history: The conversation before it, oldest first.
         language: Language of the answer; None means that of the question.
-        answerable_relevance: If nothing found has at least this relevance, no model is asked.
+        answerable_relevance: If nothing found has at least this relevance, no model is asked, and without one only
+            quotations with enough confidence are an answer.
         min_confidence: Below it, quotations are the closest passages, and no answer.
         searched: The question that was searched, if it was rewritten.
         notes: Remarks about the question.
@@ -128,11 +129,21 @@ class Answering:
         self._end: ModelEnd | None = None
         self._verdicts: dict[int, Verdict] = {}
         self._remarks: list[Note] = []
+        self._passages = selected_passages(question.outcome.chunks, settings.answer_context_tokens)
         best = question.outcome.best_relevance
-        relevant = best is None or best >= question.answerable_relevance
-        chunks = question.outcome.chunks if relevant else ()
-        self._passages = selected_passages(chunks, settings.answer_context_tokens)
+        if best is not None and best < question.answerable_relevance and not self._is_quoted_with_confidence():
+            self._passages = []
         self._verifier = Verifier(self._passages)
+
+    def _is_quoted_with_confidence(self) -> bool:
+        """Whether passages that a search found hardly relevant have an answer word for word, such as a receipt's line.
+
+        Models are not asked: they would answer from such passages, too.
+        """
+        if not self._provider.quotes or not self._passages:
+            return False
+        confidence = self._provider.generate(self._request()).end.confidence or 0.0
+        return confidence >= max(self._question.min_confidence, MIN_CONFIDENCE)
 
     @property
     def sources(self) -> list[Source]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.answer import CitationEvent, TokenEvent
 from ragstack_common.answers.answering import NOTHING_CITED, NOTHING_FOUND
+from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.models import (
     ModelEnd,
     ModelMessage,
@@ -327,6 +328,17 @@ def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
     assert (answer.answer, answer.answered, answer.answerer.provider) == (NOTHING_FOUND, False, "none")
     assert [sentence.unsupported for sentence in answer.sentences] == [False]
     assert (answer.sources, answer.stop_reason, answer.timings.first_token_ms) == ([], None, None)
+
+
+def test_a_quotation_with_enough_confidence_needs_no_relevant_passage() -> None:
+    engine = found(LEAVE.model_copy(update={"relevance": 0.01}), best_relevance=0.01)
+    answers = service(engine, ExtractiveProvider())
+
+    answered = asyncio.run(answers.ask(question("How long is parental leave?"), OPERATOR))
+    other = asyncio.run(answers.ask(question("How long is the warranty of a pump?"), OPERATOR))
+
+    assert (answered.answered, [source.cited for source in answered.sources]) == (True, [True])
+    assert (other.answer, other.answered, other.sources, other.closest_passages) == (NOTHING_FOUND, False, [], False)
 
 
 @pytest.mark.parametrize(
