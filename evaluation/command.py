@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -16,17 +15,13 @@ from ragstack_local.show import display
 from ragstack_local.stack.processes import raised_interrupts
 from ragstack_local.target.connection import Connection, Project
 
-with needs_extra("evaluation", "The evaluation"):
-    # Before the import of a package of a smaller extra, whose name would be only a part of what is needed.
-    if find_spec("ir_measures") is None:
-        raise ModuleNotFoundError(name="ir_measures")
-
 if TYPE_CHECKING:
     from evaluation.dataset import DataSet
     from evaluation.searching import Engines, Progress
     from evaluation.table import Table
 
 T = TypeVar("T")
+EXTRA: Final = ("evaluation", "The evaluation")
 MAX_DEPTH: Final = 100
 
 DataFolder = Annotated[
@@ -85,7 +80,8 @@ def search(
 
     On documents that the running stack has:  ragstack eval search questions.csv --setup engine=stack
     """
-    from evaluation import searching  # noqa: PLC0415 - slow to import, and an extra
+    with needs_extra(*EXTRA):
+        from evaluation import searching  # noqa: PLC0415 - slow to import, and an extra
 
     data = _read(dataset, split, queries, cluster)
     setups = _setups(Setup, setup, compare)
@@ -116,8 +112,9 @@ def filters(
 
     Example:  ragstack eval filters samples/judged --compare search=SEMANTIC
     """
-    from evaluation import filters as ways  # noqa: PLC0415 - as above
-    from evaluation import searching  # noqa: PLC0415
+    with needs_extra(*EXTRA):
+        from evaluation import filters as ways  # noqa: PLC0415 - as above
+        from evaluation import searching  # noqa: PLC0415
 
     data = _read(dataset, split, queries, cluster)
     bases = _setups(Setup, setup, compare)
@@ -166,7 +163,8 @@ def answers(
 
     A model:  ragstack eval answers samples/judged --setup answer_model=qwen3:8b --judge qwen3:8b
     """
-    from evaluation import asking  # noqa: PLC0415 - as above
+    with needs_extra(*EXTRA):
+        from evaluation import asking  # noqa: PLC0415 - as above
 
     data = _read(dataset, split, queries)
     setups = _setups(AnswerSetup, setup, compare)
@@ -198,9 +196,10 @@ def support(
 
     Example:  ragstack eval support samples/judged --judge qwen3:8b
     """
-    from evaluation import support as run  # noqa: PLC0415 - as above
-    from evaluation.judge import support_judge  # noqa: PLC0415
-    from evaluation.table import show  # noqa: PLC0415
+    with needs_extra(*EXTRA):
+        from evaluation import support as run  # noqa: PLC0415 - as above
+        from evaluation.judge import support_judge  # noqa: PLC0415
+        from evaluation.table import show  # noqa: PLC0415
 
     cases, documents = run.read(dataset)
     chosen = support_judge(judge)
@@ -227,8 +226,9 @@ def relevance(
 
     Example:  ragstack eval relevance samples/judged --calibrate settings.json
     """
-    from evaluation import relevance as run  # noqa: PLC0415 - as above
-    from evaluation.table import show  # noqa: PLC0415
+    with needs_extra(*EXTRA):
+        from evaluation import relevance as run  # noqa: PLC0415 - as above
+        from evaluation.table import show  # noqa: PLC0415
 
     sets = [_read(each, split, queries) for each in (dataset, *(also or ()))]
     chosen = Setup.of(setup)
@@ -278,7 +278,8 @@ def tune(
 
     For a deployment:  ragstack tune samples/judged --write settings.json; ragstack up --settings settings.json
     """
-    from evaluation import tuning as run  # noqa: PLC0415 - as above
+    with needs_extra(*EXTRA):
+        from evaluation import tuning as run  # noqa: PLC0415 - as above
 
     data, chosen = _read(dataset, split, queries, cluster), Setup.of(setup)
     parameters, numbers = run.chosen(data, parameter or [run.ALL], values, chosen)
