@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,9 @@ RECIPE: Final = "2"
 """Goes up when the way of building changes, so that layers are built again."""
 
 
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+
+
 class LayerError(RuntimeError):
     """A layer cannot be built; the message is one line that says why."""
 
@@ -136,10 +140,20 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
 
 
 def extra_pins(name: str) -> frozenset[str]:
-    """Return the packages, with their versions and hashes, of an extra layer."""
+    """Return the packages, with their versions and hashes, of an extra layer: those that the shared one has not."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
-    unused = UNUSED_PACKAGES if name == VIEWER else ()
-    return frozenset(pin for pin in pins - _pins(REQUIREMENTS) if pin.partition("==")[0] not in unused)
+    left_out = {*map(_package_of, _pins(REQUIREMENTS)), *(UNUSED_PACKAGES if name == VIEWER else ())}
+    return frozenset(pin for pin in pins if _package_of(pin) not in left_out)
+
+
+def _package_of(pin: str) -> str:
+    """Return the name of the package that a requirement pins.
+
+    Source: Python Packaging User Guide, name normalization.
+    """
+    name = _NAME.match(pin)
+    assert name is not None, pin
+    return re.sub(r"[-_.]+", "-", name[0]).lower()
 
 
 def _pins(requirements: Path) -> frozenset[str]:

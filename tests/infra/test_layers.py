@@ -263,6 +263,29 @@ def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, caps
     assert layers._fingerprint(Wheels.for_target(Target.AWS), layers._pins(requirements)) != fingerprint
 
 
+def test_an_extra_layer_leaves_out_shared_packages_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are equal however they are written, and other names can begin with them."""
+    shared, extra = tmp_path / "shared.txt", tmp_path / "extra.txt"
+    shared.write_text("foo-bar==1 \\\n    --hash=sha256:1 \\\n    --hash=sha256:2\nsix==1\n")
+    extra.write_text("Foo_Bar[all]==1 --hash=sha256:1\nfoo==1\nfoo-bar-more==1\nSIX==2\n")
+    monkeypatch.setattr(layers, "REQUIREMENTS", shared)
+    monkeypatch.setattr(layers, "EXTRA_REQUIREMENTS", {layers.VIEWER: extra})
+    monkeypatch.setattr(layers, "UNUSED_PACKAGES", ("foo",))
+
+    assert layers.extra_pins(layers.VIEWER) == {"foo-bar-more==1"}
+
+
+def test_all_layers_lock_the_same_version_of_a_package() -> None:
+    versions: dict[str, set[str]] = {}
+    for file in (REQUIREMENTS, *layers.EXTRA_REQUIREMENTS.values()):
+        for pin in layers._pins(file):
+            versions.setdefault(layers._package_of(pin), set()).add(pin.split()[0].partition("==")[2])
+
+    assert {name: locked for name, locked in versions.items() if len(locked) > 1} == {}
+
+
 def test_a_layer_has_only_packages_with_the_locked_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "herons-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("herons.py", "evil = True")
