@@ -90,7 +90,7 @@ def ingest(
             display.console_for(as_json=as_json).print(str(interrupt))
             raise typer.Exit(INTERRUPTED) from None
         warn_of_copies(documents, done, as_json=as_json)
-        note_unlabelled(target, done, as_json=as_json)
+        note_unlabelled(target, documents, selection.files, done, as_json=as_json)
     done.add_faults(selection.faults)
     if as_json:
         display.print_json(round_as_json(done, selection))

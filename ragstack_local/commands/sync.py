@@ -79,7 +79,7 @@ def sync(
         done.add(file, present.uri, Unchanged(status))
     done.add_faults(selection.faults)
     warn_of_copies(documents, done, as_json=as_json)
-    note_unlabelled(target, done, as_json=as_json)
+    note_unlabelled(target, documents, files, done, as_json=as_json)
     left = {uri: status for uri, status in removed.items() if status != DELETED}
     if as_json:
         rows = [{"uri": uri, "status": str(status), "reason": status.reason} for uri, status in removed.items()]

@@ -77,6 +77,14 @@ class Documents(Protocol):
             OSError: The file cannot be read.
         """
 
+    def attributes(self, file: LocalFile) -> Mapping[str, Any]:
+        """Return the attributes of a file's sidecar, and those of the command line that it does not set.
+
+        Raises:
+            InvalidDocumentError: The sidecar is invalid.
+            OSError: It cannot be read.
+        """
+
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Return groups of URIs with the same content, each with an upload; a large stack is searched in part."""
 
@@ -126,6 +134,10 @@ class StackDocuments:
             return False
         sidecar = sidecar_for(file, self.bucket.given, self.bucket.vector_store)
         return present.attributes in tags_of_sidecar(sidecar, present.record)
+
+    def attributes(self, file: LocalFile) -> Mapping[str, Any]:
+        """Read the sidecar; see :class:`Documents`."""
+        return _attributes(file, self.bucket.given)
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
@@ -181,7 +193,13 @@ class ApiDocuments:
 
     def is_current(self, file: LocalFile, present: Present) -> bool:
         """Compare entity tags and attributes; see :class:`Documents`."""
-        return present.status is not None and _has_content(file, present) and present.attributes == self._given(file)
+        return (
+            present.status is not None and _has_content(file, present) and present.attributes == self.attributes(file)
+        )
+
+    def attributes(self, file: LocalFile) -> Mapping[str, Any]:
+        """Read the sidecar; see :class:`Documents`."""
+        return _attributes(file, self.given)
 
     def copies(self, uploaded: Mapping[str, Uploaded]) -> list[list[str]]:
         """Compare entity tags; see :class:`Documents`."""
@@ -263,19 +281,13 @@ class ApiDocuments:
     def _summaries(self, name: str) -> "list[DocumentSummary]":
         return run(self.api.document(DocumentStatusRequest(document=name))).documents
 
-    def _given(self, file: LocalFile) -> dict[str, Any]:
-        """Return the attributes of a file's sidecar and of the command line."""
-        sidecar = _sidecar_of(file)
-        own = parse_sidecar(sidecar).attributes if sidecar else {}
-        return {**canonical_attributes(self.given), **canonical_attributes(own)}
-
     def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
         content = file.path.read_bytes()
         body: dict[str, Any] = {
             "key": file.key,
             "content_type": mimetypes.guess_type(file.key)[0] or "application/octet-stream",
             "size": len(content),
-            "attributes": self._given(file),
+            "attributes": self.attributes(file),
         }
         if file.path.suffix.lower() == ".csv":
             sidecar = _sidecar_of(file)
@@ -285,6 +297,12 @@ class ApiDocuments:
         answer = run(self.api.request("POST", "/api/documents", UploadAnswer, body))
         headers = run(self.api.upload(answer.upload.url, answer.upload.fields, file.path.name, content))
         return answer.uri, Uploaded(headers.get("ETag", ""), headers.get("x-amz-version-id"))
+
+
+def _attributes(file: LocalFile, given: Attributes) -> dict[str, Any]:
+    sidecar = _sidecar_of(file)
+    own = parse_sidecar(sidecar).attributes if sidecar else {}
+    return {**canonical_attributes(given), **canonical_attributes(own)}
 
 
 def _sidecar_of(file: LocalFile) -> bytes:

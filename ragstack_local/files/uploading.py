@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from pydantic import ValidationError
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
@@ -14,7 +15,7 @@ from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
-from ragstack_local.files.uploads import FOLLOW_LINKS, Selection, read_options, require, shown
+from ragstack_local.files.uploads import FOLLOW_LINKS, LocalFile, Selection, read_options, require, shown
 from ragstack_local.show import display
 from ragstack_local.target.address import Address
 from ragstack_local.target.connection import Connection
@@ -23,7 +24,7 @@ from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.access import RulesView
+    from ragstack_common.access.policy import AccessPolicy
 
 PREFIXES_SHOWN: Final = 5
 
@@ -76,45 +77,73 @@ class UploadOptions:
         return StackDocuments.of(connection, given), Roots.of_stack(connection)
 
 
-def note_unlabelled(target: Target, done: Round, *, as_json: bool) -> None:
+def note_unlabelled(
+    target: Target, documents: Documents, files: Sequence[LocalFile], done: Round, *, as_json: bool
+) -> None:
     """Say which uploads have no access label, and where documents get one. Only operators may ask for the rules."""
     connection = None if target.is_api else target.connect()
     if not done.uploaded or (connection is not None and connection.is_local and connection.people_url is None):
         return
-    rules = _rules(target, connection)
-    if rules is None:
+    policy = _policy(target, connection)
+    if policy is None:
         return
-    labelled = [prefix for prefix, rule in rules.prefixes.items() if rule["default"] or rule["labels"]]
-    keys = [canonical(uri.removeprefix("s3://").partition("/")[2]) for uri in done.uploaded]
-    unlabelled = [key for key in keys if not key.startswith(tuple(labelled))]
-    if not (rules.labels and unlabelled):
+    keys = {canonical(uri.removeprefix("s3://").partition("/")[2]) for uri in done.uploaded}
+    uploaded = [file for file in files if canonical(file.key) in keys]
+    unlabelled = [file.key for file in uploaded if _label(policy, documents, file) is None]
+    if not unlabelled:
         return
     some, none_of = ("document has", "it") if len(unlabelled) == 1 else ("documents have", "them")
-    named = ", ".join(labelled[:PREFIXES_SHOWN]) + (", ..." if len(labelled) > PREFIXES_SHOWN else "")
     display.console_for(as_json=as_json).print(
-        f"{len(unlabelled):,} {some} no access label, so only operators see {none_of}. Documents get a label under"
-        f" {named}: choose the folder with --prefix. `ragstack access show` lists them",
+        f"{len(unlabelled):,} {some} no access label, so only operators see {none_of}. {_how_to_label(policy)}."
+        " `ragstack access show` lists the prefixes and their labels",
         style="yellow",
         soft_wrap=True,
     )
 
 
-def _rules(target: Target, connection: Connection | None) -> "RulesView | None":
-    """Return the access rules; None if the caller may not ask for them.
+def _label(policy: "AccessPolicy", documents: Documents, file: LocalFile) -> str | None:
+    wanted = None
+    with suppress(InvalidDocumentError, OSError):  # it changed since the upload
+        wanted = documents.attributes(file).get(policy.attribute)
+    return policy.label_of(file.key, wanted)
+
+
+def _how_to_label(policy: "AccessPolicy") -> str:
+    """Name the prefixes that give a label, and those that let documents name one."""
+    prefixes = policy.prefixes.items()
+    if given := [prefix or "any other prefix" for prefix, rule in prefixes if rule.default]:
+        return f"Documents get a label under {_some(given)}: choose the folder with --prefix"
+    if named := [prefix or "any prefix" for prefix, rule in prefixes if rule.labels]:
+        return f"Documents can name one under {_some(named)}: add --metadata {policy.attribute}=LABEL"
+    return "The access file has no prefix that gives a label: add one, and deploy it"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:PREFIXES_SHOWN]) + (", ..." if len(names) > PREFIXES_SHOWN else "")
+
+
+def _policy(target: Target, connection: Connection | None) -> "AccessPolicy | None":
+    """Return what the access file says about labels; None if there is no file, or the caller may not ask for it.
 
     Who uploads into the bucket of a local stack is asked for no login, and may be signed in as somebody who is no
     operator: a stack that has an API without a login tells it there.
     """
-    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
-    from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
+    from ragstack_common.access.policy import AccessPolicy, LabelRule  # noqa: PLC0415 - help does without
+    from ragstack_common.api.access import Me, RulesView  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
     apis = [target.api(connection)]
     if connection is not None and connection.is_local:
         address = Address(connection.api_url)
         apis.insert(0, HttpOperations(lambda: address))
     for api in apis:
-        with suppress(ApiError):
-            return run(api.request("GET", "/api/access", RulesView))
+        with suppress(ApiError, ValidationError):  # the latter: a stack of another version
+            attribute = run(api.request("GET", "/api/me", Me)).label_attribute
+            if attribute is None:
+                return None
+            rules = run(api.request("GET", "/api/access", RulesView))
+            labels = {each.label: LabelRule() for each in rules.labels}
+            return AccessPolicy(attribute=attribute, labels=labels, prefixes=rules.prefixes)
     return None
 
 

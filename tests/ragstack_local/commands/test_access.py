@@ -1,16 +1,18 @@
 """``ragstack access`` and ``ragstack whoami``, against the documents function with an access file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lambdas.documents import handler as documents
-from ragstack_common.registry.records import Observation, Status
+from ragstack_common.registry.records import Attributes, Observation, Status
+from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import Round
 from ragstack_local.files.uploading import note_unlabelled
+from ragstack_local.files.uploads import LocalFile
 from ragstack_local.target.following import Uploaded
 from ragstack_local.targets import Target
 from tests.ragstack_common.api.conftest import BUCKET, Aws
@@ -182,15 +184,74 @@ def test_a_stack_without_an_access_file_says_so(run: Run, monkeypatch: pytest.Mo
     assert "deploy it with access=FILE" in str(run("access", "grant", "people", "user:bob").exception)
 
 
-def test_uploads_that_only_operators_see_are_noted(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
-    def noted(*keys: str) -> str:
+@pytest.fixture
+def noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return what is noted after an upload of keys, which may have sidecars, through the API."""
+
+    def note(*keys: str, given: Attributes | None = None, sidecar: str = "") -> str:
+        files = []
+        for number, key in enumerate(keys):
+            files.append(LocalFile(tmp_path / f"{number}.md", key))
+            if sidecar:
+                files[-1].sidecar_path.write_text(sidecar)
         done = Round(uploaded={f"s3://{BUCKET}/{key}": Uploaded("e", None) for key in keys})
         with api_server(lambda _: documents.app.resolve, {}) as url:
-            note_unlabelled(Target(api_url=url + BASE_PATH), done, as_json=True)
+            target = Target(api_url=url + BASE_PATH)
+            note_unlabelled(target, ApiDocuments(target.api(), given or {}), files, done, as_json=True)
         return " ".join(capsys.readouterr().err.split())
 
+    return note
+
+
+def use(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    monkeypatch.setenv("ACCESS_FILE", str(file))
+    documents.callers.cache_clear()
+    documents.service.cache_clear()
+
+
+def test_uploads_that_only_operators_see_are_noted(noted: Callable[..., str]) -> None:
     assert "2 documents have no access label, so only operators see them." in noted("a.md", "notes/b.md", KEY)
     assert "1 document has no access label, so only operators see it." in noted("a.md")
     assert "under people/: choose the folder with --prefix" in noted("a.md")
     assert "label" not in noted(KEY)
     assert "label" not in noted()
+
+
+def test_the_longest_prefix_decides_whether_an_upload_is_noted(
+    noted: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefixes = {"": {"default": "people"}, "drafts/": {}, "mixed/": {"labels": ["prices"]}}
+    use(monkeypatch, made(tmp_path, {**POLICY, "prefixes": prefixes}, "longest.json"))
+
+    assert "no access label" not in noted("any.md")
+    assert "1 document has no access label" in noted("drafts/a.md", "any.md")
+    assert "under any other prefix: choose" in noted("drafts/a.md")
+    assert "no access label" in noted("mixed/a.md")
+    assert "no access label" in noted("mixed/a.md", given={"access": "people"})
+    assert "no access label" not in noted("mixed/a.md", given={"access": "prices"})
+    assert "no access label" not in noted("mixed/b.md", sidecar='{"metadataAttributes": {"access": "prices"}}')
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "advice"),
+    [
+        ({"mixed/": {"labels": ["prices"]}}, "Documents can name one under mixed/: add --metadata access=LABEL."),
+        ({}, "The access file has no prefix that gives a label: add one, and deploy it."),
+    ],
+)
+def test_the_note_says_how_documents_get_a_label(
+    noted: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefixes: Any, advice: str
+) -> None:
+    use(monkeypatch, made(tmp_path, {**POLICY, "prefixes": prefixes}, "other.json"))
+
+    assert advice in noted("a.md")
+
+
+def test_uploads_into_a_stack_without_an_access_file_are_not_noted(
+    noted: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ACCESS_FILE")
+    documents.callers.cache_clear()
+    documents.service.cache_clear()
+
+    assert "label" not in noted("a.md")
