@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.sentences import SPACED_ENDS
 from ragstack_common.text.words import combining_marks
 
@@ -70,7 +71,8 @@ _TOKEN: Final = re.compile(rf"(?:[^\W_][{combining_marks()}]*)+|[^\w\s]|_")
 _SENTENCE_END: Final = re.compile(
     rf"(?<=[{SPACED_ENDS}])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n(?=\s*(?:#{{1,6}} |[-*|>] |\d+[.)] ))"
 )
-_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_UNSPACED: Final = re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
+"""In words with such a character, each character counts as one token."""
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,26 @@ def test_a_word_without_end_is_cut() -> None:
     assert "".join(chunk.text for chunk in found) == "x" * 100_000
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ພາສາລາວເປັນພາສາທີ່ໃຊ້ໃນປະເທດລາວ",
+        "ភាសាខ្មែរជាភាសាផ្លូវការរបស់ប្រទេសកម្ពុជា",
+        "မြန်မာဘာသာစကားသည်ရုံးသုံးဘာသာစကားဖြစ်သည်",
+        "ภาษาไทยเป็นภาษาที่ใช้ในประเทศไทย",
+        "བོད་སྐད་ནི་བོད་ལྗོངས",
+        "中文是一种语言",
+        "ﾆﾎﾝｺﾞ",
+        "𠮷𡈽𠀋",
+    ],
+)
+def test_a_character_of_a_script_without_spaces_counts_as_a_token(text: str) -> None:
+    pieces = FixedSize(100, 20).cut(text * 100, embed)
+
+    check(text * 100, pieces, 100)
+    assert max(len(chunk.text) for chunk in pieces.chunks) <= 100
+
+
 def test_both_layers_overlap_by_the_requested_tokens() -> None:
     pieces = Hierarchical(200, 50, 20).cut(SENTENCES, embed)
 
