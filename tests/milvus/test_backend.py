@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 from milvus_lite.adapter.grpc.server import start_server_in_thread
 from pymilvus import DataType, MilvusClient
-from pymilvus.exceptions import MilvusException
 
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.api.search import QueryService
@@ -22,7 +20,7 @@ from ragstack_common.core import errors
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import SearchRequest
 from ragstack_common.search.engines.milvus import backend
-from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
+from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
 from tests.support.spans import recorded
 
 pytestmark = pytest.mark.xdist_group("milvus lite")
@@ -412,29 +410,6 @@ def test_a_search_does_not_create_a_file(tmp_path: Path) -> None:
     with pytest.raises(errors.CollectionNotFoundError, match="no Milvus Lite file"):
         run(MilvusBackend(str(path), "c"), lambda b: b.retrieve("water"))
     assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("code", "message", "kind"),
-    [
-        (8, "rate limit exceeded", errors.ThrottledError),
-        (1400, "auth check failure, please check username and password", errors.AccessDeniedError),
-        (65535, "permission deny: Search", errors.AccessDeniedError),
-        (800, "database not found[database=shop]", errors.CollectionNotFoundError),
-        (6, "field author does not exist", errors.RetrievalError),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", errors.RetrievalTimeoutError),
-        (grpc.StatusCode.UNAUTHENTICATED, "no token", errors.AccessDeniedError),
-    ],
-)
-def test_errors_of_a_server_are_translated(code: Any, message: str, kind: type[Exception]) -> None:
-    with (
-        pytest.raises(errors.RetrievalError, match=message.partition("[")[0]) as raised,
-        translated_errors("Collection c"),
-    ):
-        raise MilvusException(code, f"{message}\n  price == 'secret'")
-
-    assert type(raised.value) is kind
-    assert "secret" not in str(raised.value)
 
 
 def test_backends_of_one_address_share_a_connection(make: Make) -> None:

@@ -1,9 +1,7 @@
 """Milvus: a server, Zilliz Cloud, or a Milvus Lite file."""
 
-import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -12,7 +10,6 @@ from typing import Any, Final, TypeVar
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import (
-    AccessDeniedError,
     CollectionNotFoundError,
     ConfigurationError,
     DimensionMismatchError,
@@ -21,10 +18,6 @@ from ragstack_common.core.errors import (
     InvalidFilterError,
     InvalidRequestError,
     PartitionNotFoundError,
-    RetrievalError,
-    RetrievalTimeoutError,
-    ServiceUnavailableError,
-    ThrottledError,
     needs_extra,
 )
 from ragstack_common.filters import Filter, evaluate
@@ -36,7 +29,6 @@ from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import Attributes, describe_span
 
 with needs_extra("milvus", "The engine milvus"):
-    import grpc
     from pymilvus import MilvusClient
     from pymilvus.exceptions import DataNotMatchException, MilvusException
 
@@ -50,6 +42,7 @@ with needs_extra("milvus", "The engine milvus"):
         read_layout,
         rows_of,
     )
+    from ragstack_common.search.engines.milvus.errors import NOT_LOADED, REJECTED, translated_errors
 
 T = TypeVar("T")
 
@@ -68,34 +61,8 @@ EXACT_INDEX: Final = "FLAT"
 ROWS_AT_ONCE: Final = 500
 NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
 
-REJECTED: Final = frozenset({6, 1100})
-"""Codes of a value that a field cannot have, of Lite and of a server. Source: Milvus's merr package."""
-
-NOT_LOADED: Final = frozenset({101, 201})
-"""Codes of a collection or partition that is not in memory. Source: Milvus's merr package."""
-
-_MEANINGS: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
-    2: (ServiceUnavailableError, "check that Milvus is running, and its address"),
-    3: (AccessDeniedError, "check the user name and the password"),
-    8: (ThrottledError, "send fewer requests a second"),
-    9: (ThrottledError, "Milvus rejects requests until its quota allows them"),
-    100: (CollectionNotFoundError, "check the collection's name and the database"),
-    200: (PartitionNotFoundError, "check the partition's name"),
-    800: (CollectionNotFoundError, "the database does not exist"),
-    grpc.StatusCode.UNAVAILABLE: (ServiceUnavailableError, "check that Milvus is running, and its address"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (RetrievalTimeoutError, "try again, or raise timeout_seconds"),
-    grpc.StatusCode.UNAUTHENTICATED: (AccessDeniedError, "check the user name and the password"),
-    grpc.StatusCode.PERMISSION_DENIED: (AccessDeniedError, "grant the user Search and Query on the collection"),
-    grpc.StatusCode.RESOURCE_EXHAUSTED: (ThrottledError, "send fewer requests a second"),
-}
-"""Source: pymilvus.exceptions.ErrorCode, common.proto's ErrorCode, and Milvus's merr package."""
-
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 ID_LIMIT: Final = 2**63
-_DENIED: Final = re.compile("auth check|authenticat|permission den", re.IGNORECASE)
-
-# It logs the filter of every failed call, with a traceback; the error itself is raised anyway.
-logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
 
 
 class MilvusBackend(BatchEngine):
@@ -484,26 +451,3 @@ def _identity(layout: Layout, chunk_id: str) -> str | int | None:
     if not layout.integer_ids:
         return chunk_id
     return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < ID_LIMIT else None
-
-
-@contextmanager
-def translated_errors(subject: str) -> Iterator[None]:
-    """Translate pymilvus's errors; *subject* begins the message."""
-    try:
-        yield
-    except MilvusException as error:
-        raise _translated(subject, error.code, error.message) from error
-    except grpc.RpcError as error:
-        raise _translated(subject, error.code(), error.details() or "") from error
-    except grpc.FutureTimeoutError as error:
-        raise _translated(subject, 2, "no connection in time") from error
-    except ValueError as error:  # gRPC raises it for a channel that was closed meanwhile
-        raise ServiceUnavailableError(f"{subject}: the connection to Milvus was closed; try again") from error
-
-
-def _translated(subject: str, code: Any, message: str) -> RetrievalError:
-    kind, advice = _MEANINGS.get(code, (RetrievalError, "see the message"))
-    if kind is RetrievalError and _DENIED.search(message):
-        kind, advice = AccessDeniedError, "check the user name and the password"
-    line = message.strip().partition("\n")[0]  # the lines after it quote the filter
-    return kind(f"{subject}: Milvus says {line[:200]!r} (code {code}); {advice}")
