@@ -114,7 +114,7 @@ def test_every_metric_gives_scores_from_0_to_1_best_first(
     vectors = HashedEmbedding().embed([PUMP.text, LEASE.text, VALVE.text]).tolist()
     client.insert(name, [{"pk": n, "v": vector, "text": str(n)} for n, vector in enumerate(vectors, start=1)])
 
-    found = run(make(), lambda b: b.retrieve(PUMP.text, top_k=3))[0]
+    found = run(make(embedding="hashed"), lambda b: b.retrieve(PUMP.text, top_k=3))[0]
 
     assert ids(found)[0] == "1"
     assert found[0].score == pytest.approx(1.0, abs=1e-5)
@@ -154,7 +154,10 @@ def test_a_foreign_collection_with_integer_ids_is_indexed(make: Make, client: Mi
         return await b.retrieve("water pump")
 
     ids_, found, still = run(
-        make(text_field="content"), lambda b: b.index([document]), lambda b: b.retrieve("water pump"), refused
+        make(text_field="content", embedding="hashed"),
+        lambda b: b.index([document]),
+        lambda b: b.retrieve("water pump"),
+        refused,
     )
 
     assert ids_ == ["7"]
@@ -260,6 +263,16 @@ def test_another_embedding_is_an_error_with_both_names(make: Make) -> None:
         run(make(embedding=other), lambda b: b.retrieve("water"))
 
 
+def test_a_collection_without_a_recorded_embedding_needs_one(make: Make, client: MilvusClient, name: str) -> None:
+    """Vectors of other models have 1,024 dimensions too, and would be compared with hashed ones."""
+    foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
+
+    with pytest.raises(errors.ConfigurationError, match="does not record the embedding it was made with: give it"):
+        run(make(), lambda b: b.retrieve("water"))
+    with pytest.raises(errors.ConfigurationError, match="does not record the embedding it was made with: give it"):
+        run(make(), lambda b: b.index([{"id": "7", "content": PUMP.text}]))
+
+
 def test_a_collection_that_is_created_again_is_searched(make: Make, client: MilvusClient, name: str) -> None:
     filled(make, PUMP)
 
@@ -351,7 +364,8 @@ def test_an_ambiguous_text_field_must_be_chosen(make: Make, client: MilvusClient
 
     with pytest.raises(errors.ConfigurationError, match=r"text_field.*left, right"):
         run(make(), lambda b: b.retrieve("pump"))
-    (chunk,) = run(make(text_field="left", source_field="right"), lambda b: b.retrieve("pump"))[0]
+    chosen = make(text_field="left", source_field="right", embedding="hashed")
+    (chunk,) = run(chosen, lambda b: b.retrieve("pump"))[0]
 
     assert (chunk.content, chunk.source, chunk.metadata, chunk.chunk_id) == ("pump", "r.md", {"right": "r.md"}, "7")
 
@@ -376,8 +390,8 @@ def test_a_foreign_collection_needs_a_field_for_attributes(make: Make, client: M
     plain = {"id": 7, "content": PUMP.text}
 
     with pytest.raises(errors.InvalidDocumentError, match="no field for the attribute 'corpus'"):
-        run(make(), lambda b: b.add([PUMP]))
-    _, (chunk,) = run(make(), lambda b: b.index([plain]), lambda b: b.retrieve("water pump"))
+        run(make(embedding="hashed"), lambda b: b.add([PUMP]))
+    _, (chunk,) = run(make(embedding="hashed"), lambda b: b.index([plain]), lambda b: b.retrieve("water pump"))
 
     assert (chunk.source, chunk.metadata) == (f"{name}/7", {})
 
@@ -387,7 +401,7 @@ def test_a_chunk_without_a_source_is_its_own_document(make: Make, client: Milvus
     vector = HashedEmbedding().embed_query("pump").tolist()
     client.insert(name, [{"pk": n, "v": vector, "text": f"pump {n}", "corpus": "manual"} for n in (1, 2)])
 
-    outcome = run(make(), lambda b: b.search(SearchRequest("pump", deduplicate_by="document")))[0]
+    outcome = run(make(embedding="hashed"), lambda b: b.search(SearchRequest("pump", deduplicate_by="document")))[0]
 
     assert [chunk.source for chunk in outcome.chunks] == [f"{name}/1", f"{name}/2"]
     assert outcome.chunks[0].metadata["corpus"] == "manual"

@@ -66,6 +66,7 @@ def _made_elsewhere(documents: Sequence[Document], folder: Path) -> Iterator[Cal
         "uri": str(folder / "elsewhere.db"),
         "collection_name": "handbook",
         "text_field": "content",
+        "embedding": embedding.name,
         **PATIENT,
     }
     yield lambda: create_retrieval_backend(config)

@@ -7,7 +7,6 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import (
     CollectionNotFoundError,
@@ -79,8 +78,8 @@ class MilvusBackend(BatchEngine):
         database: None is the server's default.
         partition_names: Partitions to search; None searches all.
         embedding: The collection's embedding, or the choice for :func:`ragstack_common.embedding.load`. None uses the
-            recorded one, ``hashed`` if none is recorded, and for a new collection the default: ``RAGSTACK_EMBEDDING``,
-            MiniLM if it was added, otherwise ``hashed``.
+            recorded one, and for a new collection the default: ``RAGSTACK_EMBEDDING``, MiniLM if it was added, or
+            ``hashed``.
         vector_field: Field of 32-bit vectors.
         text_field: Field of the content.
         source_field: Field that names a chunk's document.
@@ -116,7 +115,7 @@ class MilvusBackend(BatchEngine):
         self.partition_names = None if partition_names is None else list(partition_names)
         self._given = None if embedding is None else QueryEmbedding(embedding)
         self._owns_given = isinstance(embedding, str)
-        self._recorded: tuple[str | None, QueryEmbedding] | None = None
+        self._recorded: tuple[str, QueryEmbedding] | None = None
         self._is_file = uri.endswith(LITE_SUFFIX)
         if not self._is_file and not uri.lower().startswith(("http://", "https://", "tcp://", "unix:")):
             raise ConfigurationError(
@@ -392,18 +391,22 @@ class MilvusBackend(BatchEngine):
         """Return the given embedding, or the collection's own, loaded again if that has changed.
 
         Raises:
-            ConfigurationError: The collection's own cannot be found by its name.
+            ConfigurationError: The collection records none, or its own cannot be found by its name.
             EmbeddingError: It cannot be loaded.
         """
         if self._given is not None:
             return self._given
         with self._opening:
             if self._recorded is None or self._recorded[0] != layout.embedding:
-                choice = DEFAULT_EMBEDDING if layout.embedding is None else choice_of(layout.embedding)
+                if layout.embedding is None:
+                    raise ConfigurationError(
+                        f"{self.collection_name} does not record the embedding it was made with: give it as embedding"
+                    )
+                choice = choice_of(layout.embedding)
                 if choice is None:
                     raise ConfigurationError(
                         f"{self.collection_name} was made with the embedding {layout.embedding}: give it as embedding "
-                        f"({flag(layout.embedding or '').removeprefix('--embedding ')})"
+                        f"({flag(layout.embedding).removeprefix('--embedding ')})"
                     )
                 if self._recorded is not None:
                     self._recorded[1].close()
