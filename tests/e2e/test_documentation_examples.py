@@ -197,21 +197,27 @@ def new_stack(stack: LocalStack, handbook: Path) -> Iterator[LocalStack]:
 
 
 def copy_samples(folder: Path) -> None:
-    """Link the samples, and keep a fifth of the judged questions: evaluations of all take most of a page's time."""
+    """Link the samples, and keep a fifth of the judged questions with their documents.
+
+    Evaluations of all take most of a page's time.
+    """
     folder.mkdir()
     for sample in (ROOT / "samples").iterdir():
         (folder / sample.name).symlink_to(sample)
     (folder / "judged").unlink()
     judged = ROOT / "samples/judged"
     (folder / "judged/qrels").mkdir(parents=True)
-    (folder / "judged/corpus.jsonl").symlink_to(judged / "corpus.jsonl")
     queries = (judged / "queries.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[::5]
     chosen = {json.loads(query)["_id"] for query in queries}
     header, *grades = (judged / "qrels/test.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "judged/queries.jsonl").write_text("".join(queries), encoding="utf-8")
-    (folder / "judged/qrels/test.tsv").write_text(
-        header + "".join(grade for grade in grades if grade.split("\t")[0] in chosen), encoding="utf-8"
+    grades = [grade for grade in grades if grade.split("\t")[0] in chosen]
+    needed = {grade.split("\t")[1] for grade in grades}
+    documents = (judged / "corpus.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "judged/corpus.jsonl").write_text(
+        "".join(document for document in documents if json.loads(document)["_id"] in needed), encoding="utf-8"
     )
+    (folder / "judged/queries.jsonl").write_text("".join(queries), encoding="utf-8")
+    (folder / "judged/qrels/test.tsv").write_text(header + "".join(grades), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
