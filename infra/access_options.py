@@ -34,6 +34,9 @@ LOOPBACK: Final = ("localhost", "127.0.0.1")
 Source: Cognito user guide, application settings; ragstack_common.access.tokens.
 """
 
+_ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?(?=[/?#]|\Z)", re.ASCII)
+"""Source: Content Security Policy Level 3, section 2.3.1, host-source."""
+
 _COGNITO_GROUP: Final = re.compile(r"\S{1,128}")
 """Source: cognito-idp, shape GroupNameType."""
 
@@ -250,10 +253,14 @@ def groups_of_people(policy: AccessPolicy) -> list[str]:
     return names
 
 
+def origin_of(url: str) -> str | None:
+    """Return the part of a URL that says whom a page calls; None if a policy for pages cannot name it."""
+    found = _ORIGIN.match(url)
+    return None if found is None else found[0]
+
+
 def _is_issuer(url: str, target: Target) -> bool:
-    address = urlsplit(url)
-    if not address.hostname or address.query or address.fragment:
+    if origin_of(url) is None or not url.isprintable() or not {" ", "?", "#"}.isdisjoint(url):
         return False
-    return address.scheme == "https" or (
-        target is Target.LOCAL and address.scheme == "http" and address.hostname in LOOPBACK
-    )
+    address = urlsplit(url)
+    return address.scheme == "https" or (target is Target.LOCAL and address.hostname in LOOPBACK)

@@ -11,6 +11,7 @@ import urllib3
 from aws_cdk import Annotations
 from constructs import Construct
 
+from infra.access_options import origin_of
 from ragstack_common.access.provider_metadata import read_metadata
 from ragstack_common.core.errors import RagStackError
 
@@ -34,10 +35,10 @@ def token_endpoint(
 
     None, with a warning at the construct, if its metadata cannot be read: synthesis works offline.
     """
-    problem = "it has no token_endpoint with https"
+    problem = "it has no valid token_endpoint with https"
     try:
         endpoint = _in_time(read or _read, issuer, seconds).get("token_endpoint")
-        if isinstance(endpoint, str) and endpoint.startswith("https://"):
+        if isinstance(endpoint, str) and (origin_of(endpoint) or "").startswith("https:"):
             return endpoint
     except (RagStackError, urllib3.exceptions.HTTPError) as error:  # the latter: an invalid proxy
         problem = str(error)

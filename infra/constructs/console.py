@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from aws_cdk import Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudfront as cloudfront
@@ -12,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
 from constructs import Construct
 
+from infra.access_options import origin_of
 from infra.acknowledgements import acknowledge
 from infra.constructs.python_function import LOG_RETENTION
 from infra.constructs.retrieval_api import STAGE_NAME, RetrievalApi
@@ -203,8 +203,8 @@ def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
     if issuer is not None and issuer.login_domain:
         connections += [f"https://cognito-idp.{Aws.REGION}.{Aws.URL_SUFFIX}", issuer.login_domain]
     elif issuer is not None:
-        called = [urlsplit(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
-        connections += dict.fromkeys(f"{parts.scheme}://{parts.netloc}" for parts in called)
+        origins = [origin_of(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
+        connections += dict.fromkeys(filter(None, origins))
     return content_security_policy(bucket_url, connections)
 
 

@@ -43,9 +43,11 @@ def test_the_token_endpoint_can_be_on_another_host(stack: Stack) -> None:
     [
         (ServiceUnavailableError("no route to host"), "no route to host"),
         (ConfigurationError("OIDC_ISSUER must be x"), "OIDC_ISSUER must be x"),
-        ({}, "no token_endpoint with https"),
-        ({"token_endpoint": 7}, "no token_endpoint with https"),
-        ({"token_endpoint": "http://a/"}, "no token_endpoint with https"),
+        ({}, "no valid token_endpoint with https"),
+        ({"token_endpoint": 7}, "no valid token_endpoint with https"),
+        ({"token_endpoint": "http://a/"}, "no valid token_endpoint with https"),
+        ({"token_endpoint": "https://[a/token"}, "no valid token_endpoint with https"),
+        ({"token_endpoint": "https://a; script-src */token"}, "no valid token_endpoint with https"),
     ],
 )
 def test_synthesis_continues_without_metadata_and_the_assembly_says_so(stack: Stack, answer: Any, problem: str) -> None:
