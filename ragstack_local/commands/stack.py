@@ -25,7 +25,7 @@ from ragstack_local.stack.console import DEFAULT_PORT as DEFAULT_CONSOLE_PORT
 from ragstack_local.stack.console import question_url
 from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
 from ragstack_local.stack.issuer import USERS
-from ragstack_local.stack.last_callers import Callers, Tenants
+from ragstack_local.stack.last_callers import LOCAL_AUTH, Callers, Tenants
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 from ragstack_local.target import running
@@ -40,8 +40,6 @@ POLL_SECONDS: Final = 0.2
 
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
-
-LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))
 
 ANSWER_MODEL: Final = "answer_model"
 """The context value that has answers written by a model."""

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from ragstack_common.access_config import AuthKind
+from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import StackError
+
+LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))
+"""How callers of a local stack can prove who they are."""
 
 FILE: Final = "callers.json"
 """Below the data folder."""
@@ -46,13 +50,13 @@ class Callers:
         """
         file = data / FILE
         try:
-            found = json.loads(file.read_text())
-            auth, access = tuple(AuthKind(kind) for kind in found["auth"]), found["access"]
-            tenants = Tenants(found.get("tenants", Tenants.LABEL))
+            found = parse_json(file.read_text())
+            auth = LOCAL_AUTH[LOCAL_AUTH.index(tuple(found["auth"]))]
+            access, tenants = found["access"], Tenants(found.get("tenants", Tenants.LABEL))
             return cls(auth, None if access is None else Path(access), tenants)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise StackError(
                 f"{file}, with the callers of the last start, cannot be read: choose --auth, and --access with oidc"
             ) from error

@@ -8,7 +8,6 @@ deleted directly, because no event and no record names them.
 """
 
 import fcntl
-import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 from local_bedrock.creation import ACCOUNT
 from local_bedrock.http.guard import make_private
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, key_of, s3_uri
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
@@ -130,7 +130,7 @@ class DataFolder:
         """Upload what was set aside, and delete from the knowledge base what the bucket no longer has.
 
         Raises:
-            StackError: The knowledge base did not delete it in time.
+            StackError: The knowledge base did not delete it in time, or a file is damaged.
         """
         s3 = connection.client("s3")
         documents = self._set_aside()
@@ -151,16 +151,27 @@ class DataFolder:
         shutil.rmtree(self._done, ignore_errors=True)
 
     def _set_aside(self) -> dict[str, Path]:
-        """Find the newest body of each key that wasn't deleted; each killed run left a folder."""
+        """Find the newest body of each key that wasn't deleted; each killed run left a folder.
+
+        Raises:
+            StackError: A description is damaged.
+        """
         found: dict[str, Path] = {}
         for run in sorted(self._aside.glob("*")):
             for file in sorted(run.rglob(f"*{_DESCRIPTION_SUFFIX}")):
-                description = json.loads(file.read_text())
                 body = file.with_name(file.name.removesuffix(_DESCRIPTION_SUFFIX))
-                if description.get("is_delete_marker"):
-                    found.pop(description["key"], None)
+                try:
+                    description = parse_json(file.read_text())
+                    key, is_deleted = str(description["key"]), description.get("is_delete_marker")
+                except (AttributeError, KeyError, TypeError, ValueError) as error:
+                    raise StackError(
+                        f"{file} is damaged, so the key of the document {body.name} is not known: move both files"
+                        " elsewhere, start again, and upload the document"
+                    ) from error
+                if is_deleted:
+                    found.pop(key, None)
                 elif body.is_file():
-                    found[description["key"]] = body
+                    found[key] = body
         return found
 
 

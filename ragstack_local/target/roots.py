@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
@@ -125,7 +126,7 @@ def is_below(key: str, root: str) -> bool:
 
 def _read(file: Path) -> dict[Path, str]:
     try:
-        found = json.loads(file.read_text())
+        found = parse_json(file.read_text())
         return {Path(place): str(key) for place, key in found.items()}
     except FileNotFoundError:
         return {}

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import StackError
 
 STOP_SECONDS: Final = 8.0
@@ -48,7 +49,7 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
         StackError: Another stack is running.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as held:
+    with file.open("a+", errors="replace") as held:
         while not _lock(held, fcntl.LOCK_EX):
             if not _lock(held, fcntl.LOCK_SH):
                 raise StackError(
@@ -104,7 +105,7 @@ def data_of(file: Path) -> Path | None:
 def was_killed(file: Path) -> bool:
     """Whether a stack that no longer runs did not end by itself, so that processes of it may be left."""
     try:
-        return read(file) is None and bool(file.read_text())
+        return read(file) is None and bool(file.read_bytes())
     except OSError:
         return False
 
@@ -112,7 +113,7 @@ def was_killed(file: Path) -> bool:
 def clean_up(file: Path) -> bool:
     """End the processes of a killed stack and remove its temporary files; return whether there was one."""
     try:
-        with file.open("r+") as held:
+        with file.open("r+", errors="replace") as held:
             if not _lock(held, fcntl.LOCK_EX):
                 return False
             earlier = held.read()
@@ -130,7 +131,7 @@ def _end_leftovers(announced: str) -> None:
     nothing but the stack's own subfolder of it is removed.
     """
     try:
-        fields = json.loads(announced)
+        fields = parse_json(announced)
     except ValueError:  # empty after an orderly end; incomplete after an early kill
         return
     named = fields.get(_DATA) if isinstance(fields, dict) else None

@@ -190,6 +190,18 @@ def test_the_temporary_files_of_a_killed_stack_are_removed(tmp_path: Path, next_
     assert data.exists()
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[" * 99_999, b"\0" * 9], ids=["no text", "deep", "zeros"])
+def test_a_damaged_record_ends_neither_command(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "running.json"
+    file.write_bytes(content)
+
+    assert running.was_killed(file)
+    assert running.clean_up(file)
+    file.write_bytes(content)
+    with running.announcing(file, tmp_path):
+        assert running.data_of(file) == tmp_path
+
+
 @pytest.mark.parametrize("next_command", ["down", "up"])
 @pytest.mark.parametrize("name", ["data", "temporary", "logs"])
 def test_a_record_cannot_have_a_strange_folder_removed(tmp_path: Path, name: str, next_command: str) -> None:

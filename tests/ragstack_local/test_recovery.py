@@ -223,6 +223,17 @@ def test_a_second_user_of_the_folder_is_refused_and_harms_nothing(tmp_path: Path
         assert not again.recovers
 
 
+@pytest.mark.parametrize("content", [b"", b"\0\0", b"\xff", b"[]", b"{}", b"[" * 99_999], ids=repr)
+def test_a_damaged_description_of_a_document_is_named(tmp_path: Path, content: bytes) -> None:
+    aside = tmp_path / "recovered-documents" / "000001"
+    aside.mkdir(parents=True)
+    (aside / "leave.md").write_text("x")
+    (aside / "leave.md.meta.json").write_bytes(content)
+
+    with pytest.raises(StackError, match=r"leave.md.meta.json is damaged, .* leave.md is not known: move both files"):
+        DataFolder(tmp_path)._set_aside()
+
+
 def test_a_folder_of_documents_is_described_as_the_recovery_reads_it(tmp_path: Path, project: Project) -> None:
     """MiniStack's layout is its own affair: this fails where a new version changes it."""
     folder = DataFolder(tmp_path)

@@ -92,9 +92,10 @@ def test_two_commands_can_remember_keys_at_once(memory: Path, files: dict[str, P
     }
 
 
-def test_a_damaged_memory_is_named_and_not_forgotten(memory: Path) -> None:
+@pytest.mark.parametrize("content", [b"[", b"[]", b"\xff", b"[" * 99_999], ids=repr)
+def test_a_damaged_memory_is_named_and_not_forgotten(memory: Path, content: bytes) -> None:
     memory.parent.mkdir()
-    memory.write_text("[")
+    memory.write_bytes(content)
 
     with pytest.raises(StackError, match=r"roots.json, .*, is damaged: delete it"):
         Roots.read(memory)

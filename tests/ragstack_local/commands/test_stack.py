@@ -71,6 +71,7 @@ def test_a_start_keeps_what_separates_the_tenants(tmp_path: Path, capsys: pytest
 
 
 DAMAGED = ["", "[]", '{"auth": ["oidc"], "acc', '{"auth": ["friends"], "access": null}', '{"auth": 1}', "[" * 99_999]
+DAMAGED += ['{"auth": [], "access": null}', '{"auth": ["cognito"], "access": null}']
 
 
 @pytest.mark.parametrize("content", [*DAMAGED, '{"auth": ["oidc"], "access": null, "tenants": "none"}'])
