@@ -89,6 +89,10 @@ class WarmProcess:
                 self._running = None
 
     def _process(self) -> "_Running":
+        if self._running is not None and self._running.process.poll() is not None:
+            # Killed between two messages, for its memory for example: the next message is not to blame.
+            self._running.end()
+            self._running = None
         if self._running is None:
             self._running = _Running(self._module, self._arguments)
         return self._running

@@ -50,6 +50,18 @@ def test_a_process_that_ends_is_replaced_and_its_code_is_told(process: WarmProce
     assert identifier(process) != before
 
 
+def test_a_process_that_was_killed_between_two_messages_is_replaced(process: WarmProcess) -> None:
+    """The caller would blame its file, which the process never saw."""
+    before = identifier(process)
+
+    os.kill(before, signal.SIGKILL)
+    assert process._running is not None
+    process._running.process.wait(LONG)
+
+    assert process.call(b"next", LONG) == b"next"
+    assert identifier(process) != before
+
+
 def test_a_process_that_takes_too_long_is_killed(process: WarmProcess) -> None:
     before = identifier(process)
 
