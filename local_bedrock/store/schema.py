@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 15
+VERSION: Final = 16
 """Version of the tables and of the words in them (PRAGMA user_version); increase it with every change of either."""
 
 INCOMPLETE: Final = "index-is-incomplete"

@@ -79,7 +79,7 @@ _DATE: Final = re.compile(
     r"(?P<y>\d{4})(?P<m>[-/.])(\d{1,2})(?P=m)(\d{1,2})|(\d{1,2})(?P<sign>[-/.])(\d{1,2})(?P=sign)(\d{4})"
 )
 _CODE: Final = re.compile(r"(?<![^\W_])(?=[a-z_./:+-]{0,40}+\d)[a-z\d]++(?:[-_./:+][a-z\d]++)++")
-_GROUPS: Final = re.compile(r"\d(?<![\d.,]\d)\d{0,2}(?: \d{3})+(?![.,]?\d)")
+_GROUPS: Final = re.compile(r"\d(?<!\d\d)(?<!\d[.,]\d)\d{0,2}(?: \d{3})+(?:[.,]\d++)?(?![.,]?\d)")
 _TELEPHONE: Final = re.compile(
     r"[+(0](?:(?<=\+)\d|(?<=\()(?<!\w\()\d|(?<=0)(?<![\w.,+(]0)(?<!\d 0)\d{1,4}[ /-])[\d ()/-]{4,16}\d(?![\d.,])"
 )
@@ -179,7 +179,7 @@ def readings(number: str) -> frozenset[str]:
     if _THOUSANDS.fullmatch(found):
         values |= {re.sub("[.,]", "", found), found.replace(",", ".")}
     if _GROUPS.fullmatch(found):
-        values.add(found.replace(" ", ""))
+        values.add(found.replace(" ", "").replace(",", "."))
     return frozenset(_plain(value) for value in values if _DECIMAL.fullmatch(value))
 
 
@@ -221,9 +221,9 @@ def spanning(text: str) -> list[str]:
         if len(code) <= LONGEST_CODE and _LETTER.search(code) and not _IS_ATOM.fullmatch(code)
     ]
     groups = (
-        match[0].replace(" ", "")
+        match[0].replace(" ", "").replace(",", ".")
         for match in _GROUPS.finditer(text)
-        if len(match[0]) <= LONGEST_CODE and not _IS_SPACED.fullmatch(match[0])
+        if len(match[0]) <= LONGEST_CODE and not _IS_SPACED.fullmatch(text, *match.span())
     )
     telephones = (re.sub(r"\D", "", match[0]) for match in _TELEPHONE.finditer(text))
     return [*found, *groups, *(digits for digits in telephones if len(digits) >= LEAST_JOINED)]
