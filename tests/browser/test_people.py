@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Request, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility, sign_in
+from tests.browser.support import check_accessibility, check_readable, sign_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -66,6 +66,28 @@ def test_another_person_in_the_tab_gets_nothing_of_the_one_before(visit: Open) -
     expect(page.get_by_role("textbox", name="Question")).to_have_value("")
     assert not re.search(r"annual leave|secret draft|alice", everything(page))
     assert "chat_history" not in asked(page, LAPTOP)
+
+
+def test_back_shows_nothing_that_another_person_asked(visit: Open) -> None:
+    page = visit(ASKED, user="alice", expects_failures=True)
+    answered(page)
+    page.goto(page.url.split("#")[0] + f"#/search?q={quote(LEAVE)}")
+    expire(page)
+    page.reload()
+    sign_in(page, "bob")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if "/api/" in request.url else None)
+
+    page.go_back()  # to the page of the issuer
+    page.go_back()  # to the search
+
+    expect(page.locator(".account summary")).to_have_text("bob")
+    expect(page.get_by_role("textbox", name="Question")).to_have_value("")
+    assert "annual leave" not in everything(page)
+    page.go_back()
+    expect(page.locator(".account summary")).to_have_text("bob")
+    assert "annual leave" not in everything(page)
+    assert [url for url in sent if url.endswith(("/ask/stream", "/retrieve"))] == []
 
 
 def test_what_nobody_asked_is_not_the_conversation_of_who_signs_in(visit: Open) -> None:
@@ -154,6 +176,35 @@ def test_signing_out_ends_the_session_at_the_issuer_and_asks_nothing(visit: Open
     expect(page.get_by_text("You are signed out.")).to_be_visible()
     assert "annual leave" not in everything(page)
     check_accessibility(page)
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_people_can_sign_out_on_a_phone(visit: Open, *, is_expired: bool) -> None:
+    """Also after their session expired: what they wrote is still in the tab."""
+    page = visit("#/ask", user="alice", expects_failures=True, viewport={"width": 320, "height": 640})
+    page.get_by_role("textbox", name="Question").fill("secret draft")
+    if is_expired:
+        # The issuer refuses to end a session for an ID token that it did not sign.
+        page.evaluate(CHANGE_TOKENS.replace("['access_token', 'id_token']", "['access_token']"), {"exp": 1})
+        page.get_by_role("link", name="Documents").click()
+        expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
+    else:
+        page.locator(".account summary").click()
+    check_readable(page)
+
+    page.get_by_role("button", name="Sign out").click()
+
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    assert not re.search("secret|alice", everything(page))
+
+
+def test_a_sign_in_page_that_cannot_be_reached_is_explained(visit: Open) -> None:
+    page = visit("#/ask", expects_failures=True)
+    page.route("**/.well-known/**", lambda route: route.abort())
+
+    page.locator("header").get_by_role("button", name="Sign in").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("The sign-in page cannot be reached")
 
 
 def test_who_signed_out_chooses_to_go_on_without_signing_in(visit: Open) -> None:

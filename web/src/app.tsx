@@ -7,11 +7,13 @@ import { Kept } from "./kept";
 import { AskPage } from "./pages/ask/AskPage";
 import { Announcer } from "./parts/Announcer";
 import { later } from "./parts/later";
+import { plain } from "./parts/names";
 import { SignIn } from "./parts/SignIn";
-import { ErrorBox, Loading, Notice } from "./parts/states";
+import { SignInButton } from "./parts/SignInButton";
+import { ErrorBox, Loading, Notice, sentence } from "./parts/states";
 import { UndoBar, waiting } from "./parts/Undo";
-import { address, go, usePlace } from "./route";
-import type { Session } from "./session";
+import { address, belongTo, usePlace } from "./route";
+import { NOT_SIGNED_IN, SESSION_EXPIRED, type Session } from "./session";
 
 const SearchPage = later(() => import("./pages/search/SearchPage"));
 const DocumentsPage = later(() => import("./pages/documents/DocumentsPage"));
@@ -32,23 +34,18 @@ export function App({ session }: { session: Session }) {
   const [error, setError] = useState<ApiError | null>(null);
   const identify = useCallback(() => {
     setError(null);
-    whoIs(client, session).then(setKnown, (reason: unknown) =>
-      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 500, "Unknown")),
-    );
+    whoIs(client, session).then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
   }, [client, session]);
   useEffect(identify, [identify]);
   const context = useMemo(() => (known ? { client, session, ...known } : null), [client, session, known]);
 
-  if (error?.status === 401) return <SignIn session={session} reason={reasonOf(error)} />;
+  if (error?.status === 401)
+    return <SignIn session={session} reason={error.code === NOT_SIGNED_IN ? null : error.message} />;
   if (error)
     return (
       <>
         <ErrorBox error={error} onRetry={identify} />
-        {error.status === 403 && (
-          <button type="button" onClick={() => void session.signOut()}>
-            Sign out
-          </button>
-        )}
+        {error.status === 403 && <SignOutButton session={session} />}
       </>
     );
   if (!context) return <Loading what="your account" />;
@@ -66,23 +63,18 @@ interface Known extends Pick<AppValues, "me" | "kept"> {
 }
 
 async function whoIs(client: Client, session: Session): Promise<Known> {
+  if (session.isSignedOut) belongTo(null);
   const me = await client.get<Me>("/api/me");
   const isSignedIn = await session.isSignedIn();
   const kept = Kept.open(session.settings.issuer, isSignedIn ? me.name : null);
-  if (kept.isAnother) go(address("ask"), { replace: true }); // the address has what they asked
+  belongTo(isSignedIn ? kept.id : null);
   return { me, kept, isSignedIn };
-}
-
-/** What to say to people who were signed in; null to others. */
-function reasonOf(error: ApiError): string | null {
-  if (error.code === "NotAuthenticated") return null;
-  return error.code === "SignedOut" ? "You are signed out." : "Your session has expired. Sign in again.";
 }
 
 function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSignedIn: boolean }) {
   const place = usePlace();
-  const isOver = useSyncExternalStore(session.subscribe, session.isOver);
-  const name = me.name.replace(/^user:/, "");
+  const over = useSyncExternalStore(session.subscribe, session.whyOver);
+  const name = plain(me.name.replace(/^user:/, ""));
   const pages = PAGES.filter((page) => me.rights.includes(page.right));
   const page = pages.find(({ name }) => name === place.page);
   useEffect(() => {
@@ -102,12 +94,9 @@ function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSigned
             </a>
           ))}
         </nav>
-        {session.hasSignIn && (!isSignedIn || isOver) && (
-          <button type="button" onClick={() => void session.signIn()}>
-            Sign in
-          </button>
-        )}
-        {session.hasSignIn && !isOver && (
+        {session.hasSignIn && (!isSignedIn || over) && <SignInButton session={session} />}
+        {isSignedIn && over && <SignOutButton session={session} />}
+        {session.hasSignIn && !over && (
           <details className="account">
             <summary>{isSignedIn ? name : "Not signed in"}</summary>
             <div className="menu">
@@ -115,20 +104,19 @@ function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSigned
               <p>
                 {me.labels === null ? "Sees every document" : `Sees ${me.labels.join(", ") || "no label"}`}
               </p>
-              {isSignedIn && (
-                <button type="button" onClick={() => void signOut(session)}>
-                  Sign out
-                </button>
-              )}
+              {isSignedIn && <SignOutButton session={session} />}
             </div>
           </details>
         )}
       </header>
       <main id="main" tabIndex={-1}>
-        {isOver && (
+        {over && (
           <Notice kind="warning">
-            {isSignedIn ? `The session of ${name} has expired.` : "You have to sign in."} Sign in to go on.
-            What {isSignedIn ? name : "you"} wrote is kept, and nobody else who signs in sees it.
+            {isSignedIn && over.code === SESSION_EXPIRED
+              ? `The session of ${name} has expired.`
+              : sentence(over.message)}{" "}
+            Sign in to continue. What {isSignedIn ? name : "you"} wrote is kept, and nobody else who signs in
+            sees it.
           </Notice>
         )}
         {page ? page.body() : <NotHere name={place.page} />}
@@ -138,10 +126,18 @@ function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSigned
   );
 }
 
-/** Do what waits for "Undo" as the person who asked for it, then sign out. */
-async function signOut(session: Session): Promise<void> {
-  await waiting.finish();
-  await session.signOut();
+/** Signs out, and does what waits for "Undo" as the person who asked for it. */
+function SignOutButton({ session }: { session: Session }) {
+  const [isLeaving, setLeaving] = useState(false);
+  const signOut = () => {
+    setLeaving(true);
+    void session.signOut(() => waiting.finish());
+  };
+  return (
+    <button type="button" disabled={isLeaving} onClick={signOut}>
+      {isLeaving ? "Signing out …" : "Sign out"}
+    </button>
+  );
 }
 
 function NotHere({ name }: { name: string }) {

@@ -17,7 +17,10 @@ const cases = JSON.parse(
 test.each(cases)("a token is chosen by its audience: $name", ({ access, id, chosen }) => {
   const tokens = { access_token: written(access), id_token: written(id) };
 
-  expect(bearerOf(tokens, ["api", "second"])).toBe(chosen === null ? null : tokens[`${chosen}_token`]);
+  const bearer = bearerOf(tokens, ["api", "second"]);
+
+  expect(bearer?.token).toBe(chosen === null ? undefined : tokens[`${chosen}_token`]);
+  expect(bearer?.claims).toEqual({ access, id, null: undefined }[`${chosen}`]);
 });
 
 /** A token that nobody signed, or a text that is none. */

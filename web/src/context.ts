@@ -1,6 +1,6 @@
 /** What every page needs. */
 import { createContext, useCallback, useContext, useEffect, useState } from "react";
-import type { ApiError, Client } from "./api/client";
+import { ApiError, type Client } from "./api/client";
 import type { Me } from "./api/types";
 import type { Kept } from "./kept";
 import type { Session } from "./session";
@@ -70,8 +70,9 @@ export function useLoaded<T>(
     }));
     load(client, abort.signal).then(
       (data) => !abort.signal.aborted && setState({ key, data, error: null, isLoading: false }),
-      (error: ApiError) =>
-        !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false })),
+      (reason: unknown) =>
+        !abort.signal.aborted &&
+        setState((before) => ({ ...before, error: ApiError.of(reason), isLoading: false })),
     );
     return () => abort.abort();
   }, [client, key, turn]);

@@ -1,5 +1,5 @@
 /**
- * What the console keeps of a person in the browser: the one place for it. A person is an issuer and a user, and people
+ * What the console keeps of a person in this tab: the one place for it. A person is an issuer and a user, and people
  * who have not signed in are a person of their own.
  *
  * What is in memory (uploads, the last listing, actions that wait for "Undo") lives as long as the page: each change of
@@ -8,63 +8,55 @@
 
 const PREFIX = "ragstack.kept.";
 
-/** The tab's storage ends with the tab; the browser's stays. */
-export type Place = "tab" | "browser";
-
-export type Storages = Record<Place, Storage>;
+/** How often everything was forgotten since the page was loaded. */
+let forgotten = 0;
 
 export class Kept {
+  /** Identifies the person to the browser's history, for as long as their things are kept. */
+  readonly id: string;
+  private readonly since = forgotten;
+
   private constructor(
     private readonly person: string,
-    private readonly storages: Storages,
-    /** Whether somebody else was signed in in this tab before. */
-    readonly isAnother: boolean,
-  ) {}
+    private readonly storage: Storage,
+  ) {
+    this.id = this.read("id", newId());
+    this.write("id", this.id);
+  }
 
   /** Open what a person left here, and remove what anybody else left. Without a user: nobody has signed in. */
-  static open(
-    issuer: string | null,
-    user: string | null,
-    storages: Storages = { tab: sessionStorage, browser: localStorage },
-  ): Kept {
+  static open(issuer: string | null, user: string | null, storage: Storage = sessionStorage): Kept {
     const person = JSON.stringify([issuer, user]);
-    const own = `${PREFIX}${person}.`;
-    const nobody = `${PREFIX}${JSON.stringify([issuer, null])}.`;
-    let isAnother = false;
-    for (const [place, storage] of Object.entries(storages)) {
-      const others = kept(storage).filter((key) => !key.startsWith(own));
-      if (place === "tab" && others.some((key) => !key.startsWith(nobody))) isAnother = true;
-      for (const key of others) storage.removeItem(key);
-    }
-    const opened = new Kept(person, storages, isAnother);
-    opened.write("opened", true);
-    return opened;
+    for (const key of kept(storage)) if (!key.startsWith(`${PREFIX}${person}.`)) storage.removeItem(key);
+    return new Kept(person, storage);
   }
 
-  /** Remove everything that anybody left. */
-  static forget(storages: Storages = { tab: sessionStorage, browser: localStorage }): void {
-    for (const storage of Object.values(storages)) for (const key of kept(storage)) storage.removeItem(key);
+  /** Remove everything that anybody left. What this page still writes later, such as a late answer, is not kept. */
+  static forget(storage: Storage = sessionStorage): void {
+    forgotten += 1;
+    for (const key of kept(storage)) storage.removeItem(key);
   }
 
-  read<T>(name: string, otherwise: T, place: Place = "tab"): T {
+  read<T>(name: string, otherwise: T): T {
     try {
-      const text = this.storages[place].getItem(this.key(name));
+      const text = this.storage.getItem(this.key(name));
       return text === null ? otherwise : (JSON.parse(text) as T);
     } catch {
       return otherwise;
     }
   }
 
-  write(name: string, value: unknown, place: Place = "tab"): void {
+  write(name: string, value: unknown): void {
+    if (this.since !== forgotten) return;
     try {
-      this.storages[place].setItem(this.key(name), JSON.stringify(value));
+      this.storage.setItem(this.key(name), JSON.stringify(value));
     } catch {
       // The storage is full: it is lost with a reload, and nothing else.
     }
   }
 
   remove(name: string): void {
-    this.storages.tab.removeItem(this.key(name));
+    this.storage.removeItem(this.key(name));
   }
 
   private key(name: string): string {
@@ -76,4 +68,9 @@ function kept(storage: Storage): string[] {
   return Array.from({ length: storage.length }, (_, number) => storage.key(number) ?? "").filter((key) =>
     key.startsWith(PREFIX),
   );
+}
+
+/** An identifier that nobody can guess. `crypto.randomUUID` needs HTTPS. */
+export function newId(): string {
+  return [...crypto.getRandomValues(new Uint32Array(3))].map((number) => number.toString(36)).join("");
 }

@@ -1,14 +1,18 @@
 /** The address: `#/PAGE/ID?NAME=VALUE`. Servers never see what follows the `#`, so no log has the questions. */
 import { useSyncExternalStore } from "react";
+import { newId } from "./kept";
 
-export interface Place {
+/** Between two entries of the same address, *Back* changes no hash. */
+const CHANGES = ["popstate", "hashchange"] as const;
+
+interface Place {
   page: string;
   id: string | null;
   params: URLSearchParams;
 }
 
 /** A place in the browser's history. */
-export interface Visit extends Place {
+interface Visit extends Place {
   /** Identifies the entry of the history: the same one after *Back*, *Forward* and a reload. */
   entry: string;
   /** Whether people came back to it with *Back* or *Forward*. */
@@ -56,29 +60,63 @@ export function goOr(hash: string, here: () => void, { replace = false } = {}): 
 
 interface Entry {
   entry: string;
+  /** The person whose entry it is, by `Kept.id`. Without one: nobody had signed in. */
+  owner?: string;
 }
 
 let current = "";
 let isRevisited = false;
+/** Who uses the page: undefined until it is known, null if nobody has signed in. */
+let person: string | null | undefined;
 
 /** Note which entry of the history is shown. One that has no identity yet is new. */
 function arrive(): void {
-  const known = (history.state as Entry | null)?.entry;
-  if (known === current) return;
-  isRevisited = known !== undefined && current !== "";
-  current = known ?? `${Date.now().toString(36)}.${Math.random().toString(36).slice(2)}`;
-  if (known === undefined) history.replaceState({ ...history.state, entry: current }, "");
+  const known = history.state as Entry | null;
+  if (isOfAnother(known)) hide();
+  else if (known?.entry !== current) {
+    isRevisited = known?.entry !== undefined && current !== "";
+    current = known?.entry ?? newId();
+    own();
+  }
+}
+
+/** Say whose the entries of the history are from now on. Those of other people no longer show what they asked. */
+export function belongTo(next: string | null): void {
+  person = next;
+  const known = history.state as Entry | null;
+  if (isOfAnother(known)) hide();
+  else {
+    current = known?.entry ?? current;
+    own();
+  }
+}
+
+function isOfAnother(known: Entry | null): boolean {
+  return person !== undefined && known?.owner !== undefined && known.owner !== person;
+}
+
+function own(): void {
+  history.replaceState({ ...history.state, entry: current, ...(person ? { owner: person } : {}) }, "");
+}
+
+function hide(): void {
+  current = newId();
+  isRevisited = false;
+  history.replaceState(null, "", address("ask"));
+  own();
 }
 
 if (typeof history !== "undefined") {
   arrive();
   // Before every component: the first that looks would find an entry that is no longer new.
-  for (const name of ["popstate", "hashchange"]) addEventListener(name, arrive);
+  for (const name of CHANGES) addEventListener(name, arrive);
 }
 
 function subscribe(listener: () => void): () => void {
-  addEventListener("hashchange", listener);
-  return () => removeEventListener("hashchange", listener);
+  for (const name of CHANGES) addEventListener(name, listener);
+  return () => {
+    for (const name of CHANGES) removeEventListener(name, listener);
+  };
 }
 
 export function usePlace(): Visit {

@@ -1,7 +1,7 @@
 /** Who uses the console, and how their requests prove it. */
 import { ErrorResponse, type User, UserManager, WebStorageStateStore } from "oidc-client-ts";
 import { ApiError } from "./api/client";
-import { bearerOf, claimsOf } from "./bearer";
+import { bearerOf } from "./bearer";
 import { Kept } from "./kept";
 
 /** The deployment's own settings, from /console.json. */
@@ -20,18 +20,26 @@ export interface ConsoleSettings {
   example: string | null;
 }
 
+/** Codes of the errors of callers who did not send a proof. */
+export const NOT_SIGNED_IN = "NotSignedIn";
+export const SESSION_EXPIRED = "SessionExpired";
+
 const API_KEY = "ragstack.api-key";
 /** Somebody signed out in this tab: nothing is asked without signing in until they choose it. */
 const SIGNED_OUT = "ragstack.signed-out";
 
-/** A token counts as expired so long before, so that it does not expire on the way. */
+/** A token counts as expired this long before it expires, so that it does not expire on the way. */
 const EARLY_SECONDS = 30;
+/** How long each request of signing out may take. The proof is forgotten before them. */
+const PARTING_SECONDS = 3;
 
 export class Session {
   private listeners = new Set<() => void>();
   private renewal: Promise<User | null> | null = null;
-  /** Whether the proof that this page sent is no longer accepted: it has to be given again. */
-  private over = false;
+  /** Why the proof that this page sent is no longer accepted: it has to be given again. */
+  private over: ApiError | null = null;
+  /** The proof for the last requests of somebody who is signing out. */
+  private parting: Record<string, string> | null = null;
 
   private constructor(
     readonly settings: ConsoleSettings,
@@ -69,15 +77,15 @@ export class Session {
     return sessionStorage.getItem(SIGNED_OUT) !== null;
   }
 
-  readonly isOver = () => this.over;
+  readonly whyOver = () => this.over;
   readonly subscribe = (listener: () => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
 
-  /** Note that the API no longer accepts the proof. */
-  end(): void {
-    this.over = true;
+  /** Note that the API does not accept the proof. */
+  end(reason: ApiError): void {
+    this.over = reason;
     for (const listener of this.listeners) listener();
   }
 
@@ -92,6 +100,7 @@ export class Session {
    * and read would go on as somebody else's.
    */
   async headers(): Promise<Record<string, string>> {
+    if (this.parting) return this.parting;
     if (this.isSignedOut) throw new ApiError("You are signed out.", 401, "SignedOut");
     if (this.users === null) {
       const key = sessionStorage.getItem(API_KEY);
@@ -99,26 +108,26 @@ export class Session {
     }
     const user = await this.users.getUser();
     if (user === null) return this.nobody();
-    const bearer = this.validBearer(user) ?? this.validBearer(await this.renewed(user));
-    if (bearer === null) throw new ApiError("Your session has expired.", 401, "SessionExpired");
-    return { Authorization: `Bearer ${bearer}` };
+    const headers = this.proofOf(user) ?? this.proofOf(await this.renewed(user));
+    if (headers === null) throw new ApiError("Your session has expired.", 401, SESSION_EXPIRED);
+    return headers;
   }
 
   private nobody(): Record<string, string> {
     if (this.settings.auth === "none" || this.settings.anonymous) return {};
-    throw new ApiError("Sign in first.", 401, "NotAuthenticated");
+    throw new ApiError("You are not signed in.", 401, NOT_SIGNED_IN);
   }
 
-  /** The token for the API; null if it expired. */
-  private validBearer(user: User | null): string | null {
+  /** The headers with the token for the API; null if it expired. */
+  private proofOf(user: User | null): Record<string, string> | null {
     if (user === null) return null;
     const bearer = bearerOf(user, this.settings.audiences);
     if (bearer === null) {
       const text = `The issuer issued no token for ${this.settings.audiences.join(" or ")}, so the API cannot know you.`;
       throw new ApiError(text, 403, "NoTokenForTheApi");
     }
-    const expiresAt = Number(claimsOf(bearer).exp ?? user.expires_at ?? Number.POSITIVE_INFINITY);
-    return expiresAt - EARLY_SECONDS > Date.now() / 1000 ? bearer : null;
+    const expiresAt = Number(bearer.claims.exp ?? user.expires_at ?? Number.POSITIVE_INFINITY);
+    return expiresAt - EARLY_SECONDS > Date.now() / 1000 ? { Authorization: `Bearer ${bearer.token}` } : null;
   }
 
   /** New tokens for the refresh token; null if there are none. Many issuers accept it only once, so requests share it. */
@@ -164,20 +173,34 @@ export class Session {
     this.leave();
   }
 
-  /** Sign out here and at the issuer, and forget everything. */
-  async signOut(): Promise<void> {
-    const user = await this.users?.getUser();
-    const there = user ? await this.signOutAddress(user) : null;
-    await this.forgetProof();
+  /**
+   * Sign out here and at the issuer, and forget everything. The proof is forgotten first: whoever closes the tab while
+   * the issuer does not answer is signed out.
+   *
+   * @param finish What is to be done before, with the proof that was there.
+   */
+  async signOut(finish: () => Promise<void> = async () => undefined): Promise<void> {
     sessionStorage.setItem(SIGNED_OUT, "yes");
+    const key = sessionStorage.getItem(API_KEY);
+    const user = (await this.users?.getUser().catch(() => null)) ?? null;
+    try {
+      this.parting = key ? { "x-api-key": key } : (this.proofOf(user) ?? {});
+    } catch {
+      this.parting = {}; // no token is for the API, which is no reason to stay
+    }
+    await this.forgetProof();
+    const [there] = await Promise.all([
+      user && within(PARTING_SECONDS, this.signOutAddress(user)),
+      within(PARTING_SECONDS, finish()),
+    ]);
+    await this.forgetProof(); // a renewal may have ended in between
     this.leave(there);
   }
 
-  /** Where the issuer ends its own session; null if it cannot be reached, or has no such page. */
+  /** Where the issuer ends its own session; null if it has no such page. */
   private async signOutAddress(user: User): Promise<string | null> {
     const { client_id, issuer, sign_out_url } = this.settings;
-    const named =
-      sign_out_url ?? (await this.users?.metadataService.getEndSessionEndpoint().catch(() => undefined));
+    const named = sign_out_url ?? (await this.users?.metadataService.getEndSessionEndpoint());
     if (!named) return null;
     const address = new URL(named);
     const query: Record<string, string> = isCognito(issuer)
@@ -188,9 +211,9 @@ export class Session {
   }
 
   private async forgetProof(): Promise<void> {
-    await this.users?.removeUser();
     sessionStorage.removeItem(API_KEY);
     Kept.forget();
+    await this.users?.removeUser();
   }
 
   /** Load another page in place of this one, whose address has a question and whose memory has what it showed. */
@@ -199,6 +222,15 @@ export class Session {
     if (address === null) location.reload();
     else location.assign(address);
   }
+}
+
+/** Wait for a result, but not longer; null if it fails or takes too long. */
+export async function within<T>(seconds: number, result: Promise<T>): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<null>((done) => {
+    timer = setTimeout(() => done(null), seconds * 1000);
+  });
+  return Promise.race([result.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
 function manager(settings: ConsoleSettings): UserManager {

@@ -1,5 +1,8 @@
 /** Requests to the HTTP interface, on the console's own origin. */
 import type { Session } from "../session";
+import type { components } from "./schema";
+
+type ErrorDetail = components["schemas"]["ErrorDetail"];
 
 /** What the interface answered instead of a result, or why it could not be reached. */
 export class ApiError extends Error {
@@ -15,12 +18,22 @@ export class ApiError extends Error {
     super(message);
   }
 
+  /** Whatever was thrown, as an ApiError. */
+  static of(reason: unknown): ApiError {
+    return reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown");
+  }
+
+  /** The error that a body of the API describes; its message has the details too. */
+  static described(error: ErrorDetail, status: number, waitSeconds: number | null = null): ApiError {
+    return new ApiError(error.message, status, error.code, error.requestId ?? null, waitSeconds);
+  }
+
   get isOffline(): boolean {
-    return this.status === 0;
+    return this.code === "Unreachable";
   }
 }
 
-export type Query = Record<string, string | number | boolean | null | undefined>;
+type Query = Record<string, string | number | boolean | null | undefined>;
 
 export class Client {
   constructor(private readonly session: Session) {}
@@ -49,7 +62,7 @@ export class Client {
     return this.json<T>("DELETE", path);
   }
 
-  /** Send a request that goes on when the page is left; nobody reads its answer. */
+  /** Send a request that continues when the page is left; its answer is not read. */
   leaveBehind(method: string, path: string): void {
     this.send(method, path, undefined, undefined, true).catch(() => undefined);
   }
@@ -88,9 +101,9 @@ export class Client {
     return response;
   }
 
-  /** Whoever is no longer known has to sign in again, whatever they were doing. */
+  /** Note that the API does not accept the proof, so that the frame offers to sign in. */
   private noted(error: unknown): unknown {
-    if (error instanceof ApiError && error.status === 401) this.session.end();
+    if (error instanceof ApiError && error.status === 401) this.session.end(error);
     return error;
   }
 
@@ -104,9 +117,7 @@ async function failure(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after")) || null;
   try {
     const { error } = await response.json();
-    const details = (error.details ?? []).map((each: { member: string; problem: string }) => each.problem);
-    const text = details.length > 1 ? [error.message, ...details].join(" ") : error.message;
-    return new ApiError(text, response.status, error.code, error.requestId ?? null, wait);
+    return ApiError.described(error, response.status, wait);
   } catch {
     const text = `The server answered with HTTP ${response.status}`;
     return new ApiError(text, response.status, "Unknown", null, wait);

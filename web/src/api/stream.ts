@@ -22,7 +22,7 @@ export async function* askStream(
   for await (const { name, data } of events(response.body)) {
     if (name === "error") {
       const { error } = JSON.parse(data) as components["schemas"]["ErrorEvent"];
-      throw new ApiError(error.message, response.status, error.code, error.requestId);
+      throw ApiError.described(error, response.status);
     }
     yield { name, data: JSON.parse(data) } as AskEvent;
     if (name === "done") return;

@@ -14,6 +14,7 @@ export type FailureList = Schemas["FailureList"];
 export type Facets = Schemas["Facets"];
 export type InferredFilter = Schemas["InferredFilter"];
 export type Me = Schemas["Me"];
+export type Note = Schemas["Note"];
 export type RetrieveRequest = Schemas["RetrieveRequest"];
 export type RetrieveResponse = Schemas["RetrieveResponse"];
 export type RetrievedResult = Schemas["RetrievedResult"];

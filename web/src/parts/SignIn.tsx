@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Session } from "../session";
-import { ErrorBox, Notice } from "./states";
+import { SignInButton } from "./SignInButton";
+import { Notice, sentence } from "./states";
 
 interface Props {
   session: Session;
@@ -9,14 +10,13 @@ interface Props {
 }
 
 export function SignIn({ session, reason }: Props) {
-  const [error, setError] = useState<Error | null>(null);
   const [key, setKey] = useState("");
   const withKey = session.settings.auth === "api_key";
   return (
     <main className="sign-in">
       <h1>{session.settings.title}</h1>
       <p>Search and ask questions about your documents. You see what you have access to.</p>
-      {reason && <Notice>{reason}</Notice>}
+      {reason && <Notice>{sentence(reason)}</Notice>}
       {withKey ? (
         <form
           onSubmit={(event) => {
@@ -40,16 +40,13 @@ export function SignIn({ session, reason }: Props) {
           </button>
         </form>
       ) : (
-        <button type="button" className="primary" onClick={() => session.signIn().catch(setError)}>
-          Sign in
-        </button>
+        <SignInButton session={session} isPrimary />
       )}
       {session.settings.anonymous && (
         <button type="button" onClick={() => void session.continueSignedOut()}>
           Continue without signing in
         </button>
       )}
-      {error && <ErrorBox error={new Error(`The sign-in page cannot be reached: ${error.message}`)} />}
     </main>
   );
 }

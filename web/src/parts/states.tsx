@@ -2,7 +2,11 @@
 import type { ReactNode } from "react";
 import { useContext, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
+import type { Note } from "../api/types";
 import { AppContext } from "../context";
+import { NOT_SIGNED_IN } from "../session";
+import { plain } from "./names";
+import { SignInButton } from "./SignInButton";
 
 const SLOW_SECONDS = 4;
 
@@ -27,7 +31,9 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
   const title = known?.isOffline
     ? "No connection"
     : isUnknown
-      ? "Sign in again"
+      ? known?.code === NOT_SIGNED_IN
+        ? "Sign in"
+        : "Sign in again"
       : known?.status === 403
         ? "You may not do this"
         : known?.status === 429
@@ -36,7 +42,10 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
   return (
     <section className="box error" role="alert">
       <h2>{title}</h2>
-      <p>{isUnknown ? "Your session has expired. What you wrote is kept for you." : error.message}</p>
+      <p>
+        {sentence(error.message)}
+        {isUnknown && " What you wrote is kept for you."}
+      </p>
       {known?.status === 429 && <p>{waitText(known.waitSeconds)}</p>}
       {known?.requestId && (
         <p className="small">
@@ -44,9 +53,7 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
         </p>
       )}
       {isUnknown && session ? (
-        <button type="button" className="primary" onClick={() => void session.signIn()}>
-          Sign in
-        </button>
+        <SignInButton session={session} isPrimary />
       ) : (
         onRetry && (
           <button type="button" onClick={onRetry}>
@@ -70,6 +77,16 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
       {children}
     </section>
   );
+}
+
+/** Every remark of the API about a search or an answer. */
+export function Notes({ notes }: { notes: readonly Note[] | undefined }) {
+  return notes?.map(({ kind, text }) => <Notice key={`${kind} ${text}`}>{sentence(plain(text))}</Notice>);
+}
+
+/** A text of the API as a sentence: it writes them without a full stop. */
+export function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
 export function Notice({ kind = "info", children }: { kind?: "info" | "warning"; children: ReactNode }) {

@@ -1,6 +1,6 @@
 /** One document: what happened to it, whether searches find it, its original next to its text, its attributes. */
 import { useEffect, useState } from "react";
-import type { ApiError } from "../../api/client";
+import { ApiError } from "../../api/client";
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
@@ -110,7 +110,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           lastListing()?.replace(await client.delete<DocumentDetail>(path));
           followDeletion(client, document.id, document.key).catch(() => undefined); // the listing can be refreshed
         } catch (reason) {
-          setError(reason as ApiError);
+          setError(ApiError.of(reason));
         }
       },
     });

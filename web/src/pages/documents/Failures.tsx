@@ -54,7 +54,7 @@ export function Failures() {
       failures.reload();
       setTimeout(failures.reload, AGAIN_SECONDS * 1000);
     } catch (reason) {
-      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+      setError(ApiError.of(reason));
     } finally {
       setRunning(false);
     }

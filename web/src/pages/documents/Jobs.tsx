@@ -45,7 +45,7 @@ export function Jobs() {
       announce("The reconciliation is queued");
       reload();
     } catch (reason) {
-      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+      setError(ApiError.of(reason));
     } finally {
       setStarting(false);
     }

@@ -30,7 +30,7 @@ export function paramsOf(filters: Filters): URLSearchParams {
   return params;
 }
 
-export interface Listed {
+interface Listed {
   rows: readonly DocumentSummary[];
   isLoading: boolean;
   isComplete: boolean;
@@ -81,7 +81,7 @@ export class Listing {
       }
       this.set({ isLoading: false });
     } catch (error) {
-      const known = error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown");
+      const known = ApiError.of(error);
       this.wanted = 0;
       this.set({ isLoading: false, error: known });
     } finally {

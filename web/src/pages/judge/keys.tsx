@@ -1,13 +1,22 @@
 /** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
 import { useEffect, useRef, useState } from "react";
-import { useApp } from "../../context";
 
-export type Keys = Record<string, () => void>;
+type Keys = Record<string, () => void>;
 
-const SETTING = "keys";
+/** A setting of the browser and its keyboard, for everybody who uses them. It tells nothing about a person. */
+const SETTING = "ragstack.keys";
+
+export function areKeysOn(storage: Storage = localStorage): boolean {
+  return storage.getItem(SETTING) !== "off";
+}
+
+export function setKeysOn(on: boolean, storage: Storage = localStorage): void {
+  if (on) storage.removeItem(SETTING);
+  else storage.setItem(SETTING, "off");
+}
 
 /** Whether an event belongs to a field, a dialog or a shortcut of the browser. */
-export function isTaken(event: KeyboardEvent): boolean {
+function isTaken(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey)
     return true;
   const target = event.target as Element | null;
@@ -15,8 +24,7 @@ export function isTaken(event: KeyboardEvent): boolean {
 }
 
 export function useKeys(keys: Keys): { areOn: boolean; setOn: (on: boolean) => void } {
-  const { kept } = useApp();
-  const [areOn, setAreOn] = useState(() => kept.read(SETTING, true, "browser"));
+  const [areOn, setAreOn] = useState(() => areKeysOn());
   const current = useRef(keys);
   current.current = keys;
   useEffect(() => {
@@ -31,8 +39,8 @@ export function useKeys(keys: Keys): { areOn: boolean; setOn: (on: boolean) => v
     return () => removeEventListener("keydown", listen);
   }, [areOn]);
   const setOn = (on: boolean) => {
-    kept.write(SETTING, on, "browser");
     setAreOn(on);
+    setKeysOn(on);
   };
   return { areOn, setOn };
 }

@@ -45,7 +45,7 @@ export function useLoadedJudgments(): Judgments {
           () => setKept((before) => [...before, change]),
           (error: unknown) => {
             done.current = done.current.filter((each) => placeOf(each) !== place);
-            setFailure(error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown"));
+            setFailure(ApiError.of(error));
           },
         )
         .finally(() => setPending((before) => before.filter((each) => each !== change)));

@@ -1,4 +1,6 @@
 /** What an explanation depends on: the groups of a user, which only their token has. */
+import { plain } from "../../parts/names";
+
 interface Props {
   viewer: string;
   /** Groups, tenants and scopes with which the answer would be another. */
@@ -7,23 +9,20 @@ interface Props {
   onAdd: (viewer: string) => void;
 }
 
-const MOST = 8;
-
 export function MissingGroups({ viewer, missing, onAdd }: Props) {
   if (missing.length === 0) return null;
   return (
     <div className="box warning" role="note">
       <p>
-        The service does not know the groups of <bdi>{viewer}</bdi>: their token has them. Add those that they
-        have, or this is the view of somebody without them.
+        The service does not know the groups of <bdi>{plain(viewer)}</bdi>: only their token names them. Add
+        the groups that they are in. Otherwise this is the view of somebody without them.
       </p>
       <p className="row">
-        {missing.slice(0, MOST).map((name) => (
+        {missing.map((name) => (
           <button key={name} type="button" onClick={() => onAdd(`${viewer},${name}`)}>
-            Add <bdi>{name}</bdi>
+            Add <bdi>{plain(name)}</bdi>
           </button>
         ))}
-        {missing.length > MOST && <span className="small">and {missing.length - MOST} more</span>}
       </p>
     </div>
   );

@@ -84,7 +84,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
         announce(`${count(page.rows.length, "document")}, ${hidden} of them hidden`);
       } catch (reason) {
         if (own.signal.aborted) return;
-        setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+        setError(ApiError.of(reason));
       }
       setLoading(false);
     },
@@ -108,7 +108,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
   return (
     <section className="card stack" aria-labelledby="seen-title">
       <h2 id="seen-title" dir="auto">
-        {viewer}
+        {plain(viewer)}
         {missing.length > 0 && ", without other groups,"} sees {visible.toLocaleString()} of{" "}
         {count(rows.length, "document")}
         {token && ", and there are more"}

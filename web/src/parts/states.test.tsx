@@ -1,0 +1,53 @@
+import { renderToStaticMarkup } from "react-dom/server";
+import { expect, test } from "vitest";
+import { ApiError } from "../api/client";
+import { AppContext, type AppValues } from "../context";
+import { MissingGroups } from "../pages/operate/Groups";
+import { ErrorBox, Notes, sentence } from "./states";
+
+test("every note of an answer is shown, also two of the same kind", () => {
+  const shown = renderToStaticMarkup(
+    <Notes
+      notes={[
+        { kind: "reranker", text: "The reranker failed" },
+        { kind: "support", text: "One sentence was not checked" },
+        { kind: "support", text: "Another sentence was not checked." },
+      ]}
+    />,
+  );
+
+  expect(shown.match(/<p.*?<\/p>/g)).toEqual([
+    '<p class="box info">The reranker failed.</p>',
+    '<p class="box info">One sentence was not checked.</p>',
+    '<p class="box info">Another sentence was not checked.</p>',
+  ]);
+});
+
+test("a text ends as a sentence does", () => {
+  expect(["No", "No.", "Why?"].map(sentence)).toEqual(["No.", "No.", "Why?"]);
+});
+
+test("every group is offered on which an explanation depends", () => {
+  const groups = Array.from({ length: 12 }, (_, number) => `group:${number}`);
+
+  const shown = renderToStaticMarkup(
+    <MissingGroups viewer="user:alice" missing={groups} onAdd={() => undefined} />,
+  );
+
+  expect(shown.match(/<button/g)).toHaveLength(12);
+});
+
+test("a refused proof is explained as the API explains it, with a way to sign in", () => {
+  const error = new ApiError("The token is for another audience: sign in again", 401, "NotAuthenticated");
+
+  const shown = renderToStaticMarkup(
+    <AppContext value={{ session: {} } as AppValues}>
+      <ErrorBox error={error} onRetry={() => undefined} />
+    </AppContext>,
+  );
+
+  expect(shown).toContain("The token is for another audience: sign in again.");
+  expect(shown).not.toContain("expired");
+  expect(shown).toMatch(/<button[^>]*>Sign in<\/button>/);
+  expect(shown).not.toContain("Try again");
+});

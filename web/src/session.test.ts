@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type ConsoleSettings, Session } from "./session";
+import { MemoryStorage } from "./testing";
+
+const ISSUER = "https://issuer.test";
+const HOME = "https://console.test/";
+const SETTINGS: ConsoleSettings = {
+  auth: "oidc",
+  anonymous: false,
+  issuer: ISSUER,
+  client_id: "console",
+  audiences: ["api"],
+  scope: null,
+  sign_out_url: null,
+  title: "RAGStack",
+  example: null,
+};
+
+let tab: MemoryStorage;
+const location = { href: HOME, search: "", hash: "", pathname: "/", reload: vi.fn(), assign: vi.fn() };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  tab = new MemoryStorage();
+  vi.stubGlobal("sessionStorage", tab);
+  vi.stubGlobal("location", location);
+  vi.stubGlobal("history", { state: null, replaceState: vi.fn() });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  vi.clearAllMocks();
+});
+
+/** A session whose issuer does not answer. */
+async function opened(settings: Partial<ConsoleSettings> = {}): Promise<Session> {
+  vi.stubGlobal("fetch", (address: string | URL) =>
+    String(address).endsWith("console.json")
+      ? Promise.resolve(Response.json({ ...SETTINGS, ...settings }))
+      : new Promise(() => undefined),
+  );
+  return await Session.open();
+}
+
+/** Leave in the tab what a sign-in leaves there. */
+function signIn(claims: object): string {
+  const payload = Buffer.from(JSON.stringify(claims)).toString("base64url");
+  const token = `e30.${payload}.signature`;
+  const user = { access_token: token, token_type: "Bearer", profile: {} };
+  tab.setItem(`oidc.user:${ISSUER}:console`, JSON.stringify(user));
+  return token;
+}
+
+test("an issuer that does not answer keeps nobody signed in", async () => {
+  signIn({ aud: "api", sub: "alice" });
+  tab.setItem("ragstack.kept.alice.ask.draft", "secret");
+  const session = await opened();
+
+  const leaving = session.signOut(() => new Promise(() => undefined));
+  await vi.advanceTimersByTimeAsync(0);
+
+  expect(tab.text).not.toMatch(/oidc|secret/);
+  await vi.advanceTimersByTimeAsync(3000);
+  await leaving;
+  expect(location.reload).toHaveBeenCalledOnce();
+  expect(session.isSignedOut).toBe(true);
+});
+
+test("what is done last is done as the person who signs out", async () => {
+  const token = signIn({ aud: "api", sub: "alice" });
+  const session = await opened({ sign_out_url: "https://issuer.test/logout" });
+  const proofs: object[] = [];
+
+  await session.signOut(async () => {
+    proofs.push(await session.headers());
+    throw new Error("It failed");
+  });
+
+  expect(proofs).toEqual([{ Authorization: `Bearer ${token}` }]);
+  expect(location.assign.mock.lastCall?.[0]).toContain("https://issuer.test/logout?");
+  expect(tab.text).not.toContain("oidc");
+});
+
+test("a token for another audience does not keep somebody signed in", async () => {
+  signIn({ aud: "another", sub: "alice" });
+  const session = await opened({ sign_out_url: "https://issuer.test/logout" });
+  await expect(session.headers()).rejects.toMatchObject({ code: "NoTokenForTheApi" });
+
+  await session.signOut();
+
+  expect(tab.text).not.toContain("oidc");
+  expect(location.assign).toHaveBeenCalledOnce();
+});
+
+test("the key of an API is forgotten before the last requests are answered", async () => {
+  tab.setItem("ragstack.api-key", "secret");
+  const session = await opened({ auth: "api_key", issuer: null });
+  const proofs: object[] = [];
+
+  await session.signOut(async () => {
+    proofs.push(await session.headers());
+    expect(tab.text).not.toContain("secret");
+  });
+
+  expect(proofs).toEqual([{ "x-api-key": "secret" }]);
+  expect(location.reload).toHaveBeenCalledOnce();
+});
+
+test("only a session that expired is said to have expired", async () => {
+  const session = await opened();
+  await expect(session.headers()).rejects.toMatchObject({ code: "NotSignedIn" });
+
+  signIn({ aud: "api", sub: "alice", exp: 1 });
+
+  await expect(session.headers()).rejects.toMatchObject({ code: "SessionExpired" });
+});
