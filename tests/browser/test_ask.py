@@ -236,6 +236,38 @@ def test_a_question_after_going_back_neither_repeats_nor_loses_a_turn(asks: Asks
     expect(page.get_by_text("2 earlier questions in this conversation")).to_be_visible()
 
 
+def test_back_and_forward_show_the_conversation_of_each_page(asks: Asks) -> None:
+    page, sent = asks(ASKED)
+    answer(page)
+    page.get_by_role("button", name="Start a new conversation").click()
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+
+    page.go_back()
+    expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_role("heading", name=QUESTION)).to_have_count(0)
+
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+    follow_up(page, "How long is parental leave?")
+    assert "chat_history" not in sent[-1]
+
+
+def test_a_question_is_asked_again_with_the_conversation_before_it(asks: Asks) -> None:
+    page, sent = asks(ASKED)
+    answer(page)
+    follow_up(page, "How long is parental leave?")
+    page.go_back()
+    expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
+
+    page.get_by_role("combobox", name="Collection").select_option("engineering")
+    page.get_by_role("button", name="Ask again").click()
+    answer(page)
+
+    assert "chat_history" not in sent[-1]
+    page.go_forward()
+    expect(page.get_by_text("1 earlier question in this conversation")).to_be_visible()
+
+
 def test_a_question_that_was_stopped_is_not_asked_by_going_back(asks: Asks) -> None:
     page, sent = asks("#/ask")
     held: list[Route] = []

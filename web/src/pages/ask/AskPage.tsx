@@ -1,132 +1,56 @@
 /** Ask: a question, its streamed answer with citations, and the conversation before it. */
-import { useCallback, useEffect, useReducer, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
-import { askStream } from "../../api/stream";
+import { useEffect, useState } from "react";
 import type { AskResponse, Source } from "../../api/types";
 import { useApp, useKept } from "../../context";
-import { useAnnounce } from "../../parts/Announcer";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
 import { milliseconds, percent, plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
-import { ErrorBox, Notice } from "../../parts/states";
+import { Notes, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
-import { address, go, goOr, usePlace } from "../../route";
-import { fromParams, type Settings, toAsk, toParams } from "../../settings";
+import { address, go, usePlace } from "../../route";
+import { fromParams, type Settings, toParams } from "../../settings";
 import "../../style/ask.css";
 import { Answer, withSources } from "./Answer";
 import { Closest } from "./Closest";
-import {
-  type Asking,
-  another,
-  before,
-  CONVERSATIONS,
-  type Conversations,
-  type Turn as Kept,
-  NO_CONVERSATIONS,
-  reduce,
-  START,
-  turnsBefore,
-  withTurn,
-} from "./conversation";
+import { type Answered, type Asking, CONVERSATIONS } from "./conversation";
+import { isRunning, Progress } from "./Progress";
 import { Sources } from "./Sources";
+import { useAsking } from "./useAsking";
+
+function addressOf(settings: Settings): string {
+  return address("ask", toParams(settings));
+}
+
+const ASKED = { name: CONVERSATIONS, addressOf, isConversation: true };
 
 export function AskPage() {
-  const { client, session } = useApp();
-  const announce = useAnnounce();
-  const { params, entry, isRevisited } = usePlace();
-  const key = params.toString();
+  const { session } = useApp();
+  const { params, entry } = usePlace();
   const settings = fromParams(params);
+  const key = toParams(settings).toString();
   const [text, setText] = useKept("ask.draft", "");
   const [target, setTarget] = useState<Settings>(settings);
-  const [all, setAll] = useKept<Conversations>(CONVERSATIONS, NO_CONVERSATIONS);
-  const latest = useRef(all);
-  const [asking, dispatch] = useReducer(reduce, START);
-  const running = useRef<AbortController | null>(null);
-
-  const keep = useCallback(
-    (next: Conversations) => {
-      latest.current = next;
-      setAll(next);
-    },
-    [setAll],
-  );
-  const ask = useCallback(
-    async (asked: Settings, at: string) => {
-      running.current?.abort();
-      const abort = new AbortController();
-      running.current = abort;
-      dispatch({ type: "start", question: asked.question });
-      const request = toAsk(asked, before(turnsBefore(latest.current, at)));
-      try {
-        for await (const event of askStream(client, request, abort.signal)) {
-          if (abort.signal.aborted) return;
-          dispatch({ type: "event", event });
-          if (event.name !== "done") continue;
-          keep(withTurn(latest.current, at, event.data));
-          announce(`${event.data.answered ? "Answer" : "No answer"}: ${event.data.answer}`);
-        }
-      } catch (error) {
-        if (abort.signal.aborted) return;
-        const known = error instanceof ApiError ? error : new ApiError(String(error), 500, "Unknown");
-        dispatch({ type: "failed", error: known });
-      }
-    },
-    [client, announce, keep],
-  );
-
-  // The address is the question: whoever opens it asks it, and whoever comes back to it sees the answer that it had.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an entry of the history is asked once
-  useEffect(() => {
-    const asked = fromParams(new URLSearchParams(key));
-    setTarget(asked);
-    if (!asked.question.trim()) return;
-    const kept = latest.current.turns.find((turn) => turn.entry === entry);
-    if (kept) {
-      dispatch({ type: "show", response: kept.response });
-      keep({ ...latest.current, current: kept.conversation });
-    } else if (isRevisited) dispatch({ type: "unasked", question: asked.question });
-    else void ask(asked, entry);
-    return () => running.current?.abort();
-  }, [key, entry, ask]);
-
-  /** Ask the question of this page, with other settings perhaps: its answer takes the place of the one before. */
-  const again = (next: Settings) => {
-    keep({ ...latest.current, turns: latest.current.turns.filter((turn) => turn.entry !== entry) });
-    goOr(address("ask", toParams(next)), () => void ask(next, entry), { replace: true });
-  };
+  useEffect(() => setTarget(fromParams(new URLSearchParams(key))), [key]);
+  const { asking, earlier, again, stop, restart } = useAsking(settings, ASKED);
+  const isChanged =
+    settings.question !== "" && toParams({ ...target, question: settings.question }).toString() !== key;
   const submit = () => {
     if (text.trim()) {
       setText("");
-      go(address("ask", toParams({ ...target, question: text })));
+      go(addressOf({ ...target, question: text }));
     } else if (isChanged) again({ ...target, question: settings.question });
   };
-  const stop = () => {
-    running.current?.abort();
-    dispatch({ type: "stopped" });
-    announce("Stopped");
-  };
-  const restart = () => {
-    running.current?.abort();
-    keep(another(latest.current));
-    setText("");
-    go(address("ask"));
-  };
-  const isChanged =
-    settings.question !== "" &&
-    toParams({ ...target, question: settings.question }).toString() !== toParams(settings).toString();
-  const turns = turnsBefore(all, settings.question === "" ? "" : entry);
   // On a phone, the box would hide the answer.
   const isNarrow = matchMedia("(max-width: 45rem)").matches;
-  const isRunning =
-    settings.question !== "" && (asking.status === "searching" || asking.status === "answering");
+  const isBusy = settings.question !== "" && isRunning(asking);
 
   return (
     <div className="stack">
       <h1 className="visually-hidden">Ask</h1>
-      {turns.length > 0 && <Others turns={turns} />}
+      {earlier.length > 0 && <Others turns={earlier} />}
       <form
         className="ask-form"
         onSubmit={(event) => {
@@ -149,7 +73,7 @@ export function AskPage() {
               }
             }}
           />
-          {isRunning ? (
+          {isBusy ? (
             <button type="button" onClick={stop}>
               Stop
             </button>
@@ -167,7 +91,7 @@ export function AskPage() {
         ) : (
           <TestTarget settings={target} onChange={setTarget} withLanguage />
         )}
-        {isChanged && !text.trim() && !isRunning && (
+        {isChanged && !text.trim() && !isBusy && (
           <p className="small">Press Ask again to ask the same question with what you changed.</p>
         )}
       </form>
@@ -187,9 +111,16 @@ export function AskPage() {
           <a href={address("ask", { q: session.settings.example })}>{session.settings.example}</a>
         </p>
       )}
-      {(settings.question !== "" || turns.length > 0) && (
+      {(settings.question !== "" || earlier.length > 0) && (
         <p>
-          <button type="button" className="quiet" onClick={restart}>
+          <button
+            type="button"
+            className="quiet"
+            onClick={() => {
+              setText("");
+              restart();
+            }}
+          >
             Start a new conversation
           </button>
         </p>
@@ -198,7 +129,7 @@ export function AskPage() {
   );
 }
 
-function Others({ turns }: { turns: readonly Kept[] }) {
+function Others({ turns }: { turns: readonly Answered[] }) {
   return (
     <details className="card">
       <summary>
@@ -207,7 +138,7 @@ function Others({ turns }: { turns: readonly Kept[] }) {
       <ol className="stack">
         {turns.map(({ entry, response }) => (
           <li key={entry} dir="auto">
-            <strong>{response.question}</strong>
+            <strong>{plain(response.question)}</strong>
             <p className="answer">{plain(response.answer)}</p>
           </li>
         ))}
@@ -245,29 +176,14 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
   const complete = found?.complete ?? true;
   const openNumber = (number: number) => setOpen(sources.find((source) => source.number === number) ?? null);
   return (
-    <section
-      className="turn"
-      aria-label="Answer"
-      aria-busy={asking.status === "searching" || asking.status === "answering"}
-    >
+    <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>
       <header className="row">
-        <h2 dir="auto">{asking.question}</h2>
+        <h2 dir="auto">{plain(asking.question)}</h2>
         <button type="button" className="quiet" onClick={onEdit}>
           Edit
         </button>
       </header>
       <div className="stack">
-        {asking.status === "failed" && asking.error && <ErrorBox error={asking.error} onRetry={onRetry} />}
-        {asking.text === "" && asking.status === "searching" && (
-          <p className="answer small">
-            <span className="spinner" aria-hidden="true" /> Searching the documents …
-          </p>
-        )}
-        {asking.text === "" && asking.status === "answering" && (
-          <p className="answer small">
-            <span className="spinner" aria-hidden="true" /> Reading {sources.length} passages …
-          </p>
-        )}
         {asking.text !== "" && (
           <Answer
             asking={asking}
@@ -276,9 +192,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
             onOpen={openNumber}
           />
         )}
-        {asking.status === "stopped" && (
-          <Notice>You stopped this answer. What you see is not verified as a whole.</Notice>
-        )}
+        <Progress asking={asking} onRetry={onRetry} />
         {response && !response.answered && response.answerer.provider !== "none" && (
           <Notice kind="warning">
             {response.closest_passages
@@ -286,19 +200,7 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
               : "The documents do not answer this."}
           </Notice>
         )}
-        {response &&
-          !response.answered &&
-          (response.notes ?? [])
-            .filter((note) => ["language", "question"].includes(note.kind))
-            .map((note) => <Notice key={note.kind}>{note.text}.</Notice>)}
-        {asking.status === "unasked" && (
-          <Notice>
-            You came back to a question that was not answered.{" "}
-            <button type="button" onClick={onRetry}>
-              Ask it again
-            </button>
-          </Notice>
-        )}
+        <Notes notes={response?.notes} />
         {response && !response.answered && sources.length === 0 && (
           <Closest settings={settings} question={response.searched_question ?? response.question} />
         )}
@@ -327,7 +229,11 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
             </Notice>
           )}
           {inferred && settings.infer && <InferredChip inferred={inferred} onRemove={onWithoutInference} />}
-          {found.searched_question && <p className="small">Searched for: {found.searched_question}</p>}
+          {found.searched_question && (
+            <p className="small">
+              Searched for: <bdi>{plain(found.searched_question)}</bdi>
+            </p>
+          )}
           <Sources
             sources={sources}
             lit={litSources}

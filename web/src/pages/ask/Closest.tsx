@@ -4,6 +4,7 @@ import type { RetrieveResponse } from "../../api/types";
 import { useLoaded } from "../../context";
 import { documentName, place, plain } from "../../parts/names";
 import { OriginalDialog, type Shown } from "../../parts/Original";
+import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams, toRetrieve } from "../../settings";
 
@@ -12,13 +13,14 @@ const MOST = 3;
 export function Closest({ settings, question }: { settings: Settings; question: string }) {
   const [open, setOpen] = useState<Shown | null>(null);
   const request = toRetrieve({ ...settings, question });
-  const { data } = useLoaded<RetrieveResponse>(JSON.stringify(request), (client, signal) =>
+  const { data, error, reload } = useLoaded<RetrieveResponse>(JSON.stringify(request), (client, signal) =>
     client.post("/api/retrieve", request, signal),
   );
-  if (!data) return null; // a failure here is no news: the question was answered
+  if (error) return <ErrorBox error={error} onRetry={reload} />;
+  if (!data) return <Loading what="the closest documents" />;
   const sources = new Set<string | null>();
   const documents = data.results.filter(({ source }) => !sources.has(source) && sources.add(source));
-  if (documents.length === 0) return <p className="small">Search finds nothing either.</p>;
+  if (documents.length === 0) return <p className="small">A search finds nothing either.</p>;
   return (
     <section className="card stack closest" aria-labelledby="closest-title">
       <h3 id="closest-title">The closest documents</h3>

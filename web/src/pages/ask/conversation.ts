@@ -73,40 +73,52 @@ function shown(response: AskResponse): Asking {
   return { ...START, question: response.question, status: "done", text: response.answer, found, response };
 }
 
-/** A finished question. */
+/** An entry of the browser's history that asks, with the answer to its question. */
 export interface Turn {
-  /** The entry of the browser's history that shows it. */
   entry: string;
   /** The conversation that it belongs to. */
   conversation: number;
-  response: AskResponse;
+  /** null: nothing is asked there yet, or the answer is not here. */
+  response: AskResponse | null;
 }
 
-/** The questions of this tab, oldest first, and the conversation that the next one belongs to. */
+export type Answered = Turn & { response: AskResponse };
+
+/** What was visited in this tab, oldest first, and the conversation that the next question belongs to. */
 export interface Conversations {
   current: number;
   turns: readonly Turn[];
 }
 
-/** Where they are kept. */
+/** Where those of the page that asks are kept. */
 export const CONVERSATIONS = "ask.conversations";
 
 export const NO_CONVERSATIONS: Conversations = { current: 0, turns: [] };
 
 const MAX_TURNS = 50;
 
-/** The present conversation, without the turn of an entry that is asked again. */
-export function turnsBefore({ current, turns }: Conversations, entry: string): Turn[] {
-  return turns.filter((turn) => turn.conversation === current && turn.entry !== entry);
+/** Continue the conversation of an entry; one that is new belongs to the present conversation. */
+export function arriveAt(all: Conversations, entry: string): Conversations {
+  const known = all.turns.find((turn) => turn.entry === entry);
+  return known ? { ...all, current: known.conversation } : withTurn(all, entry, null);
 }
 
-/** Add a finished question; one of the same entry is asked again, and takes its place. */
-export function withTurn(all: Conversations, entry: string, response: AskResponse): Conversations {
-  const turn = { entry, conversation: all.current, response };
-  const isKnown = all.turns.some((each) => each.entry === entry);
+/** The answers of the conversation before an entry: all of them if it is new. */
+export function turnsBefore({ current, turns }: Conversations, entry: string): Answered[] {
+  const at = turns.findIndex((turn) => turn.entry === entry);
+  const conversation = turns[at]?.conversation ?? current;
+  return turns
+    .slice(0, at < 0 ? turns.length : at)
+    .filter((turn) => turn.conversation === conversation)
+    .filter((turn): turn is Answered => turn.response !== null);
+}
+
+/** Set the answer of an entry. An entry keeps its place and its conversation when its question is asked again. */
+export function withTurn(all: Conversations, entry: string, response: AskResponse | null): Conversations {
+  const isKnown = all.turns.some((turn) => turn.entry === entry);
   const turns = isKnown
-    ? all.turns.map((each) => (each.entry === entry ? turn : each))
-    : [...all.turns, turn];
+    ? all.turns.map((turn) => (turn.entry === entry ? { ...turn, response } : turn))
+    : [...all.turns, { entry, conversation: all.current, response }];
   return { ...all, turns: turns.slice(-MAX_TURNS) };
 }
 
@@ -116,7 +128,7 @@ export function another(all: Conversations): Conversations {
 }
 
 /** What a follow-up sends. Without a model, words of the question before would be added, also to a new subject. */
-export function before(turns: readonly Turn[]): Before {
+export function before(turns: readonly Answered[]): Before {
   const history = turns.flatMap(({ response }) => [
     { role: "user" as const, content: response.question },
     { role: "assistant" as const, content: response.answer },

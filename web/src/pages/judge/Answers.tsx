@@ -1,19 +1,17 @@
 /** Judge the answer to a question; a bad one becomes a regression question. */
-import { useCallback, useEffect, useReducer, useState } from "react";
-import { ApiError } from "../../api/client";
-import { askStream } from "../../api/stream";
+import { useCallback, useState } from "react";
 import type { Source } from "../../api/types";
-import { useApp, useKept } from "../../context";
 import { questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { JudgeAnswer, Reference, type Verdict } from "../../parts/JudgeAnswer";
 import { OriginalDialog } from "../../parts/Original";
-import { Empty, ErrorBox, Notice } from "../../parts/states";
-import { usePlace } from "../../route";
-import { fromParams, type Settings, toAsk, toParams } from "../../settings";
+import { Empty, Notes, Notice } from "../../parts/states";
+import { address, usePlace } from "../../route";
+import { fromParams, type Settings, toParams } from "../../settings";
 import { Answer } from "../ask/Answer";
-import { type Conversations, NO_CONVERSATIONS, reduce, START, withTurn } from "../ask/conversation";
+import { isRunning, Progress } from "../ask/Progress";
 import { Sources } from "../ask/Sources";
+import { useAsking } from "../ask/useAsking";
 import { KeysHelp, useKeys } from "./keys";
 import { QuestionForm, useNext } from "./QuestionForm";
 import { useJudgments } from "./useJudgments";
@@ -25,6 +23,12 @@ const KEYS = [
   ["n", "Next question"],
   ["?", "These keys"],
 ] as const;
+
+const ASKED = {
+  name: "judge.answers",
+  addressOf: (settings: Settings) => address("judge", toParams(settings), "answers"),
+  isConversation: false,
+};
 
 export function AnswersTab() {
   const { params } = usePlace();
@@ -41,49 +45,14 @@ export function AnswersTab() {
 }
 
 function Judging({ settings }: { settings: Settings }) {
-  const { client } = useApp();
   const { questions, judge, undo } = useJudgments();
   const announce = useAnnounce();
-  const [asking, dispatch] = useReducer(reduce, START);
-  const [turn, setTurn] = useState(0);
+  const { asking, again } = useAsking(settings, ASKED);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [open, setOpen] = useState<Source | null>(null);
   const next = useNext("answers", settings);
   const id = questionId(settings.question, questions);
   const verdict = questions.find((question) => question.id === id)?.answer ?? null;
-
-  const { entry } = usePlace();
-  const [answered, setAnswered] = useKept<Conversations>("judge.answers", NO_CONVERSATIONS);
-  const again = () => {
-    setAnswered({ ...answered, turns: answered.turns.filter((each) => each.entry !== entry) });
-    setTurn((before) => before + 1);
-  };
-
-  const key = toParams(settings).toString();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the entry stands for the settings, and is asked once
-  useEffect(() => {
-    const before = answered.turns.find((each) => each.entry === entry);
-    if (before) return dispatch({ type: "show", response: before.response });
-    const abort = new AbortController();
-    const ask = async () => {
-      dispatch({ type: "start", question: settings.question });
-      try {
-        for await (const event of askStream(client, toAsk(settings), abort.signal)) {
-          if (abort.signal.aborted) return;
-          dispatch({ type: "event", event });
-          if (event.name !== "done") continue;
-          setAnswered(withTurn(answered, entry, event.data));
-          announce(`Answer: ${event.data.answer}`);
-        }
-      } catch (error) {
-        if (abort.signal.aborted) return;
-        const known = error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown");
-        dispatch({ type: "failed", error: known });
-      }
-    };
-    void ask();
-    return () => abort.abort();
-  }, [client, turn, entry, key]);
 
   const isDone = asking.status === "done";
   const decide = useCallback(
@@ -108,27 +77,22 @@ function Judging({ settings }: { settings: Settings }) {
   const sources = asking.response?.sources ?? asking.found?.sources ?? [];
   return (
     <>
-      <QuestionForm tab="answers" settings={settings} onAgain={again}>
+      <QuestionForm tab="answers" settings={settings} onAgain={() => again(settings)}>
         <button type="button" onClick={takeBack}>
           Undo <kbd>u</kbd>
         </button>
         <KeysHelp keys={KEYS} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
       </QuestionForm>
-      <section className="turn" aria-label="Answer" aria-busy={!isDone && asking.status !== "failed"}>
+      <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>
         <div className="stack">
-          {asking.status === "failed" && asking.error && <ErrorBox error={asking.error} onRetry={again} />}
-          {asking.text === "" && !isDone && asking.status !== "failed" && (
-            <p className="answer small">
-              <span className="spinner" aria-hidden="true" />{" "}
-              {asking.status === "searching" ? "Searching the documents …" : "Answering …"}
-            </p>
-          )}
+          <Progress asking={asking} onRetry={() => again(settings)} />
           {asking.response && !asking.response.complete && (
             <Notice kind="warning">The search was incomplete, so sources may be missing.</Notice>
           )}
           {asking.response && !asking.response.answered && (
-            <Notice kind="warning">The answerer says that the documents may not answer this.</Notice>
+            <Notice kind="warning">The documents may not answer this.</Notice>
           )}
+          <Notes notes={asking.response?.notes} />
           {asking.text !== "" && (
             <Answer
               asking={asking}

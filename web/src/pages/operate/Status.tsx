@@ -261,7 +261,7 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
 /** Tokens are what the answers of this tab report; the interface keeps no sum and knows no prices. */
 function Cost() {
   const [{ turns }] = useKept<Conversations>(CONVERSATIONS, NO_CONVERSATIONS);
-  const used = turns.map(({ response }) => response.usage).filter((usage) => usage !== undefined);
+  const used = turns.flatMap(({ response }) => response?.usage ?? []);
   const sum = (member: "input_tokens" | "output_tokens") =>
     used.reduce((total, usage) => total + usage[member], 0);
   const isEstimated = used.some((usage) => usage.estimated);

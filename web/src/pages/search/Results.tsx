@@ -5,7 +5,7 @@ import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { milliseconds, percent } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { Empty, Notice } from "../../parts/states";
+import { Empty, Notes, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams } from "../../settings";
 import { resultKey } from "./changes";
@@ -133,9 +133,7 @@ function Remarks({ response, inferred, onWithoutInference }: RemarksProps) {
           relevant.
         </Notice>
       )}
-      {response.notes.map((note) => (
-        <Notice key={note.text}>{note.text}</Notice>
-      ))}
+      <Notes notes={response.notes} />
     </>
   );
 }
