@@ -183,8 +183,13 @@ def test_attributes_are_changed_in_place(visit: Open) -> None:
     expect(page.get_by_role("alert")).to_have_text("Give it a value, or remove it.")
     check_accessibility(page)
     page.get_by_role("textbox", name="Value of year").fill("2031")
-    page.get_by_role("button", name="Save").click()
+    labels = page.get_by_role("combobox", name="Who sees it")
+    assert labels.get_by_role("option").all_inner_texts() == ["people (default)", "handbook"]
+    labels.select_option("handbook")
+    with page.expect_request(lambda request: request.method == "PATCH") as sent:
+        page.get_by_role("button", name="Save").click()
 
+    assert sent.value.post_data_json == {"attributes": {"access": "handbook", "year": 2031}}
     expect(page.get_by_role("definition").filter(has_text="2031")).to_be_visible()
     expect(page.get_by_text("Saved.")).to_have_count(0, timeout=INDEXED_MILLISECONDS)
     page.reload()

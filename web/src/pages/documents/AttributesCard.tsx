@@ -6,6 +6,8 @@ import { useApp, useKept } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
 import { Notice } from "../../parts/states";
+import { prefixOf } from "./folders";
+import { LabelSelect } from "./LabelSelect";
 import { isFinal } from "./status";
 
 const POLL_SECONDS = 2;
@@ -105,14 +107,17 @@ interface EditorProps {
 }
 
 function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
-  const { client, kept } = useApp();
+  const { client, kept, me } = useApp();
+  const prefix = prefixOf(document.key, me.writable);
+  const label = prefix && prefix.labels.length > 0 ? (me.label_attribute ?? null) : null;
   const announce = useAnnounce();
   const draft = `attributes.${document.id}`;
-  const [rows, setRows] = useKept<Row[]>(draft, rowsOf(attributes));
+  const [rows, setRows] = useKept<Row[]>(draft, rowsOf(attributes, label));
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isSaving, setSaving] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  useEffect(() => form.current?.querySelector<HTMLElement>("select, input")?.focus(), []);
+  const labelRow = rows.find((row) => row.name === label);
   const change = (key: number, part: Partial<Row>) =>
     setRows(rows.map((row) => (row.key === key ? { ...row, ...part } : row)));
   const fail = (next: Problem) => {
@@ -124,7 +129,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     onClose();
   };
   const save = async () => {
-    const read = fromRows(rows);
+    const read = fromRows(rows, label);
     if ("text" in read) return fail(read);
     if (JSON.stringify(sorted(read.attributes)) === JSON.stringify(sorted(attributes))) return close();
     setSaving(true);
@@ -157,6 +162,17 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     >
       {rows.map((row) => {
         const isWrong = problem?.key === row.key;
+        if (prefix && row === labelRow)
+          return (
+            <div key={row.key} className="attribute-label">
+              <LabelSelect
+                prefix={prefix}
+                value={String(parseValue(row.value))}
+                onChange={(next) => change(row.key, { value: next && writeValue(next) })}
+              />
+              {isWrong && <Wrong text={problem.text} />}
+            </div>
+          );
         return (
           <div key={row.key} className="attribute-row">
             <input
@@ -218,11 +234,13 @@ function Wrong({ text }: { text: string }) {
   );
 }
 
-function rowsOf(attributes: Attributes): Row[] {
-  const rows = Object.entries(attributes).map(([name, value], key) => ({
+/** A row for each attribute. That of the label is the first, also if the document has the default. */
+function rowsOf(attributes: Attributes, label: string | null): Row[] {
+  const all = label === null ? attributes : { [label]: "", ...attributes };
+  const rows = Object.entries(all).map(([name, value], key) => ({
     key,
     name,
-    value: writeValue(value),
+    value: value === "" ? "" : writeValue(value),
   }));
   return rows.length > 0 ? rows : [{ key: 0, name: "", value: "" }];
 }
@@ -231,11 +249,11 @@ function nextKey(rows: readonly Row[]): number {
   return Math.max(-1, ...rows.map((row) => row.key)) + 1;
 }
 
-function fromRows(rows: readonly Row[]): { attributes: Attributes } | Problem {
+function fromRows(rows: readonly Row[], label: string | null): { attributes: Attributes } | Problem {
   const attributes: Attributes = {};
   for (const { key, name, value } of rows) {
     const trimmed = name.trim();
-    if (!trimmed && !value.trim()) continue;
+    if ((!trimmed || trimmed === label) && !value.trim()) continue;
     if (!trimmed) return { key, text: "Give it a name." };
     if (!value.trim()) return { key, text: "Give it a value, or remove it." };
     if (trimmed in attributes) return { key, text: "This name is there twice." };

@@ -8,6 +8,7 @@ import { bytes, documentName, percent, plain } from "../../parts/names";
 import { address } from "../../route";
 import { type Chosen, fromInput, SUFFIXES } from "./files";
 import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./folders";
+import { LabelSelect } from "./LabelSelect";
 import { StatusBadge } from "./StatusBadge";
 import { type UploadApi, uploadApi } from "./sending";
 import { overall, type Upload, uploads, useUploads } from "./uploads";
@@ -117,17 +118,7 @@ function AttributesForm({ problem }: { problem: string | null }) {
         />
       </label>
       {prefix && prefix.labels.length > 0 && (
-        <label>
-          Who sees it (label)
-          <select value={values.label} onChange={(event) => set({ label: event.target.value })}>
-            <option value="">{prefix.default === null ? "Choose …" : `${prefix.default} (default)`}</option>
-            {prefix.labels
-              .filter((label) => label !== prefix.default)
-              .map((label) => (
-                <option key={label}>{label}</option>
-              ))}
-          </select>
-        </label>
+        <LabelSelect prefix={prefix} value={values.label} onChange={(label) => set({ label })} />
       )}
       <label>
         Collection (corpus)
@@ -172,7 +163,7 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
   const announce = useAnnounce();
   const { active, done, failed, canSucceed, refused, exists, sent } = overall(all);
   const facts = [
-    active > 0 && `${active} in work`,
+    active > 0 && `${active} in progress`,
     `${done} done`,
     exists > 0 && `${exists} ${exists === 1 ? "has a name that is" : "have names that are"} taken`,
     failed > 0 && `${failed} failed`,

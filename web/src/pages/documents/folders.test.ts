@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { attributesOf, folderOf, NO_FORM, type WritablePrefix } from "./folders";
+import { attributesOf, folderOf, NO_FORM, prefixOf, type WritablePrefix } from "./folders";
 
 const PEOPLE: WritablePrefix = { prefix: "people/", default: "people", labels: ["handbook", "people"] };
 const LEGAL: WritablePrefix = { prefix: "legal-", default: null, labels: ["board"] };
+const SECRET: WritablePrefix = { prefix: "people/secret/", default: null, labels: ["pay"] };
 const EVERYWHERE: WritablePrefix = { prefix: "", default: null, labels: [] };
 
 const me = (...writable: WritablePrefix[]) => ({ writable, label_attribute: "access" });
@@ -15,6 +16,15 @@ test.each([
   [[EVERYWHERE], { ...NO_FORM, folder: "contracts/2026" }, "contracts/2026"],
 ])("files go under a prefix that people may write: %o %o", (writable, form, folder) => {
   expect(folderOf(form, writable)).toBe(folder);
+});
+
+test.each([
+  ["people/leave.md", PEOPLE],
+  ["people/secret/pay.md", SECRET],
+  ["other/leave.md", EVERYWHERE],
+])("%s may have the labels of the longest prefix", (key, prefix) => {
+  expect(prefixOf(key, [EVERYWHERE, PEOPLE, SECRET, LEGAL])).toBe(prefix);
+  expect(prefixOf(key, [LEGAL])).toBeNull();
 });
 
 test("a label is one of those that are permitted", () => {

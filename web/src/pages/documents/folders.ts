@@ -22,6 +22,12 @@ export function chosenPrefix(form: Form, writable: readonly WritablePrefix[]): W
   return writable.find(({ prefix }) => prefix === form.prefix) ?? writable[0] ?? null;
 }
 
+/** The prefix that a document's key is under, of those where people may write; null if it is under none. */
+export function prefixOf(key: string, writable: readonly WritablePrefix[]): WritablePrefix | null {
+  const found = writable.filter(({ prefix }) => key.startsWith(prefix));
+  return found.sort((a, b) => b.prefix.length - a.prefix.length)[0] ?? null;
+}
+
 /** Where the files go: the prefix, and the folder in it. */
 export function folderOf(form: Form, writable: readonly WritablePrefix[]): string {
   const prefix = chosenPrefix(form, writable)?.prefix ?? "";

@@ -8,8 +8,8 @@ export type UploadRequest = Pick<
   Schemas["UploadRequest"],
   "key" | "content_type" | "size" | "attributes" | "overwrite"
 >;
-export type UploadAnswer = Schemas["UploadAnswer"];
-export type SignedUpload = Schemas["SignedUpload"];
+type UploadAnswer = Schemas["UploadAnswer"];
+type SignedUpload = Schemas["SignedUpload"];
 
 /** The code of the answer if a document has the name. */
 export const EXISTS = "DocumentExists";

@@ -164,6 +164,27 @@ describe("uploads", () => {
     await until(() => states(queue)[0] === "done");
   });
 
+  it("ask again before they replace a document, whatever was chosen before", async () => {
+    const queue = new UploadQueue(turn as () => Promise<void>);
+    const service = new Service();
+    service.statuses = ["FAILED"];
+    queue.add(service, [file("indexed.md")], "", {});
+    await until(() => states(queue)[0] === "failed");
+    service.taken = new Set(["indexed.md", "refused.md"]);
+    service.failing = 1;
+    queue.add(service, [file("refused.md")], "", {});
+    await until(() => states(queue)[1] === "exists");
+    queue.decide(service, 2, "replace");
+    await until(() => states(queue)[1] === "failed");
+    const before = [...service.permitted];
+
+    queue.retry(service, 1);
+    queue.retry(service, 2);
+
+    await until(() => states(queue).join() === "exists,exists");
+    expect(service.permitted).toEqual(before);
+  });
+
   it("leave out what the service cannot read", async () => {
     const queue = new UploadQueue(turn as () => Promise<void>);
     const service = new Service();

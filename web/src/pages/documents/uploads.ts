@@ -15,7 +15,7 @@ const FEW = 20;
 const NOTIFY_MILLISECONDS = 60;
 
 /** "exists": another document has the name, and people choose what becomes of it. */
-export type UploadState =
+type UploadState =
   | "refused"
   | "waiting"
   | "sending"
@@ -130,11 +130,9 @@ export class UploadQueue {
     const upload = this.uploads.get(number);
     if (!work || !upload || (upload.state !== "failed" && upload.state !== "cancelled")) return;
     work.abort = new AbortController();
-    if (upload.document !== null) {
-      // What is there was uploaded here.
-      work.choice = "replace";
-      work.key = upload.key;
-    }
+    // Somebody else may have written what is there by now, so people are asked again.
+    work.choice = null;
+    work.key = upload.key;
     this.change(number, { state: "waiting", sent: 0, reason: null, status: null, canSucceed: true });
     this.start(api);
   }
@@ -282,7 +280,7 @@ export function isActive(upload: Upload): boolean {
   return upload.state === "waiting" || upload.state === "sending" || upload.state === "processing";
 }
 
-export interface Overall {
+interface Overall {
   active: number;
   done: number;
   failed: number;

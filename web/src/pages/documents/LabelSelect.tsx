@@ -1,0 +1,28 @@
+/** Who sees a document: one of the labels that people may give where it is. */
+import type { WritablePrefix } from "./folders";
+
+interface Props {
+  prefix: WritablePrefix;
+  /** Empty: the default of the prefix. */
+  value: string;
+  onChange: (label: string) => void;
+}
+
+export function LabelSelect({ prefix: { labels, default: usual }, value, onChange }: Props) {
+  const others = labels.filter((label) => label !== usual);
+  // A document may have a label that the person may not give.
+  const all = value === "" || value === usual || others.includes(value) ? others : [value, ...others];
+  return (
+    <label>
+      Who sees it (label)
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value={value === usual ? value : ""}>
+          {usual === null ? "Choose …" : `${usual} (default)`}
+        </option>
+        {all.map((label) => (
+          <option key={label}>{label}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
