@@ -88,7 +88,7 @@ function following(text: string, all: readonly string[]): string[] {
   return place < 0 ? [...all] : [...all.slice(place + 1), ...all.slice(0, place)];
 }
 
-export function normalised(text: string): string {
+function normalised(text: string): string {
   return text.normalize("NFC").trim().replace(/\s+/g, " ").toLowerCase();
 }
 

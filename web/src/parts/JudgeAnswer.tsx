@@ -87,7 +87,7 @@ export function JudgeThisAnswer({ question }: { question: string }) {
         ),
       (reason: unknown) => {
         setVerdict((current) => (current === next ? before : current));
-        setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+        setError(ApiError.of(reason));
       },
     );
   };
@@ -96,7 +96,7 @@ export function JudgeThisAnswer({ question }: { question: string }) {
       <JudgeAnswer verdict={verdict} onJudge={judge} />
       {error && (
         <p className="box error" role="alert">
-          The judgment was not stored: {error.message}
+          The judgment could not be saved: {error.message}
         </p>
       )}
       <Reference verdict={verdict} onJudge={judge} />

@@ -26,7 +26,7 @@ export type Shown = Pick<Source, "source" | "content"> &
   Partial<Pick<Source, "page" | "last_page" | "sheet" | "section" | "quoted">>;
 
 /** The words that a source was verified to contain. */
-export function quotedTexts(passage: Shown): string[] {
+function quotedTexts(passage: Shown): string[] {
   const characters = Array.from(passage.content);
   return (passage.quoted ?? []).map(({ start, end }) => characters.slice(start, end).join(""));
 }
@@ -98,11 +98,7 @@ export function Original({ uri, page: first = null, texts = [], passage = null, 
 function Found({ view, asked }: { view: DocumentView; asked: number }) {
   const said = found(view, asked);
   if (said === null) return null;
-  return said.kind === "all" ? (
-    <p className="small">{said.text}</p>
-  ) : (
-    <Notice kind="warning">{said.text}</Notice>
-  );
+  return said.isComplete ? <p className="small">{said.text}</p> : <Notice kind="warning">{said.text}</Notice>;
 }
 
 function Pager({ view, onPage }: { view: DocumentView; onPage: (page: number) => void }) {

@@ -162,7 +162,7 @@ interface ChoicesProps {
   onChange: (chosen: Record<string, Scalar[]>) => void;
 }
 
-export function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
+function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
   if (facets === null) return <p className="small">Loading the attributes …</p>;
   const choices = withChosenValues(facets, chosen);
   if (choices.length === 0) return <p className="small">The documents have no attributes.</p>;

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 
 const UNDO_SECONDS = 8;
 
-export interface Undoable {
+interface Undoable {
   id: string;
   /** What will happen: "contract.pdf will be deleted". */
   text: string;

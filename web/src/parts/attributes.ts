@@ -2,7 +2,7 @@
 import type { DocumentSummary } from "../api/types";
 
 export type Attributes = DocumentSummary["attributes"];
-export type AttributeValue = Attributes[string];
+type AttributeValue = Attributes[string];
 
 /** Read a value: a JSON number, boolean, quoted text or list of texts is read as such; anything else is a text. */
 export function parseValue(text: string): AttributeValue {

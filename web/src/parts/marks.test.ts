@@ -15,7 +15,7 @@ function mark(change: object) {
 test("words with a box on the page are marked", () => {
   expect(found(view({ marks: [mark({})] }), 1)).toEqual({
     text: "The quoted words are marked.",
-    kind: "all",
+    isComplete: true,
   });
 });
 
@@ -29,7 +29,7 @@ test.each([
 ])("%s does not mark the words", (_, only) => {
   expect(found(view({ marks: [only] }), 1)).toMatchObject({
     text: expect.stringContaining("nothing is marked"),
-    kind: "some",
+    isComplete: false,
   });
 });
 
@@ -44,12 +44,12 @@ test("a quotation without a box is not counted", () => {
 
   expect(found(view({ marks }), 2)).toEqual({
     text: "1 of 2 quotations are marked on what is shown here.",
-    kind: "some",
+    isComplete: false,
   });
 });
 
 test("a text without pages is marked by its offsets", () => {
   const marks = [mark({ page: null, boxes: [] })];
 
-  expect(found(view({ page: null, image: null, marks }), 1)?.kind).toBe("all");
+  expect(found(view({ page: null, image: null, marks }), 1)?.isComplete).toBe(true);
 });

@@ -21,9 +21,10 @@ function isVisible(view: DocumentView, mark: Mark): boolean {
   return view.image ? visibleBoxes(mark).length > 0 : mark.marked && mark.end > mark.start;
 }
 
-export interface Found {
+interface Found {
   text: string;
-  kind: "all" | "some";
+  /** Whether every quotation is marked on what is shown. */
+  isComplete: boolean;
 }
 
 /** Say which of the quotations are marked, and where; null if none was asked for. */
@@ -34,19 +35,22 @@ export function found(view: DocumentView, asked: number): Found | null {
       .filter((mark) => isVisible(view, mark))
       .map((mark) => mark.index),
   );
-  if (here.size >= asked) return { text: "The quoted words are marked.", kind: "all" };
+  if (here.size >= asked) return { text: "The quoted words are marked.", isComplete: true };
   if (here.size > 0)
-    return { text: `${here.size} of ${asked} quotations are marked on what is shown here.`, kind: "some" };
+    return {
+      text: `${here.size} of ${asked} quotations are marked on what is shown here.`,
+      isComplete: false,
+    };
   const elsewhere = view.mark_pages.filter((page) => page !== view.page);
   if (elsewhere.length > 0) {
     const pages = elsewhere.length === 1 ? "page" : "pages";
     return {
       text: `The quoted words are on ${pages} ${elsewhere.join(", ")}, not on this page.`,
-      kind: "some",
+      isComplete: false,
     };
   }
   return {
     text: "The quoted words are in the indexed text, but their place on the original is not known, so nothing is marked.",
-    kind: "some",
+    isComplete: false,
   };
 }

@@ -1,6 +1,6 @@
 /** A text cut at offsets. They count characters as the interface does, not UTF-16 units. */
 
-export interface Piece {
+interface Piece {
   text: string;
   /** Index of the sentence; null for text between sentences. */
   sentence: number | null;

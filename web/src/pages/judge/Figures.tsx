@@ -1,5 +1,6 @@
 /** What a measurement found: means with intervals, differences, and each question. */
 import { useMemo } from "react";
+import { plain } from "../../parts/names";
 import { Notice } from "../../parts/states";
 import { address } from "../../route";
 import { DEFAULTS, type Settings } from "../../settings";
@@ -230,7 +231,7 @@ export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings:
             <tr key={measured.question.id}>
               <th scope="row" dir="auto">
                 <a href={address("judge", { q: measured.question.text }, "results")}>
-                  {measured.question.text}
+                  {plain(measured.question.text)}
                 </a>
               </th>
               <td className="number">{figure(measured.ndcg)}</td>

@@ -28,7 +28,7 @@ export default function JudgePage() {
         <Tabs label="What to judge" page="judge" tabs={TABS} current={tab} params={params} />
         {judgments.failure && (
           <div className="box error" role="alert">
-            <p>The last judgment was not stored, and was taken back: {judgments.failure.message}</p>
+            <p>The last judgment could not be saved, so it was undone: {judgments.failure.message}</p>
             <button type="button" onClick={judgments.dismiss}>
               Close
             </button>

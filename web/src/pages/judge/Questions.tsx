@@ -7,7 +7,7 @@ import type { Judgment, Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
-import { documentName } from "../../parts/names";
+import { documentName, plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Corpus, corpusFile, qrelsFile, queriesFile, questionsFile, readCorpus } from "./beir";
@@ -75,7 +75,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
     const change = { query_id: id, query: text, grade: null, reference: null };
     for (const document of grades.keys()) judge({ ...change, document });
     if (answer) judge({ ...change, document: null });
-    announce(`Removed: ${text}`);
+    announce(`Removed: ${plain(text)}`);
   };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
@@ -104,7 +104,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
             return (
               <tr key={id}>
                 <th scope="row" dir="auto">
-                  <a href={address("judge", { q: text }, "results")}>{text}</a>
+                  <a href={address("judge", { q: text }, "results")}>{plain(text)}</a>
                 </th>
                 <td className="number">{grades.size}</td>
                 <td className="number">{[...grades.values()].filter((grade) => grade > 0).length}</td>
@@ -116,7 +116,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
                   {answer?.grade === 0 && <span className="badge bad">regression question</span>}
                   {answer?.reference && (
                     <div className="small" dir="auto">
-                      Right: {answer.reference}
+                      Right: {plain(answer.reference)}
                     </div>
                   )}
                 </td>
@@ -125,7 +125,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
                     <button
                       type="button"
                       className="quiet"
-                      aria-label={`Remove the judgments of: ${text}`}
+                      aria-label={`Remove the judgments of: ${plain(text)}`}
                       onClick={() => remove(question)}
                     >
                       Remove
@@ -139,7 +139,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
       </table>
       {canRemove && (
         <p className="small">
-          A removed question comes back with “Undo” on the pages that judge, until you leave.
+          To restore a removed question, press Undo under Results or Answers before you leave this page.
         </p>
       )}
     </section>
@@ -163,7 +163,7 @@ function Export({ questions }: { questions: Question[] }) {
       setState(await readCorpus(client, questions, progress, abort.signal));
     } catch (error) {
       if (abort.signal.aborted) return;
-      setState(error instanceof ApiError ? error : new ApiError(String(error), 0, "Unknown"));
+      setState(ApiError.of(error));
     }
   };
   return (

@@ -33,7 +33,7 @@ export function ResultsTab() {
       <Empty title={questions.length > 0 ? "Which question?" : "No question was judged yet"}>
         <p>
           {questions.length > 0
-            ? "Write a question, or go on with the next one that you saved."
+            ? "Write a question, or continue with the next one that you saved."
             : "Write a question, and grade its results from 0 (irrelevant) to 3 (answers it)."}
         </p>
       </Empty>

@@ -9,7 +9,7 @@ const OWN_ATTRIBUTES = "x-amz-bedrock-kb-";
 const MAX_PASSAGES = 100;
 const AT_ONCE = 4;
 
-export interface CorpusDocument {
+interface CorpusDocument {
   _id: string;
   title: string;
   text: string;

@@ -4,7 +4,7 @@ import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
 import { useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
-import { time } from "../../parts/names";
+import { plain, time } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { MissingGroups } from "./Groups";
@@ -91,8 +91,7 @@ function Labels({ rules }: { rules: Rules }) {
         </tbody>
       </table>
       <p className="small">
-        Every document is seen by operators
-        {rules.sees_everything.length > 0 && ` and ${rules.sees_everything.join(", ")}`}. Rights:{" "}
+        {["Operators", ...rules.sees_everything].join(", ")} see every document. Rights:{" "}
         {Object.entries(rules.rights)
           .map(([right, holders]) => `${right} for ${holders.join(", ") || "nobody"}`)
           .join("; ")}
@@ -148,7 +147,7 @@ function Changes({ rules, onChange }: { rules: Rules; onChange: (change: Change)
     <section className="card stack scroll" aria-labelledby="changes-title" tabIndex={0}>
       <h2 id="changes-title">Changes since the access file</h2>
       {rules.changes.length === 0 ? (
-        <p className="small">There are none: the access file counts.</p>
+        <p className="small">None. The access file applies as it is.</p>
       ) : (
         <table>
           <thead>
@@ -214,7 +213,7 @@ function Confirm({ change, onClose, onDone }: ConfirmProps) {
       onDone();
       onClose();
     } catch (reason) {
-      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+      setError(ApiError.of(reason));
       setSending(false);
     }
   };
@@ -242,13 +241,20 @@ function Confirm({ change, onClose, onDone }: ConfirmProps) {
   );
 }
 
-function question({ label, principal, effect }: Change): string {
+/** The change with names that a sentence can show. */
+function readable({ label, principal, effect }: Change): Change {
+  return { label: plain(label), principal: plain(principal), effect };
+}
+
+function question(change: Change): string {
+  const { label, principal, effect } = readable(change);
   if (effect === null) return `Remove the change of ${principal} at ${label}?`;
   return `${effect === "allow" ? "Allow" : "Deny"} ${principal} the documents of ${label}?`;
 }
 
-function consequence({ label, principal, effect }: Change): string {
-  if (effect === null) return "What the access file says counts again.";
+function consequence(change: Change): string {
+  const { label, principal, effect } = readable(change);
+  if (effect === null) return "The access file applies again.";
   if (effect === "allow") return `${principal} will find and read every document with the label ${label}.`;
   return `${principal} will no longer see documents with the label ${label}, even if another rule allows it.`;
 }
@@ -269,7 +275,7 @@ function Explain({ rules }: { rules: Rules }) {
       setFound(explanation);
       announce(`${explanation.visible ? "Visible" : "Hidden"}. ${explanation.rule}`);
     } catch (reason) {
-      setError(reason instanceof ApiError ? reason : new ApiError(String(reason), 0, "Unknown"));
+      setError(ApiError.of(reason));
     }
   };
   return (
@@ -319,7 +325,7 @@ function Explain({ rules }: { rules: Rules }) {
           />
           <p className="small">
             <a href={address("operate", { as: viewer.trim() }, "view-as")}>
-              See all documents as {viewer.trim()}
+              See all documents as <bdi>{plain(viewer.trim())}</bdi>
             </a>
           </p>
         </div>

@@ -126,7 +126,7 @@ function Explained(props: ExplainedProps) {
               <strong dir="auto">{documentName(data.document)}</strong>
             </p>
             <p className="reason" dir="auto">
-              {data.text}
+              {plain(data.text)}
             </p>
             <NextSteps
               explanation={data}

@@ -8,7 +8,7 @@ export interface Part {
 }
 
 /** The place of a result in one of the searches whose rankings were merged. */
-export interface SlicePlace {
+interface SlicePlace {
   name: string;
   /** From 1; null if this search did not find the result. */
   rank: number | null;
