@@ -112,7 +112,7 @@ function Facts({ job }: { job: Job }) {
       ? (Date.parse(job.finished_at) - Date.parse(job.started_at)) / 1000
       : null;
   return (
-    <span className="row facts">
+    <span className="row job-facts">
       <strong>{KINDS[job.kind] ?? job.kind}</strong>
       <span className={`badge ${BADGES[job.status] ?? "accent"}`}>
         {isRunning(job) && <span className="spinner" aria-hidden="true" />} {job.status}
