@@ -87,8 +87,10 @@ class Folder:
         if not selection.files:
             delete = f"; to remove its {len(present):,} documents: `ragstack delete {self.key}/`" if present else ""
             raise UsageError(f"There are no documents in {shown(self.path)}{delete}")
-        # A file keeps the key that its document has, also if the key is in another form than the file's name.
-        names = {canonical(key): key for key in present}
+        # A file keeps the key that its document has, also if the key is in another form than the file's name, unless
+        # another file has exactly that key.
+        exact = {file.key for file in selection.files}
+        names = {canonical(key): key for key in present if key not in exact}
         files = [
             file if file.key in present else replace(file, key=names.get(canonical(file.key), file.key))
             for file in selection.files

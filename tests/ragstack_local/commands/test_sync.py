@@ -1,6 +1,7 @@
 """`ragstack sync`, and keys that `ragstack ingest` remembers."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,19 @@ def test_sync_keeps_documents_whose_keys_differ_from_file_names_in_form_alone(
     assert "1 changed, 2 unchanged" in done.stdout
     assert objects(stack)["handbook/Gro\u0308\u00dfe.md"] == "Large."
     assert "handbook/Gr\u00f6\u00dfe.md" not in keys(stack)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names have one form there")
+def test_sync_uploads_no_file_to_the_key_of_another_one(stack: Connection, tmp_path: Path, folder: Path) -> None:
+    composed, decomposed = "Gr\u00f6\u00dfe.md", "Gro\u0308\u00dfe.md"
+    write(folder / composed, "Large.")
+    assert ragstack("sync", folder, "--yes", data=tmp_path).returncode == 0
+    write(folder / decomposed, "Small.")
+
+    ragstack("sync", folder, "--yes", data=tmp_path)
+
+    assert objects(stack)[f"handbook/{composed}"] == "Large."
+    assert objects(stack)[f"handbook/{decomposed}"] == "Small."
 
 
 def test_sync_removes_nothing_if_an_upload_failed(stack: Connection, tmp_path: Path, folder: Path) -> None:
