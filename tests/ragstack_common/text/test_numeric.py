@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store.postings import Postings, counted, segments_of
@@ -80,7 +80,10 @@ def ways(amount: int, decimals: str) -> list[str]:
     return [*latin, latin[2].translate(arabic)]
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
+@example(amount=12_500, decimals="50", text="in 2026 {}")
+@example(amount=1_250_000, decimals="", text="in 2026 {}")
+@example(amount=12_500, decimals="", text="no.{}")
 @given(
     amount=st.integers(0, 10**15),
     decimals=st.sampled_from(["", "5", "50", "125"]),
