@@ -4,6 +4,8 @@ import re
 from itertools import accumulate
 from typing import Final
 
+from ragstack_common.text.words import normalized
+
 EXCERPT_WORDS: Final = 36
 CLOSE: Final = 6
 """Words; a query's words within this distance belong together."""
@@ -48,4 +50,4 @@ def excerpt(text: str, query: str) -> tuple[str, int | None]:
 
 
 def _bare(word: str) -> str:
-    return word.casefold().strip(".,;:!?()[]{}\"'`*|#")
+    return normalized(word).strip(".,;:!?()[]{}\"'`*|#")

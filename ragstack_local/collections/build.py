@@ -18,7 +18,7 @@ from ragstack_common.search.engines.chroma.manifest import Counts, Failure, Mani
 from ragstack_common.search.engines.chroma.search import header_of
 from ragstack_common.search.engines.chroma.store import close_client, open_folder, translated_errors
 from ragstack_local.collections.documents import BUILT_AS, BuildPlan, Piece, read, to_pieces
-from ragstack_local.files.uploads import LocalFile
+from ragstack_local.files.uploads import LocalFile, unreadable
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -114,7 +114,8 @@ def _update(
             try:
                 outcome = _bring(collection, file, built.get(file.key, _Built()), plan, embedding, parser)
             except (UnreadableDocument, EmbeddingError, OSError) as error:
-                report.failures.append(Failure(source=file.key, reason=str(error)))
+                reason = unreadable(error) if isinstance(error, OSError) else str(error)
+                report.failures.append(Failure(source=file.key, reason=reason))
                 outcome = "failed"
             report.files[outcome] += 1
             done(outcome)

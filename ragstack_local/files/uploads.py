@@ -200,7 +200,7 @@ class _Search:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            self.faults.append(Fault(folder, _unreadable(error)))
+            self.faults.append(Fault(folder, unreadable(error)))
             return
         for entry in entries:
             path = folder / entry.name
@@ -210,7 +210,7 @@ class _Search:
             try:
                 is_folder = entry.is_dir()
             except OSError as error:
-                self.faults.append(Fault(path, _unreadable(error)))
+                self.faults.append(Fault(path, unreadable(error)))
                 continue
             real = os.path.realpath(path)
             if entry.name.startswith("."):
@@ -265,7 +265,8 @@ def _leaves(link: Path, root: Path) -> bool:
     return not Path(os.path.realpath(link)).is_relative_to(root)
 
 
-def _unreadable(error: OSError) -> str:
+def unreadable(error: OSError) -> str:
+    """Return why a file cannot be read, without its path on this machine."""
     return f"It cannot be read: {os.strerror(error.errno or 0)}"
 
 

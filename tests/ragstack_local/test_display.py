@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.text.excerpts import excerpt
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display, explanation, results
 from ragstack_local.target.roots import Roots
@@ -94,26 +93,6 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
     assert "filtered timeout 5000 ms" in text
     assert "Incomplete: a slice failed or timed out, and its results are missing." in text
     assert "filtered: nothing [in] 5 s" in text
-
-
-@pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
-def test_an_excerpt_shows_the_words_of_the_query(position: int) -> None:
-    words = ["filler"] * 200
-    words[position] = "(Parking,"
-
-    cut, _ = excerpt(" ".join(words), "Where is PARKING?")
-
-    assert "(Parking," in cut
-    assert len(cut.split()) <= 38
-
-
-def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
-    text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
-
-    cut, _ = excerpt(text, "parking Zürich office")
-
-    assert cut.startswith("… filler")
-    assert "parking at the Zürich office" in cut
 
 
 @pytest.mark.parametrize("width", [12, 40])
@@ -267,20 +246,6 @@ def test_a_table_shows_every_word_at_every_width(
     text = shown(capsys)
     assert max(map(len, text.splitlines())) <= width
     assert {word for cell in [*headings[1:], *row] for word in cell.split()} <= set(text.replace(":", "").split())
-
-
-@pytest.mark.parametrize(
-    ("text", "cut"),
-    [
-        ("# Rate limits\n\n## Requests\n\n600 a minute.", "Rate limits Requests 600 a minute."),
-        ("| Code | Status |\n| --- | :---: |\n| RCH-1 | 401 |", "Code Status RCH-1 401"),
-        ("Title\n=====\n\nText\n\n---\n\nMore", "Title Text More"),
-        ("#hashtag and C# and - a dash", "#hashtag and C# and - a dash"),
-        ("| --- | --- |", ""),
-    ],
-)
-def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
-    assert excerpt(text, "nothing of it")[0] == cut
 
 
 def test_an_interruption_counts_what_continues_and_what_is_missing() -> None:

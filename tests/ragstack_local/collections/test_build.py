@@ -178,6 +178,20 @@ def test_a_failed_file_is_named_and_keeps_its_earlier_chunks(
         assert found.retrieve("zebra", 1)[0]["content"] == "The zebra comes last."
 
 
+def test_the_manifest_has_no_paths_of_the_machine(run: Callable[..., Report], folder: Path) -> None:
+    """It is copied with the collection. A file may be deleted or locked after its folder was listed."""
+    leave = folder / "v2/leave.md"
+
+    def delete_one(_outcome: str) -> None:
+        leave.unlink(missing_ok=True)
+
+    report = run(done=delete_one)
+
+    assert report.manifest is not None
+    assert [failure.reason for failure in report.failures] == ["It cannot be read: No such file or directory"]
+    assert str(folder) not in report.manifest.model_dump_json()
+
+
 def test_attributes_of_a_sidecar_are_kept_and_updated(
     run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
 ) -> None:

@@ -1,0 +1,50 @@
+"""The part of a text that is about a query."""
+
+import unicodedata
+
+import pytest
+
+from ragstack_common.text.excerpts import excerpt
+
+
+@pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
+def test_an_excerpt_shows_the_words_of_the_query(position: int) -> None:
+    words = ["filler"] * 200
+    words[position] = "(Parking,"
+
+    cut, _ = excerpt(" ".join(words), "Where is PARKING?")
+
+    assert "(Parking," in cut
+    assert len(cut.split()) <= 38
+
+
+def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
+    text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
+
+    cut, _ = excerpt(text, "parking Zürich office")
+
+    assert cut.startswith("… filler")
+    assert "parking at the Zürich office" in cut
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_letters_are_compared_whether_or_not_their_accents_are_characters(form: str) -> None:
+    text = unicodedata.normalize("NFD", "filler " * 100 + "the Zürich office")
+
+    _, offset = excerpt(text, unicodedata.normalize(form, "ZÜRICH"))
+
+    assert offset == text.index("Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("# Rate limits\n\n## Requests\n\n600 a minute.", "Rate limits Requests 600 a minute."),
+        ("| Code | Status |\n| --- | :---: |\n| RCH-1 | 401 |", "Code Status RCH-1 401"),
+        ("Title\n=====\n\nText\n\n---\n\nMore", "Title Text More"),
+        ("#hashtag and C# and - a dash", "#hashtag and C# and - a dash"),
+        ("| --- | --- |", ""),
+    ],
+)
+def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
+    assert excerpt(text, "nothing of it")[0] == cut
