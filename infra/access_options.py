@@ -157,8 +157,8 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         (
             issuer and not _is_issuer(issuer, target),
             (
-                f"oidc_issuer={issuer} is invalid: it must begin with https://, as the issuer's tokens write it, or"
-                " be on localhost with target=local"
+                f"oidc_issuer={issuer} is invalid: it must begin with https:// and a host, as the issuer's tokens write"
+                " it, or be on localhost with target=local"
             ),
         ),
         *(

@@ -47,7 +47,7 @@ def token_endpoint(
     Annotations.of(scope).add_warning_v2(
         "ragstack:issuer",
         f"The metadata of {issuer} cannot be used ({problem}). The console can call this host alone, so people cannot"
-        " sign in if the issuer's token endpoint is on another one.",
+        " sign in if the issuer's token endpoint is on another one: synthesize again when the metadata can be read",
     )
     return None
 

@@ -60,6 +60,7 @@ def test_synthesis_continues_without_metadata_and_the_assembly_says_so(stack: St
     (warning,) = warnings(stack)
     assert "The metadata of https://login.example.com/ cannot be used (" in warning
     assert problem in warning
+    assert "synthesize again when the metadata can be read" in warning
 
 
 def test_synthesis_does_not_wait_for_an_issuer_that_never_ends(stack: Stack) -> None:
