@@ -148,9 +148,16 @@ def recorded_choice(built: Manifest) -> str:
     """Return the embedding that a manifest names, as ``--embedding`` takes it; empty if it names none.
 
     Raises:
-        ConfigurationError: It is one of a server, to which a key of the environment would be sent.
+        ConfigurationError: It is one of a server, to which a key of the environment would be sent, or in a folder that
+            is not there.
     """
     choice = built.embedding_choice
+    folder = choice.removeprefix("onnx:").removesuffix(f"#{built.pooling}")
+    if choice.startswith("onnx:") and not Path(folder).is_dir():
+        raise ConfigurationError(
+            f"The manifest of {built.collection} names the embedding {choice}, and there is no such folder: set"
+            f" EMBEDDING_MODEL=onnx:FOLDER, with the folder that the model {Path(folder).name} is in now"
+        )
     if choice.startswith("openai:") and os.environ.get(EMBEDDING_KEY_VARIABLE):
         raise ConfigurationError(
             f"The manifest of {built.collection} names the embedding {choice}, and {EMBEDDING_KEY_VARIABLE} is sent"

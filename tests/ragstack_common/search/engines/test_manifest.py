@@ -1,5 +1,7 @@
 """The manifest of a collection, which may come from elsewhere with its folder."""
 
+from pathlib import Path
+
 import pytest
 
 from ragstack_common.core.errors import ConfigurationError
@@ -29,3 +31,19 @@ def test_a_key_is_not_sent_to_a_server_that_only_the_manifest_names(monkeypatch:
         embedding_of(KnowledgeSettings(), BUILT)
 
     assert embedding_of(KnowledgeSettings.from_env({"EMBEDDING_MODEL": SERVER}), BUILT) == SERVER
+
+
+@pytest.mark.parametrize("pooling", [None, "mean"])
+def test_a_model_that_was_moved_is_named_again(tmp_path: Path, pooling: str | None) -> None:
+    """A collection that was copied from another machine names a folder of that machine."""
+    mark = f"#{pooling}" if pooling else ""
+    choice = f"onnx:{tmp_path / 'mymodel'}{mark}"
+    built = BUILT.model_copy(
+        update={"embedding": f"onnx:mymodel@ab12{mark}", "embedding_choice": choice, "pooling": pooling}
+    )
+
+    with pytest.raises(ConfigurationError, match=r"no such folder: set EMBEDDING_MODEL=onnx:FOLDER.*mymodel is in now"):
+        embedding_of(KnowledgeSettings(), built)
+
+    (tmp_path / "mymodel").mkdir()
+    assert embedding_of(KnowledgeSettings(), built) == choice
