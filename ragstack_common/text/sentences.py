@@ -102,7 +102,7 @@ def _ends(text: str) -> Iterator[int]:
         or not (begins_small(match[1]) or (match[0][0] == "." and is_abbreviation(text, match.start(), match.start(1))))
     ]
     if _IS_UNMARKED.search(text):
-        marked, ends, start = [*ends, len(text)], [], 0
+        marked, ends, start = [*ends, len(text.rstrip())], [], 0
         for end in marked:
             for space in _UNMARKED.finditer(text, start, end):
                 is_bound = _BOUND.search(text, space.start() - _LONGEST_BINDING, space.start())
