@@ -55,7 +55,8 @@ class OpenAIEmbedding(ModelEmbedding):
 
     def __init__(self, client: OpenAI, model: str) -> None:
         self._client, self._model = client.with_options(max_retries=0), model
-        super().__init__(f"openai:{model}", f"openai:{model} at {client.base_url}", CALLS_AT_ONCE)
+        address = client.base_url.copy_with(userinfo=b"")  # messages and manifests have no password
+        super().__init__(f"openai:{model}", f"openai:{model} at {address}", CALLS_AT_ONCE)
         self._client = client  # the first call had no retries: a server that is not running should fail at once
 
     def _vectors(self, texts: Sequence[str], *, is_query: bool) -> list[list[float]]:

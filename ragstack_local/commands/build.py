@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from rich.text import Text
@@ -136,8 +137,13 @@ def _print_failures(failures: Mapping[str, str]) -> None:
 
 
 def _elsewhere(choice: str, name: str) -> str:
-    """Return a choice of embedding that loads the same model from every folder, with the same pooling."""
+    """Return a choice of embedding that loads the same model from every folder, with the same pooling.
+
+    It is empty for an address with a password, which is to be given each time: manifests are copied.
+    """
     kind, _, argument = choice.partition(":")
+    if kind == "openai" and "@" in urlsplit(argument).netloc:
+        return ""
     if kind != "onnx":
         return choice
     pooling = name.partition("#")[2]

@@ -89,6 +89,13 @@ def test_the_api_key_of_the_environment_is_sent() -> None:
     assert "secret" not in model.description
 
 
+def test_the_description_of_a_server_has_no_password() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url.replace('://', '://user:pa55word@')}#embedder")
+
+    assert model.description == f"openai:embedder at {server.url}/"
+
+
 def test_a_key_is_not_sent_unencrypted_to_another_machine() -> None:
     with pytest.raises(EmbeddingError, match=r"^http://gpu.example/v1 is not encrypted, so no API key is sent to it"):
         embedding.load("openai:http://gpu.example/v1#m", environment={"RAGSTACK_EMBEDDING_API_KEY": "secret"})

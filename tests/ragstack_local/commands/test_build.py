@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ragstack_local.cli import app
+from tests.support.embedding_models import embedding_server
 
 pytest.importorskip("chromadb")
 
@@ -61,6 +62,20 @@ def test_a_file_that_fails_is_named_and_the_exit_code_says_so(folder: Path, tmp_
 
     assert built.exit_code == 1
     assert "failed handbook/broken.pdf: The file's content is not that of a .pdf file" in built.output
+
+
+def test_a_password_in_the_address_of_an_embedding_is_not_stored(folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with embedding_server() as server:
+        address = server.url.replace("://", "://user:pa55word@")
+        options = ["build", str(folder), "-c", "served", "--db-path", str(store), "--embedding"]
+        built = runner.invoke(app, [*options, f"openai:{address}#embedder"])
+
+    assert built.exit_code == 0, built.output
+    assert "pa55word" not in built.output
+    files = [file for file in store.rglob("*") if file.is_file()]
+    assert not [file for file in files if b"pa55word" in file.read_bytes()]
+    assert json.loads((store / "manifests/served.json").read_bytes())["embedding"] == "openai:embedder"
 
 
 def test_an_overlap_of_half_a_chunk_is_wrong_usage(folder: Path) -> None:
