@@ -95,7 +95,7 @@ function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
           value={figure(result.score)}
         >
           {scored.length > 1 && (
-            <ul className="legend">
+            <ul className="part-legend">
               {scored.map((part) => (
                 <li key={part.name}>
                   <span className={`key ${partClass(part.name, names)}`} aria-hidden="true" /> {part.name}{" "}
