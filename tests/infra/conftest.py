@@ -160,6 +160,10 @@ def _policy_documents(value: Any) -> Iterator[dict[str, Any]]:
             yield from _policy_documents(inner)
 
 
+BUILT_LAYERS = ("dependencies_layer", "answers_layer", "viewer_layer")
+"""Context values of layers that a synthesis would build."""
+
+
 @pytest.fixture(scope="session")
 def stand_in_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A layer that needs no package index."""
@@ -189,8 +193,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
         named = sorted((name, Path(value).name, _content(value)) for name, value in context.items())
         folder = made / hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
         if not folder.exists():
-            names = ("dependencies_layer", "answers_layer", "viewer_layer")
-            layers = dict.fromkeys(names, str(stand_in_layer))
+            layers = dict.fromkeys(BUILT_LAYERS, str(stand_in_layer))
             made.mkdir(parents=True, exist_ok=True)
             _synthesize({**layers, **context}, out := tmp_path_factory.mktemp("cdk.out"))
             shutil.copytree(out, part := folder.with_name(f"{folder.name}.{os.getpid()}"), symlinks=True)

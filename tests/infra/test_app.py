@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import CHOSEN, LOCAL, ROOT, TUNED
+from infra.layers import BUILD
+
+from .conftest import BUILT_LAYERS, CHOSEN, LOCAL, ROOT, TUNED
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
@@ -59,6 +61,7 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
         pytest.skip("the CDK command line is not installed (make setup does it)")
     app = tmp_path / "app_without_bytecode.py"
     app.write_text(WITHOUT_BYTECODE)
+    built = sorted(BUILD.glob("*.zip"))
 
     finished = subprocess.run(
         [
@@ -69,10 +72,7 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
             f"{sys.executable} {app}",
             "--output",
             tmp_path / "out",
-            "-c",
-            f"dependencies_layer={stand_in_layer}",
-            "-c",
-            f"answers_layer={stand_in_layer}",
+            *(part for name in BUILT_LAYERS for part in ("-c", f"{name}={stand_in_layer}")),
         ],
         capture_output=True,
         check=False,
@@ -89,6 +89,7 @@ def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in
 
     assert finished.returncode == 0, finished.stderr
     assert len(list((tmp_path / "out").glob("*.template.json"))) == 4
+    assert sorted(BUILD.glob("*.zip")) == built, "a layer without bytecode replaced the one that was built"
 
 
 def test_a_mistake_is_answered_in_one_line(tmp_path: Path, tools: Path) -> None:
