@@ -1,10 +1,10 @@
 """Make a follow-up question self-contained before it is searched, such as "And in Germany?"."""
 
-# ruff: noqa: RUF001, SIM905 - words of several languages
+# ruff: noqa: RUF001 - words of several languages
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -14,6 +14,7 @@ from ragstack_common.answers.prompt import last_turns, rewriting_request
 from ragstack_common.answers.questions import Question
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
+from ragstack_common.text.languages import ENGLISH
 from ragstack_common.text.words import detect_language, terms, words
 
 REWRITE_SECONDS: Final = 10.0
@@ -30,24 +31,34 @@ MAX_ELLIPTICAL_WORDS: Final = 4
 """The same for one that begins like "And" or "What about"."""
 
 _OPENER: Final = re.compile(
-    r"\s*¿?(?:(?:and|or|und|oder|et|ou|y|o|e|en|of|och|og|а|и|или|और)\s+(?:what |how )?(?:about )?"
+    r"\s*¿?(?:(?:and|or|und|oder|et|ou|y|e|ed|(?P<o>o(?! que| qual))|(?P<en>en)|of(?! wh| the)|och|og|а|и|или)\s+"
+    r"(?:what |how )?(?:about )?"
     r"|(?:what|how) about "
     r"|(?:und )?(?:was ist|wie ist es|wie sieht es) (?:mit|bei|in) |qu'en est-il (?:de |du |des )?"
     r"|qué (?:hay de|pasa con) "
     r"|hoe zit het met |e quanto a |(?:а )?(?:как|что) (?:насч[её]т|с) |(?:و)?ماذا عن |那么?|では)",
     re.IGNORECASE,
 )
-_KNOWN: Final = frozenset("en de fr es pt it nl ru".split())
-"""Languages whose pronouns are in the next table; in others, every short question gets words of the one before."""
+_NO_OPENER_IN: Final = {"o": frozenset(["pt", "fr"]), "en": frozenset(["fr", "es", "sv", "da", "no"])}
+"""Languages in which an opener of another one begins whole questions, such as "En quelle année"."""
 
-_REFERENCE: Final = re.compile(
-    r"\b(?:it|its|they|them|their|that|this|these|those|he|she|him|her|his|then|instead|afterwards"
-    r"|er|es|sie|ihn|ihm|ihr|das|dies\w*|dafür|davon|dort|dann|darauf|damit|dazu|danach|stattdessen"
-    r"|il|elle|ils|elles|cela|ça|celui|celle|leur|eso|esto|ello|ellos|ellas|allí|entonces"
-    r"|isso|isto|ele|ela|eles|elas|lá|esso|ciò|questo|quello|loro|het|dat|dit|hij|zij|daar|dan"
-    r"|он|она|оно|они|это|этого|этому|там|тогда|его|её|ее|их)\b",
-    re.IGNORECASE,
-)
+_REFERENCE: Final[Mapping[str, re.Pattern[str]]] = {
+    language: re.compile(rf"\b(?:{pronouns})", re.IGNORECASE)
+    for language, pronouns in {
+        ENGLISH: r"(?:it|its|they|them|their|that|this|these|those|he|she|him|her|his|then|instead|afterwards)\b",
+        # Not articles, "es gibt", and the formal Sie; "das" is an article before a noun, with a capital letter.
+        "de": r"(?:er|dies\w*|dafür|davon|dort|dann|darauf|damit|dazu|danach|stattdessen|(?-i:sie|ihn|ihm|ihr))\b"
+        r"|(?<!gibt )es\b(?! gibt)|das\b(?-i:(?!\s+(?:[a-zäöüß]+(?:e|en|er|es)\s+)?[A-ZÄÖÜ\d]))",
+        "fr": r"(?:(?<!faut-)(?<!a-t-)il(?! y | faut)|elle|ils|elles|cela|ça|celui|celle|leur)\b",
+        "es": r"(?:eso|esto|ello|ellos|ellas|él|ella|allí|entonces)\b",
+        "pt": r"(?:isso|isto|ele|ela|eles|elas|lá|então)\b",
+        "it": r"(?:esso|essa|ciò|questo|quello|loro|lì|allora)\b",
+        "nl": r"(?:hij|zij|ze|daar|dan|daarna|daarvoor)\b|(?:het|dat|dit)(?=\W*\Z)",
+        "ru": r"(?:он|она|оно|они|это|этого|этому|там|тогда|его|её|ее|их)\b",
+    }.items()
+}
+"""Pronouns of what was asked before; in other languages, every short question gets words of the one before."""
+
 _NUMERIC: Final = re.compile(r"\d")
 _NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
 
@@ -114,17 +125,28 @@ def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
 def is_follow_up(question: str) -> bool:
     """Whether a question can hardly be understood without the one before."""
     own = len(Question.of(question).words)
-    if _OPENER.match(question):
+    if _opener(question):
         return own <= MAX_ELLIPTICAL_WORDS
     if own > MAX_OWN_WORDS:
         return False
-    return not own or detect_language(question) not in _KNOWN or _REFERENCE.search(question) is not None
+    return not own or detect_language(question) not in _REFERENCE or _refers_back(question)
+
+
+def _opener(question: str) -> re.Match[str] | None:
+    opener = _OPENER.match(question)
+    others = _NO_OPENER_IN.get(opener.lastgroup or "", ()) if opener else ()
+    return None if detect_language(question) in others else opener
+
+
+def _refers_back(question: str) -> bool:
+    pronouns = _REFERENCE.get(detect_language(question))
+    return pronouns is not None and pronouns.search(question) is not None
 
 
 def _completed(question: str, subject: str) -> str | None:
     """Return the question before with what a follow-up changes; or the follow-up with the words that it lacks."""
-    opener = _OPENER.match(question)
-    if opener and expected(question, detect_language(question)) is None and not _REFERENCE.search(question):
+    opener = _opener(question)
+    if opener and expected(question, detect_language(question)) is None and not _refers_back(question):
         return _changed(subject, question[opener.end() :].strip(" ?\u00bf\uff1f.!"))
     return _with_words(question, subject)
 

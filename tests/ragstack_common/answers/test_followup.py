@@ -118,6 +118,41 @@ def test_a_follow_up_changes_the_question_before_in_every_language(before: str, 
     assert with_subject(question, [ModelMessage.user(before)]) == searched
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "En quelle année a-t-elle été fondée par Quillmere ?",
+        "En quel mois commence le congé ?",
+        "Faut-il une autorisation ?",
+        "¿En qué mes empieza el permiso?",
+        "¿Cuánto es la tarifa?",
+        "O que é o Wren?",
+        "O prazo é de quantos dias?",
+        "Quanto dura il congedo?",
+        "Wat kost het apparaat?",
+        "Hoeveel werknemers zijn er?",
+        "Wann öffnet das Büro?",
+        "Wo steht das neue Gerät?",
+        "Wie viele Tage Urlaub gibt es?",
+        "Wie beantragen Sie Urlaub?",
+    ],
+)
+def test_a_word_that_refers_back_in_another_language_makes_no_follow_up(question: str) -> None:
+    assert with_subject(question, HISTORY) is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *["Combien coûte-t-il ?", "¿Quién paga eso?", "Was kostet das?", "Wann endet es?", "Wann beginnt sie?"],
+        *["Gilt das auch für Manager?", "Quem paga isso?", "Chi paga questo?", "Wat kost het?", "Wie betaalt dat?"],
+        *["En in 2025?", "Of in Duitsland?", "O in Germania?", "¿O en Alemania?", "Кто за это платит?"],
+    ],
+)
+def test_a_pronoun_or_a_conjunction_refers_back_in_its_own_language(question: str) -> None:
+    assert with_subject(question, HISTORY) is not None
+
+
 async def test_rules_complete_a_follow_up_without_calling_the_model() -> None:
     model = Model("never called")
 
