@@ -29,7 +29,7 @@ _NAME: Final = (
 
 
 _DIGITS: Final = (
-    r"(?<![A-Za-z\u00c0-\u024f\u0370-\u04ff_/#\d])(?<!\d[.,])(?<![A-Za-z]-)(?<![^\s(\[][(\[])"
+    r"(?<![A-Za-z\u00c0-\u024f\u0370-\u04ff_/#\d])(?<!\d[.,'\u00a0\u202f])(?<![A-Za-z]-)(?<![^\s(\[][(\[])"
     r"\d[\d.,'\u00a0\u202f]*+(?!\d*(?:st|nd|rd|th)\b)"
 )
 """A number: no part of a name such as HTTP/2, S3, GPT-4 or SKU-9201, no ordinal, and no mark of a reference."""
@@ -143,11 +143,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     "en": _EN,
     "de": {
         "duration": (
-            r"\bwie (?:lange|oft|schnell|früh|spät|häufig)\b|\bwie ?viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)\b",
+            r"\bwie (?:lange|oft|schnell|früh|spät|häufig)\b|\bin welche[mn] (?:abst[aä]nde?n?|intervall\w*|turnus|rhythmus)\b|\bwie ?viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)\b",
             _duration(
                 _DE_NUMBER,
                 r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|jahrzehnte?n?|quartale?",
-                r"\b(?:täglich|wöchentlich|monatlich|jährlich|stündlich|sofort|mal|jede[nrs]?)\b",
+                r"\b(?:täglich|wöchentlich|monatlich|jährlich|stündlich|sofort|\w{0,10}mals?|jede[nrs]?|nie|immer|regelmäßig|dauerhaft|unbefristet)\b",
             ),
         ),
         "money": (r"\b(?:kosten|kostet\w*|preis\w*|gebühr\w*|bezahl\w*|verdien\w*)\b", rf"{_CODES}|\b(?:\w*euro|dollar|pfund|cent|franken|prozent|kostenlos|kostenfrei|gratis|umsonst)\b"),
@@ -162,11 +162,11 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "fr": {
         "duration": (
-            r"\bcombien de (?:temps|secondes|minutes|heures|jours|semaines|mois|ans|années|fois)\b|\bquelle (?:fréquence|durée)\b|\bdepuis combien\b",
-            _duration(_FR_NUMBER, r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|décennies?|trimestres?", r"\b(?:quotidien\w*|hebdomadaire\w*|mensuel\w*|annuel\w*|immédiatement|fois|chaque)\b"),
+            r"\bcombien de (?:temps|secondes|minutes|heures|jours|semaines|mois|ans|années|fois)\b|\bquelle (?:est (?:la |sa )?)?(?:fréquence|durée)\b|\bdepuis combien\b",
+            _duration(_FR_NUMBER, r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|décennies?|trimestres?", r"\b(?:quotidien\w*|hebdomadaire\w*|mensuel\w*|annuel\w*|trimestriel\w*|immédiatement|fois|chaque|jamais|toujours)\b"),
         ),
         "money": (r"\b(?:coût\w*|prix|tarifs?|frais|payer|paie|gagne)\b", rf"{_CODES}|\b(?:euros?|dollars?|livres?|centimes?|francs?|pour ?cent|gratuit\w*)\b"),
-        "number": (r"\bcombien\b|\bquel âge\b|\bquel(?:le)? (?:est (?:le|la) )?(?:nombre|pourcentage|proportion|taille|hauteur|distance|longueur)\b", _FR_NUMBER),
+        "number": (r"\bcombien(?:(?: (?:y )?\S{1,20}-(?:ils?|elles?|on|nous|vous|je|tu))? d(?:es?\b|['’]))?|\bquel âge\b|\bquel(?:le)? (?:est (?:le|la) )?(?:nombre|pourcentage|proportion|taille|hauteur|distance|longueur)\b", _FR_NUMBER),
         "moment": (
             r"\bquand\b|\bquel(?:le)? (?:année|date|heure|jour|mois|siècle)\b",
             rf"{_YEAR}|\b\d{{1,2}} ?h\b|\b(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|lundis?|mardis?|mercredis?"
@@ -178,8 +178,8 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "es": {
         "duration": (
-            r"\bcuánto (?:tiempo|dura|tarda)\b|\bqué frecuencia\b|\bcuánt[oa]s (?:segundos|minutos|horas|días|semanas|meses|años|veces)\b",
-            _duration(_ES_NUMBER, r"segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|décadas?|trimestres?", r"\b(?:diari\w+|semanal\w*|mensual\w*|anual\w*|inmediat\w+|vez|veces|cada)\b"),
+            r"\bcuánto (?:tiempo|dura|tarda)\b|\bqué frecuencia\b|\bcada cuánto\b|\b(?:qué|cuál es la) duración\b|\bcuánt[oa]s (?:segundos|minutos|horas|días|semanas|meses|años|veces)\b",
+            _duration(_ES_NUMBER, r"segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|décadas?|trimestres?", r"\b(?:diari\w+|semanal\w*|mensual\w*|anual\w*|inmediat\w+|vez|veces|cada|nunca|siempre)\b"),
         ),
         "money": (r"\b(?:cuesta\w*|costó|precio\w*|coste|costo|tarifas?|pagar|paga)\b", rf"{_CODES}|\b(?:euros?|dólares|libras?|céntimos?|pesos?|por ?ciento|gratis|gratuit\w+)\b"),
         "number": (r"\bcuánt[oa]s?\b|\bqué edad\b|\b(?:qué|cuál (?:es|era|fue) (?:el|la)) (?:número|porcentaje|cantidad|altura|distancia|longitud|proporción)\b", _ES_NUMBER),
@@ -194,8 +194,8 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "pt": {
         "duration": (
-            r"\bquanto tempo\b|\bque frequência\b|\bquant[oa]s (?:segundos|minutos|horas|dias|semanas|meses|anos|vezes)\b",
-            _duration(_PT_NUMBER, r"segundos?|minutos?|horas?|dias?|semanas?|mês|meses|anos?|décadas?|trimestres?", r"\b(?:diári\w+|seman\w+|mens\w+|anual\w*|imediat\w+|vez|vezes|cada)\b"),
+            r"\bquanto tempo\b|\bquanto dura\b|\bque frequência\b|\bqual é a duração\b|\bquant[oa]s (?:segundos|minutos|horas|dias|semanas|meses|anos|vezes)\b",
+            _duration(_PT_NUMBER, r"segundos?|minutos?|horas?|dias?|semanas?|mês|meses|anos?|décadas?|trimestres?", r"\b(?:diári\w+|seman\w+|mens\w+|anual\w*|imediat\w+|vez|vezes|cada|nunca|sempre)\b"),
         ),
         "money": (r"\b(?:custa\w*|custou|preços?|custos?|tarifas?|pagar|paga)\b", rf"{_CODES}|r\$|\b(?:euros?|dólares|libras?|cêntimos?|centavos?|reais|por ?cento|grátis|gratuit\w+)\b"),
         "number": (r"\bquant[oa]s?\b|\bque idade\b|\b(?:que|qual (?:é|era|foi) [oa]) (?:número|percentagem|porcentagem|quantidade|altura|distância|proporção)\b", _PT_NUMBER),
@@ -210,8 +210,8 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "it": {
         "duration": (
-            r"\bquanto (?:tempo|dura|ci vuole)\b|\bogni quanto\b|\bquant[ie] (?:secondi|minuti|ore|giorni|settimane|mesi|anni|volte)\b",
-            _duration(_IT_NUMBER, r"second[oi]|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]|decenni\w*|trimestr[ei]", r"\b(?:quotidian\w+|settimanal\w+|mensil\w+|annual\w+|subito|volt[ae]|ogni)\b"),
+            r"\bquanto (?:tempo|dura|ci vuole)\b|\bogni quanto\b|\b(?:che|quale) frequenza\b|\b(?:che durata|qual è la durata)\b|\bquant[ie] (?:secondi|minuti|ore|giorni|settimane|mesi|anni|volte)\b",
+            _duration(_IT_NUMBER, r"second[oi]|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]|decenni\w*|trimestr[ei]", r"\b(?:quotidian\w+|settimanal\w+|mensil\w+|annual\w+|subito|volt[ae]|ogni|mai|sempre)\b"),
         ),
         "money": (r"\b(?:cost[aiò]|costano|prezz[oi]|cost[oi]|tariff[ae]|pagare|paga)\b", rf"{_CODES}|\b(?:euro|dollar[oi]|sterlin[ae]|centesim[oi]|franch[oi]|per ?cento|gratis|gratuit\w+)\b"),
         "number": (r"\bquant[oaie]\b|\bche età\b|\b(?:che|quale|qual (?:è|era)) (?:il |la |l.)?(?:percentuale|numero|quantità|altezza|distanza|lunghezza)\b", _IT_NUMBER),
@@ -226,8 +226,8 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "nl": {
         "duration": (
-            r"\bhoe (?:lang|vaak|snel|laat|vroeg)\b|\bhoeveel (?:seconden|minuten|uur|uren|dagen|weken|maanden|jaar|jaren|keer)\b",
-            _duration(_NL_NUMBER, r"seconden?|minuten?|minuut|uur|uren|dag(?:en)?|we[e]?k(?:en)?|maand(?:en)?|ja(?:ar|ren)|decennia|kwarta\w+", r"\b(?:dagelijks|wekelijks|maandelijks|jaarlijks|meteen|direct|keer|elke?|ieder\w*)\b"),
+            r"\b(?:hoelang|hoe (?:lang|vaak|dikwijls|snel|laat|vroeg))\b|\bhoeveel (?:seconden|minuten|uur|uren|dagen|weken|maanden|jaar|jaren|keer)\b",
+            _duration(_NL_NUMBER, r"seconden?|minuten?|minuut|uur|uren|dag(?:en)?|we[e]?k(?:en)?|maand(?:en)?|ja(?:ar|ren)|decennia|kwarta\w+", r"\b(?:dagelijks|wekelijks|maandelijks|jaarlijks|meteen|direct|keer|\w{0,10}maal|elke?|ieder\w*|nooit|altijd)\b"),
         ),
         "money": (r"\b(?:kost(?:en|te)?|prij[sz]\w*|tarie\w+|betal\w+|betaalt)\b", rf"{_CODES}|\b(?:euro'?s?|dollars?|pond|cent|procent|gratis)\b"),
         "number": (r"\bhoeveel\b|\bhoe (?:hoog|groot|ver|diep|breed|zwaar|duur|oud)\b|\bwelk (?:percentage|aantal|deel)\b", _NL_NUMBER),
@@ -242,13 +242,13 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
     },
     "ru": {
         "duration": (
-            r"\bкак (?:долго|часто|скоро|быстро)\b|\bсколько (?:времени|дней|часов|месяцев|минут|недель|секунд|раз)\b",
-            _duration(_RU_NUMBER, r"секунд\w*|минут\w*|час\w{0,3}|дн\w{1,3}|день|недел\w+|месяц\w*|год\w{0,3}|лет|летн\w+|десятилет\w+|квартал\w*|возраст\w*", r"\b(?:ежедневно|еженедельно|ежемесячно|ежегодно|сразу|раз\w?|каждый|каждые|каждую)\b"),
+            r"\bкак (?:долго|часто|скоро|быстро)\b|\bс какой (?:периодичностью|частотой)\b|\bсколько (?:длит\w+|длил\w+|продлит\w+|времени|дней|часов|месяцев|минут|недель|секунд|раз)\b",
+            _duration(_RU_NUMBER, r"секунд\w*|минут\w*|час\w{0,3}|дн\w{1,3}|день|недел\w+|месяц\w*|год\w{0,3}|лет|летн\w+|десятилет\w+|квартал\w*|возраст\w*", r"\b(?:ежедневно|еженедельно|ежемесячно|ежегодно|сразу|раз\w?|дважды|однажды|кажд\w{2,3}|никогда|всегда)\b"),
         ),
         "money": (r"\b(?:стоит|стоят|стоил\w*|стоимость|цен[аыу]|плат\w+)\b", rf"{_CODES}|\b(?:рубл\w+|руб|доллар\w*|евро|фунт\w*|цент\w*|процент\w*|бесплатно)\b"),
         "number": (r"\bсколько\b|\bкаком возрасте\b|\bкак(?:ое|ова|ой|ая|ов) (?:был[ао]? )?(?:количество|число|процент|высота|длина|доля|расстояние)\b|\bнасколько\b", _RU_NUMBER),
         "moment": (
-            r"\bкогда\b|\bкак(?:ом|ой|ого|ое|ую) (?:году?|веке?|месяце?|день|числа|время|дату|период)\b",
+            r"\bкогда\b|\bс каких пор\b|\bкакого времени\b|\bкак(?:ом|ой|ого|ое|ую) (?:году?|веке?|месяце?|день|числа|время|дату|период)\b",
             rf"{_YEAR}|\b(?:январ\w+|феврал\w+|март\w*|апрел\w+|ма[йяе]|июн\w+|июл\w+|август\w*|сентябр\w+|октябр\w+|ноябр\w+|декабр\w+|понедельник\w*|вторник\w*"
             r"|сред[ауы]|четверг\w*|пятниц\w+|суббот\w+|воскресень\w+|век\w{0,3}|год\w{0,3}|сегодня|завтра|вчера|полдень|полночь|утр\w+|вечер\w*|ноч\w+|весн\w+"
             r"|лет[оа]|летом|осен\w+|зим\w+|когда|после|перед|до|во время|пока|сразу|каждый)\b",
@@ -288,10 +288,33 @@ _LANGUAGES: Final[Mapping[str, Table]] = {
 
 
 _COUNTING: Final = re.compile(
-    r"how many|wie ?viele?[nr]?|combien|cuánt[oa]s|quant[oa]s|quant[ie]|hoeveel|сколько|كم.*|कितन[ेाी]|多少|[几幾].?|何.*",
+    r"how many|wie ?viele[nr]?|combien.* d(?:es?|['’])|cuánt[oa]s|quant[oa]s|quant[ie]|hoeveel|сколько|كم.*|कितन[ेाी]|多少|[几幾].?|何.*",
     re.IGNORECASE,
 )
 """What asks for a number of the things that the next words name."""
+
+_WHEN: Final = re.compile("when|quand|quando|wanneer|когда", re.IGNORECASE)
+"""Questions for a moment that are also conjunctions."""
+
+_OTHERWISE: Final[Mapping[str, re.Pattern[str]]] = {
+    language: re.compile(rf"\b(?:{asking})\b", re.IGNORECASE)
+    for language, asking in {
+        "en": "what|which|where|how",
+        "fr": "que|quoi|où|comment|quel(?:le)?s?|combien|qu['’]est",
+        "pt": "que|onde|como|qual|quais",
+        "it": "che|cosa|dove|come|qual[ei]?",
+        "nl": "wat|waar|hoe|welke?",
+        "ru": "что|где|как|какой|какая|какое|какие|куда",
+    }.items()
+}
+"""What asks for something that no table knows, such as what happens when a contract ends."""
+
+_NO_AMOUNT: Final = re.compile(
+    r"\b(?:where|how (?:do|does|did|can|could|should|is|are|to)|wer|wem|wen|wessen|wo|wie(?! ?viel| hoch| teuer)|où|comment"
+    r"|dónde|cómo|onde|dove|waar|hoe(?! hoog| duur)|где|как)\b",
+    re.IGNORECASE,
+)
+"""Questions about a payment that no amount answers; who pays is known by the order of the words."""
 
 _WEAK: Final = re.compile(
     r"one|single|both|none|several|unlimited|free|half|once|twice|один|одна|одного|оба|обе|एक|दोनों|واحد\w*|كلا|一.?"
@@ -324,15 +347,16 @@ class Expected:
         kind: The kind of answer.
         asking: The normalized words that ask for it, such as "cost".
         counted: The stems of what the question counts: of "how many route tables", those of route and table.
-        language: The tag of the question's language.
+        language: The tag of the language of the answers.
+        asked: The normalized words of the question.
     """
 
     kind: Kind
     asking: frozenset[str]
     counted: frozenset[str]
     language: str
+    asked: frozenset[str]
     _pattern: re.Pattern[str]
-    _asked: frozenset[str]
 
     def found_in(self, answer: str, label: str = "") -> bool:
         """Whether an answer has it, outside the words of the question."""
@@ -349,7 +373,7 @@ class Expected:
         found = [
             match
             for match in self._pattern.finditer(answer)
-            if not (part := words(_whole(answer, *match.span()))) or not self._asked.issuperset(part)
+            if not (part := words(_whole(answer, *match.span()))) or not self.asked.issuperset(part)
         ]
         if not found or not self.counted:
             return float(not found)
@@ -367,7 +391,7 @@ class Expected:
                 end = unit
             elif self.kind != "duration" or not words(match[0])[1:]:
                 continue
-            if not self._asked.issuperset(words(answer[match.start() : end])[:1]):
+            if not self.asked.issuperset(words(answer[match.start() : end])[:1]):
                 found.append((match.start(), end))
         return found
 
@@ -401,14 +425,53 @@ def _whole(text: str, start: int, end: int) -> str:
     return text[start:end]
 
 
-def expected(question: str, language: str) -> Expected | None:
-    """Return what the answer to a question must contain; None if that is not known, or in other languages."""
-    question = with_ascii_digits(question)
-    for kind, (asks, answers) in _table(language).items():
-        if asking := asks.search(question):
-            counted = _counted(question[asking.end() :], language) if _COUNTING.fullmatch(asking[0]) else frozenset()
-            return Expected(kind, frozenset(words(asking[0])), counted, language, answers, frozenset(words(question)))
-    return None
+def expected(question: str, language: str, answered: str | None = None) -> Expected | None:
+    """Return what the answer to a question must contain; None if that is not known, or in other languages.
+
+    Args:
+        question: The question.
+        language: The tag of its language.
+        answered: That of the passages; by default, that of the question. It is also tried for the question, because the
+            language of a short one is often taken for a similar one.
+    """
+    question, answered = with_ascii_digits(question), answered or language
+    for asked in dict.fromkeys((language, answered)):
+        if (found := _asked_for(question, asked)) is not None:
+            kind, asking = found
+            break
+    else:
+        return None
+    answers = _table(answered).get(kind) or (_table(answered).get("duration") if kind == "frequency" else None)
+    may_be_frequency = kind == "duration" and asked != answered and "frequency" in _table(answered)
+    if answers is None or may_be_frequency:  # only English has a table of its own for "how often"
+        return None
+    counts = asked == answered and _COUNTING.fullmatch(asking[0])
+    counted = _counted(question[asking.end() :], asked) if counts else frozenset()
+    return Expected(kind, frozenset(words(asking[0])), counted, answered, frozenset(words(question)), answers[1])
+
+
+def _asked_for(question: str, language: str) -> tuple[Kind, re.Match[str]] | None:
+    """Return the first kind of the table that a question asks for, unless it asks for another one before.
+
+    "When do I pay?" asks for a moment, but "When I leave, how many days are paid?" for a number. What happens when
+    something else does is no moment.
+    """
+    found: tuple[Kind, re.Match[str]] | None = None
+    for kind, (asks, _) in _table(language).items():
+        asking = asks.search(question)
+        if asking is None or _asks_otherwise(kind, question, asking, language):
+            continue
+        if found is None:
+            found = kind, asking
+        elif asking.start() < found[1].start() and (found[0], kind) != ("money", "number"):
+            found = found if "," in question[asking.end() : found[1].start()] else (kind, asking)
+    return found
+
+
+def _asks_otherwise(kind: Kind, question: str, asking: re.Match[str], language: str) -> bool:
+    """Whether another question word comes before "when", or one before the price that no price answers."""
+    other = _NO_AMOUNT if kind == "money" else _OTHERWISE.get(language) if _WHEN.fullmatch(asking[0]) else None
+    return other is not None and other.search(question, 0, asking.start()) is not None
 
 
 def _counted(rest: str, language: str) -> frozenset[str]:

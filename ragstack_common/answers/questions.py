@@ -84,7 +84,7 @@ class Question:
         # A pair of characters would count its characters twice, and against fixed shares of the question.
         found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if words(term) == [term]]
         subject = [word for word in found if word not in _ASKING] or found
-        wanted = expected(text, detect_language(text))
+        wanted = expected(text, detect_language(text), language)
         light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))
         weights = {word: LIGHT_WEIGHT if word in light else 1.0 for word in subject}
         stems = terms(text, language)
@@ -93,10 +93,11 @@ class Question:
             for before, number in pairwise(["", *stems])
             if _NUMERIC.search(number) and not _INEXACT.fullmatch(number)
         )
-        return cls(text, weights, language, wanted, numbers, _names(text, language) & weights.keys())
+        return cls(text, weights, language, wanted, numbers, names_in(text, language) & weights.keys())
 
 
-def _names(text: str, language: str) -> frozenset[str]:
+def names_in(text: str, language: str) -> frozenset[str]:
+    """Return the stems of words with a capital letter within a sentence; none in German."""
     if language in _CAPITALIZED_NOUNS:
         return frozenset()
     found = [word for match in _NAME.finditer(text) for word in words(match[0])]

@@ -46,6 +46,88 @@ def test_an_answer_has_what_the_question_asks_for(question: str, right: str, wro
     assert not expected.found_in(wrong)
 
 
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("When do I pay?", "moment"),
+        ("Who pays the fee?", "person"),
+        ("Who decides how many days there are?", "person"),
+        ("How much do I pay when I leave?", "money"),
+        ("When I leave, how many days are paid?", "number"),
+        ("What is the reason for it when it fails?", "reason"),
+        ("Wann muss ich die Gebühr bezahlen?", "moment"),
+        ("Quand le contrat prend fin, combien de temps ai-je ?", "duration"),
+        ("Quelle est la durée du préavis ?", "duration"),
+        ("¿Cada cuánto se limpia la oficina?", "duration"),
+        ("¿Quién paga los gastos?", "person"),
+        ("Con quale frequenza si pulisce l'ufficio?", "duration"),
+        ("Hoelang duurt het verlof?", "duration"),
+        ("Wie betaalt de kosten?", "person"),
+        ("С какой периодичностью проводится уборка?", "duration"),
+        ("Кто платит за ремонт?", "person"),
+    ],
+)
+def test_the_first_question_word_of_a_clause_decides(question: str, kind: str) -> None:
+    expected = Question.of(question).expected
+
+    assert expected is not None
+    assert expected.kind == kind
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happens when the contract ends?",
+        "Where do I pay the fee?",
+        "Que se passe-t-il quand le contrat prend fin ?",
+        "O que acontece quando o contrato termina?",
+        "Wer bezahlt die Kosten?",
+        "Wo ist der Drucker?",
+        "Kto zatwierdza budżet?",
+    ],
+)
+def test_what_no_table_knows_is_not_judged(question: str) -> None:
+    assert Question.of(question).expected is None
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "right"),
+    [
+        ("When does the canteen open?", "de", "Sie öffnet im Januar."),
+        ("How often is the office cleaned?", "de", "Es wird wöchentlich gereinigt."),
+        ("Wann öffnet die Kantine?", "en", "It opens in January."),
+        ("Quando comincia?", "it", "Comincia a gennaio."),
+    ],
+)
+def test_answers_are_judged_in_the_language_of_the_passages(question: str, language: str, right: str) -> None:
+    expected = Question.of(question, language).expected
+
+    assert expected is not None
+    assert expected.found_in(right)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [("How many days are there?", "pl"), ("Wie oft wird das Büro gereinigt?", "en")]
+)
+def test_answers_in_a_language_without_a_table_are_not_judged(question: str, language: str) -> None:
+    assert Question.of(question, language).expected is None
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("Combien y a-t-il d'employés ?", "Il y a 25 employés."),
+        ("Combien pèse l'appareil ?", "Il fait 12 kg."),
+        ("Wie viel wiegt das Gerät?", "Es wiegt 12 kg."),
+    ],
+)
+def test_a_verb_after_how_many_is_not_counted(question: str, right: str) -> None:
+    expected = Question.of(question).expected
+
+    assert expected is not None
+    assert expected.misfit(right) == 0
+
+
 def test_a_number_of_the_question_is_no_answer() -> None:
     expected = Question.of("How many yards did Smith run in Game 50?").expected
 
