@@ -1,15 +1,18 @@
 """The figures that quotations state, and whether documents contradict each other in them."""
 
+# ruff: noqa: RUF001 - words of several scripts
+
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 from typing import Final
 
 from ragstack_common.answers.kinds import Expected, is_number_word
+from ragstack_common.answers.questions import names_in
 from ragstack_common.text.languages import ENGLISH
 from ragstack_common.text.numeric import NUMBER_WORDS, readings
-from ragstack_common.text.words import terms, words
+from ragstack_common.text.words import is_stop_word, terms, words
 
 
 def _alternatives(least: int, end: int) -> str:
@@ -17,27 +20,65 @@ def _alternatives(least: int, end: int) -> str:
 
 
 _CURRENCY: Final = (
-    r"(?:[$€£¥₹₽]|\b(?:eur|usd|gbp|chf|inr|euros?|dollars?|pounds?|francs?|franken|yen|pfund|reais|рубл\w*)\b)"
+    r"(?:[$€£¥₹₽]|\b(?:eur|usd|gbp|chf|inr|euros?|dollars?|pounds?|francs?|franken|yen|pfund|reais|рубл\w{0,4})\b)"
 )
+_CURRENCY_BEFORE: Final = re.compile(rf"({_CURRENCY})\s?\Z", re.IGNORECASE)
+_CURRENCY_AFTER: Final = re.compile(rf"\s?({_CURRENCY})", re.IGNORECASE)
 _SIGNS: Final = {"€": "euro", "eur": "euro", "$": "dollar", "usd": "dollar", "£": "pound", "gbp": "pound", "¥": "yen"}
-_RUN: Final = r"\d(?:[-\u2010-\u2015\u2212.,:/'\u2019 \u00a0\u2007\u2009\u202f]?\d)*+"
+_RUN: Final = re.compile(r"\d(?:[-\u2010-\u2015\u2212.,:/'\u2019 \u00a0\u2007\u2009\u202f]?\d)*+")
 """Digits with marks between them: a number, a range, or several numbers in a row."""
 
-_NUMBERS: Final = re.compile(_RUN)
-_AMOUNT: Final = re.compile(
-    rf"(?P<before>{_CURRENCY})\s?(?P<number>{_RUN})|(?P<counted>{_RUN})\s?(?P<after>{_CURRENCY})", re.IGNORECASE
-)
-_WORD_BEFORE: Final = re.compile(
-    r"(\w+)[^\w.;:!?]+(?:(?:and|to|or|und|bis|oder|et|à|ou|y|o|a|e|en|of|tot|и|до|или)\s+)?\Z", re.IGNORECASE
-)
+_JOINS: Final = r"(?:and|to|or|und|bis|oder|et|à|ou|y|o|a|e|en|of|tot|и|до|или)"
+_WORD_BEFORE: Final = re.compile(rf"(\w+)[^\w.;:!?]+(?:{_JOINS}\s+)?\Z", re.IGNORECASE)
 """The last word of a text, or the one before a word that joins two numbers."""
+
+_WORD_JOINED: Final = re.compile(
+    rf"[\s,]{{1,3}}{_JOINS}\s+(?:(?:an?|eine?[nmrs]?|une?|una|uno|uma?|een)\s+)?(\w+)", re.IGNORECASE
+)
+"""The rest of "three months and a half" and "one year and six months"."""
 
 _REACH: Final = 60
 """Characters before a number that are read to know whether it is a part of a longer one."""
 
+_LONGEST_CURRENCY: Final = 12
+_LONGEST_RUN: Final = 40
+_MOST_NUMBERS: Final = 20
+"""A text with as many is a list."""
+
+_MOST_GROUPS: Final = 8
+"""Groups of digits that are read next to a unit."""
+
 _IN_WORDS: Final = re.compile(rf"(?:{_alternatives(20, 91)})[\s-](?:{_alternatives(1, 10)})\b|\w+", re.IGNORECASE)
 _NEXT_WORD: Final = re.compile(r"[\s-]?(\w+)")
-_SCALE: Final = re.compile(r"k|m|bn|mn|mio|mrd|mln|tsd|тыс|млн|млрд", re.IGNORECASE)
+_SCALE: Final = re.compile(
+    r"k|m|bn|mn|mio|mrd|mln|tsd|тыс|млн|млрд|x"
+    r"|another|additional|extra|further|more|fewer|less|plus|minus|weitere[nr]?|zusätzliche[nr]?|mehr|weniger|autres?"
+    r"|supplémentaires?|moins|más|menos|otr[oa]s|adicionales|mais|outr[oa]s|adicionais|altr[ie]|meno|meer|minder|nog|ещ[её]"
+    r"|дополнительн\w+|больше|меньше",
+    re.IGNORECASE,
+)
+"""Words next to a number that is a factor or a difference."""
+
+_LOWER: Final = (
+    "at least|more than|over|above|exceed(?:s|ing)|minimum(?: of)?|mindestens|wenigstens|mehr als|über|au moins|plus de"
+    "|minimum de|al menos|por lo menos|más de|mínimo(?: de)?|pelo menos|mais de|almeno|più di|oltre|minimo(?: di)?"
+    "|minstens|ten minste|tenminste|meer dan|minimaal|не менее|более|свыше|больше|минимум|от"
+)
+_UPPER: Final = (
+    "at most|up to|(?:less|fewer|(?:no|not) more) than|under|below|within|maximum(?: of)?|höchstens|maximal|bis zu"
+    "|(?:nicht mehr|weniger) als|unter|au plus|(?:pas plus|moins|maximum) de|jusqu['’]à|como máximo|(?:no más|menos) de"
+    "|hasta|máximo(?: de)?|no máximo|até|al massimo|meno di|fino a|massimo(?: di)?|hoogstens|maximaal"
+    "|(?:niet meer|minder) dan|tot|не более|менее|меньше|до|максимум"
+)
+_LIMIT: Final = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\W{{1,3}}\Z", re.IGNORECASE)
+"""How a figure is only a limit, in eight languages; a word of another language hides a contradiction at worst."""
+
+_PERIOD: Final = re.compile(
+    r"\W{0,3}(?:(?:per|a|an|each|every|pro|je|im|par|por|al|à|в|за)\s+|/\s?|all['’]\s?)([^\W\d_]+)", re.IGNORECASE
+)
+_PIECE: Final = re.compile(r"\w(?:[-'’]?\w)*+['’]?|[^\w\s]")
+_MODIFIED_BEFORE: Final = frozenset([ENGLISH, "de", "nl"])
+"""Languages in which the word before a noun is seldom a verb."""
 
 
 @dataclass(frozen=True)
@@ -47,43 +88,75 @@ class Figure:
     Attributes:
         text: As the document writes it.
         values: What the number may mean, as digits: 1.250 is 1250 or 1.25. Words are known in English only.
-        unit: The stem of the unit, of what is counted, or of the currency.
+        unit: The stem of the unit, of what is counted, or of the currency; and whether the number is only a limit.
+        about: What it is about, of several kinds: the other numbers of its text, such as a year; names; the period of
+            "a month"; what the question does not ask for, such as "annual" of the leave.
     """
 
     text: str
     values: frozenset[str]
-    unit: str
+    unit: tuple[str, str]
+    about: tuple[frozenset[str], ...] = ()
+
+    def contradicts(self, other: "Figure") -> bool:
+        """Whether another figure has another value, and is not about another year, name, period or thing."""
+        return (
+            self.unit == other.unit
+            and self.values.isdisjoint(other.values)
+            and not any(own - others and others - own for own, others in zip(self.about, other.about, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class _Number:
+    span: tuple[int, int]
+    values: frozenset[str]
+    unit: tuple[str, str]
 
 
 def figure_in(expected: Expected | None, text: str) -> Figure | None:
     """Return the figure that answers a question; None if a text has none, several, or one that is not understood."""
     if expected is None or expected.kind not in ("duration", "number", "money"):
         return None
-    found = [*(_amounts if expected.kind == "money" else _counts)(expected, text)]
-    different = {(figure.values, figure.unit): figure for figure in found}
-    figure = next(iter(different.values()), None)
-    return figure if figure and figure.values and len(different) == 1 else None
+    numbers = (_amounts if expected.kind == "money" else _counts)(expected, text)
+    found = [*islice(numbers, _MOST_NUMBERS)]
+    is_one = len({(number.values, number.unit) for number in found}) == 1 and len(found) < _MOST_NUMBERS
+    if not is_one or not found[0].values:
+        return None
+    number = found[-1]
+    start, end = number.span
+    outside, period = f"{text[:start]} {text[end:]}", _PERIOD.match(text, end)
+    about = (
+        frozenset(word for word in words(outside) if word[0].isdecimal()),
+        names_in(outside, expected.language),
+        frozenset(terms([period[1].lower()], expected.language) if period else ()),
+        _modifiers(expected, text),
+    )
+    return Figure(text[start:end].strip(), number.values, number.unit, about)
 
 
 def contradicting(figures: Sequence[tuple[Figure | None, str]]) -> list[int]:
-    """Return the positions of figures that contradict each other: one for each value of the most frequent unit.
+    """Return the positions of figures that contradict each other: one for each value of the first unit.
 
     Args:
         figures: Figures, each with what identifies its document.
     """
-    by_unit: dict[str, list[tuple[frozenset[str], int, str]]] = defaultdict(list)
-    for position, (figure, document) in enumerate(figures):
-        if figure is not None and all(values.isdisjoint(figure.values) for values, _, _ in by_unit[figure.unit]):
-            by_unit[figure.unit].append((figure.values, position, document))
-    for different in by_unit.values():
-        if len({document for _, _, document in different}) > 1:
-            return [position for _, position, _ in different]
-    return []
+    known = [(place, figure, document) for place, (figure, document) in enumerate(figures) if figure is not None]
+    found: dict[int, Figure] = {}
+    for (place, one, document), (other_place, other, other_document) in combinations(known, 2):
+        is_first_unit = not found or one.unit == next(iter(found.values())).unit
+        if document != other_document and is_first_unit and one.contradicts(other):
+            found |= {place: one, other_place: other}
+    chosen: list[int] = []
+    for place in sorted(found):
+        if all(found[place].values.isdisjoint(found[other].values) for other in chosen):
+            chosen.append(place)
+    return chosen
 
 
-def _counts(expected: Expected, text: str) -> Iterator[Figure]:
+def _counts(expected: Expected, text: str) -> Iterator[_Number]:
     """Yield what the numbers of a text count; without values if a number is not understood."""
-    runs = {place: run for run in _NUMBERS.finditer(text) for place in range(*run.span())}
+    runs = {place: run for run in _RUN.finditer(text) for place in range(*run.span())}
     read = 0
     for start, end in expected.counts_in(text):
         run = runs.get(start)
@@ -94,9 +167,8 @@ def _counts(expected: Expected, text: str) -> Iterator[Figure]:
         read = number.end()
         rest = words(text[read:end])
         values = _values(run[0], -1) if run else _value_of_words(said, expected.language)
-        if _is_part(text[max(0, number.start() - _REACH) : number.start()], rest, expected.language):
-            values = frozenset()
-        yield Figure(text[number.start() : end].strip(), values, "".join(terms(rest[-1:], expected.language)[:1]))
+        unit = "".join(terms(rest[-1:], expected.language)[:1])
+        yield _number(expected, text, (number.start(), end), values, unit, rest)
 
 
 def _value_of_words(found: Sequence[str], language: str) -> frozenset[str]:
@@ -104,25 +176,68 @@ def _value_of_words(found: Sequence[str], language: str) -> frozenset[str]:
     return frozenset([str(sum(values))]) if language == ENGLISH and len(values) == len(found) else frozenset()
 
 
-def _amounts(expected: Expected, text: str) -> Iterator[Figure]:
+def _amounts(expected: Expected, text: str) -> Iterator[_Number]:
     """Yield the amounts of money in a text; without values if a number is not understood."""
-    for amount in _AMOUNT.finditer(text):
-        unit = (amount["before"] or amount["after"]).lower().rstrip("s")
-        values = _values(amount["number"], 0) if amount["before"] else _values(amount["counted"], -1)
-        following = _NEXT_WORD.match(text, amount.end()) if amount["before"] else None
-        rest = [following[1]] if following else []
-        if _is_part(text[max(0, amount.start() - _REACH) : amount.start()], rest, expected.language):
-            values = frozenset()
-        yield Figure(amount[0].strip(), values, _SIGNS.get(unit, unit))
+    read = 0
+    for run in _RUN.finditer(text):
+        start, end = run.span()
+        before = _CURRENCY_BEFORE.search(text, max(read, start - _LONGEST_CURRENCY), start)
+        after = None if before else _CURRENCY_AFTER.match(text, end)
+        if not (currency := before or after):
+            continue
+        following = _NEXT_WORD.match(text, end) if before else None
+        start, read = min(start, currency.start()), max(end, currency.end())
+        values, unit = _values(run[0], 0 if before else -1), currency[1].lower().rstrip("s")
+        yield _number(
+            expected, text, (start, read), values, _SIGNS.get(unit, unit), [following[1]] if following else []
+        )
+
+
+def _number(
+    expected: Expected, text: str, span: tuple[int, int], values: frozenset[str], unit: str, rest: Sequence[str]
+) -> _Number:
+    before, joined = text[max(0, span[0] - _REACH) : span[0]], _WORD_JOINED.match(text, span[1])
+    if before.endswith((".", ",")) or _is_part(
+        before, [*rest, *(joined.groups() if joined else ())], expected.language
+    ):
+        values = frozenset()
+    limit = _LIMIT.search(before)
+    return _Number(span, values, (unit, (limit.lastgroup or "") if limit else ""))
+
+
+def _modifiers(expected: Expected, text: str) -> frozenset[str]:
+    """Return the single words before words of the question, such as "annual" before "leave"."""
+    found, before = set[str](), list[str]()
+    asked = frozenset(terms(sorted(expected.asked), expected.language))
+    for piece in _PIECE.findall(text) if expected.language in _MODIFIED_BEFORE else ():
+        (stem, *_) = [*terms(piece, expected.language), ""]
+        is_number = is_number_word(stem, expected.language) or is_number_word(
+            piece.partition("-")[0], expected.language
+        )
+        if not stem or is_number or is_stop_word(piece.lower(), expected.language):
+            before = []
+        elif stem in asked:
+            found.update(before if len(before) == 1 else ())
+            before = []
+        else:
+            before.append(stem)
+    return frozenset(found)
 
 
 def _values(run: str, adjacent: int) -> frozenset[str]:
-    """Return what digits may mean together, or, of several numbers, the one next to the unit."""
-    return readings(run) | readings(words(run)[adjacent])
+    """Return what digits may mean together, or, of several numbers, those next to the unit."""
+    if len(run) > _LONGEST_RUN:
+        return frozenset()
+    groups = run.split(" ")
+    groups = groups[:_MOST_GROUPS] if adjacent == 0 else groups[-_MOST_GROUPS:]
+    near = (groups[: place + 1] if adjacent == 0 else groups[place:] for place in range(len(groups)))
+    return readings(words(run)[adjacent]).union(*(readings(" ".join(each)) for each in near))
 
 
-def _is_part(before: str, after: Sequence[str], language: str) -> bool:
+def _is_part(before: str, near: Sequence[str], language: str) -> bool:
     """Whether a number is one of several, or a part of a longer one, such as in "five hundred and 20"."""
     previous = _WORD_BEFORE.search(before)
-    near = [*after, *([previous[1].lower()] if previous else ())]
-    return any(is_number_word(word, language) or _SCALE.fullmatch(word) for word in near)
+    return any(
+        is_number_word(word, language) or _SCALE.fullmatch(word) or any(map(str.isnumeric, word))
+        for word in [*near, *([previous[1].lower()] if previous else ())]
+    )

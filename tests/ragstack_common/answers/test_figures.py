@@ -1,9 +1,15 @@
 """Documents that contradict each other."""
 
+# ruff: noqa: RUF001 - marks between thousands
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.extractive import ExtractiveProvider
+from ragstack_common.answers.figures import Figure, figure_in
+from ragstack_common.answers.kinds import expected
 from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelResponse, Passage
 from ragstack_common.search import RetrievedChunk
 
@@ -75,6 +81,14 @@ def test_an_answer_says_that_documents_contradict_each_other(question: str, text
         ("How many employees are there?", ["There are 1.200 employees.", "There are now 1200 employees."]),
         ("How many employees are there?", ["There are 5 to 10 employees.", "There are now 7 employees."]),
         ("How many days is leave?", ["Leave is one hundred and twenty days.", "Leave is always 120 days."]),
+        ("Quel est le prix ?", ["Le prix est de 1 250,00 €.", "Le prix est toujours de 1250 euros."]),
+        ("What does a repair cost?", ["A repair costs €1½.", "A repair costs €1.50, always."]),
+        ("What does a repair cost?", ["A repair costs .50 euros.", "A repair costs 0.50 euros, always."]),
+        ("What does a repair cost?", ["A repair costs 5 x €50.", "A repair costs €250, always."]),
+        ("How long is leave?", ["Leave is 3 months and a half.", "Leave is always 3.5 months."]),
+        ("How long is leave?", ["Leave is 5 additional days.", "Leave is always 25 days."]),
+        ("¿Cuánto tiempo dura el permiso?", ["El permiso dura 3 meses y medio.", "Dura 3,5 meses el permiso."]),
+        ("How many requests?", ["2025 1 250 requests are allowed.", "There are 1250 requests allowed."]),
     ],
 )
 def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts: list[str]) -> None:
@@ -82,6 +96,72 @@ def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts
 
     assert response.end.conflicts == ()
     assert "different figures" not in response.content
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("How long is leave?", ["In 2025 leave is 16 weeks.", "In 2026 leave is 20 weeks."]),
+        ("How long is leave?", ["Leave in Germany is 16 weeks.", "Leave in France is 20 weeks."]),
+        ("How long is leave?", ["Leave is at least 16 weeks.", "Leave is up to 20 weeks."]),
+        (
+            "How many requests are allowed?",
+            ["10 requests per second are allowed.", "90 requests a minute are allowed."],
+        ),
+        ("How many days of leave?", ["25 days of annual leave.", "5 days of carers' leave."]),
+        ("How many employees are there?", ["There are 12 part-time employees.", "We have 14 full-time employees."]),
+        ("Wie viele Tage Urlaub gibt es?", ["2025 gibt es 28 Tage Urlaub.", "2026 gibt es 30 Tage Urlaub."]),
+        ("What does a probe cost?", ["The Wren 2 probe costs €120.", "The Wren 3 probe costs €150."]),
+    ],
+)
+def test_figures_of_other_years_names_limits_and_things_are_no_contradiction(question: str, texts: list[str]) -> None:
+    response, _ = answered(question, *texts)
+
+    assert response.end.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Leave was 16 weeks until 2025.", "Leave is 20 weeks."],
+        ["Staff take leave of 16 weeks.", "Everyone gets leave of 20 weeks."],
+        ["Leave in Germany is 16 weeks.", "Leave is 20 weeks."],
+        ["Leave is at least 16 weeks.", "Leave is at least 20 weeks."],
+        ["Leave is 16 weeks a year.", "Leave is 20 weeks, each year."],
+    ],
+)
+def test_what_only_one_document_mentions_hides_no_contradiction(texts: list[str]) -> None:
+    response, _ = answered("How long is leave?", *texts)
+
+    assert len(response.end.conflicts) == len(texts)
+
+
+MARKS = ["", ",", ".", "'", "’", " ", "\u00a0", "\u202f", "\u2009"]
+SENTENCES = {
+    ("How many employees are there?", "en"): ["There are {} employees.", "In all, {} employees work there."],
+    ("Wie viele Mitarbeiter gibt es?", "de"): ["Es gibt {} Mitarbeiter.", "{} Mitarbeiter arbeiten hier."],
+    ("Combien de salariés y a-t-il ?", "fr"): ["Il y a {} salariés.", "{} salariés travaillent ici."],
+    ("¿Cuántos empleados hay?", "es"): ["Hay {} empleados.", "{} empleados trabajan aquí."],
+    ("What does a repair cost?", "en"): ["A repair costs €{}.", "It costs {} euros.", "EUR {} for a repair."],
+    ("Was kostet die Reparatur?", "de"): ["Die Reparatur kostet {} Euro.", "Sie kostet {}€."],
+}
+
+
+@given(st.data(), st.integers(0, 10**7), st.integers(1, 50))
+def test_a_number_contradicts_others_but_not_its_own_forms(data: st.DataObject, number: int, more: int) -> None:
+    question = data.draw(st.sampled_from(sorted(SENTENCES)))
+    asked = expected(*question)
+
+    def stated(value: int) -> Figure:
+        written = f"{value:,}".replace(",", data.draw(st.sampled_from(MARKS)))
+        figure = figure_in(asked, data.draw(st.sampled_from(SENTENCES[question])).format(written))
+        assert figure is not None
+        return figure
+
+    one, same, other = stated(number), stated(number), stated(number + more)
+
+    assert not one.contradicts(same)
+    assert one.contradicts(other) or one.values & other.values  # of "EUR 1 250" and "EUR 1 300", both may mean 1
 
 
 def test_quotations_are_in_the_order_of_their_passages_and_those_far_below_come_last() -> None:
