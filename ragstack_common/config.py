@@ -457,7 +457,7 @@ class RetrieverToolSettings(MilvusSettings, SearchSettings):
         {}, repr=False, description="collections to search; by default the function's knowledge base"
     )
     retriever_tool_embedding: str | None = Field(
-        None, description="embedding of queries, for engines that need one; by default `hashed`"
+        None, description="embedding of queries, for engines that need one; by default what the collection records"
     )
 
     @property
