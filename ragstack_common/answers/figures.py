@@ -5,7 +5,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import Final
 
 from ragstack_common.answers.kinds import Expected, is_number_word
@@ -60,18 +60,22 @@ _SCALE: Final = re.compile(
 """Words next to a number that is a factor or a difference."""
 
 _LOWER: Final = (
-    "at least|more than|over|above|exceed(?:s|ing)|minimum(?: of)?|mindestens|wenigstens|mehr als|über|au moins|plus de"
-    "|minimum de|al menos|por lo menos|más de|mínimo(?: de)?|pelo menos|mais de|almeno|più di|oltre|minimo(?: di)?"
+    "at least|(?:(?:no|not) (?:less|fewer)|more) than|over|above|exceed(?:s|ing)|minimum(?: of)?|mindestens"
+    "|wenigstens|(?:nicht weniger|mehr) als|über|au moins|plus de|minimum de"
+    "|al menos|por lo menos|más de|mínimo(?: de)?|pelo menos|mais de|almeno|più di|oltre|minimo(?: di)?"
     "|minstens|ten minste|tenminste|meer dan|minimaal|не менее|более|свыше|больше|минимум|от"
 )
 _UPPER: Final = (
-    "at most|up to|(?:less|fewer|(?:no|not) more) than|under|below|within|maximum(?: of)?|höchstens|maximal|bis zu"
+    "at most|up to|(?:less|fewer|(?:no|not) more) than|under|below|maximum(?: of)?|höchstens|maximal|bis zu"
     "|(?:nicht mehr|weniger) als|unter|au plus|(?:pas plus|moins|maximum) de|jusqu['’]à|como máximo|(?:no más|menos) de"
     "|hasta|máximo(?: de)?|no máximo|até|al massimo|meno di|fino a|massimo(?: di)?|hoogstens|maximaal"
     "|(?:niet meer|minder) dan|tot|не более|менее|меньше|до|максимум"
 )
 _LIMIT: Final = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\W{{1,3}}\Z", re.IGNORECASE)
 """How a figure is only a limit, in eight languages; a word of another language hides a contradiction at worst."""
+
+_ORDER: Final = ("lower", "", "upper")
+"""A lower limit may be below a value, and that below an upper limit."""
 
 _PERIOD: Final = re.compile(
     r"\W{0,3}(?:(?:per|a|an|each|every|pro|je|im|par|por|al|à|в|за)\s+|/\s?|all['’]\s?)([^\W\d_]+)", re.IGNORECASE
@@ -88,30 +92,37 @@ class Figure:
     Attributes:
         text: As the document writes it.
         values: What the number may mean, as digits: 1.250 is 1250 or 1.25. Words are known in English only.
-        unit: The stem of the unit, of what is counted, or of the currency; and whether the number is only a limit.
+        unit: The stem of the unit, of what is counted, or of the currency.
+        limit: "lower" or "upper" if the number is only a limit; otherwise empty.
         about: What it is about, of several kinds: the other numbers of its text, such as a year; names; the period of
             "a month"; what the question does not ask for, such as "annual" of the leave.
     """
 
     text: str
     values: frozenset[str]
-    unit: tuple[str, str]
+    unit: str
+    limit: str = ""
     about: tuple[frozenset[str], ...] = ()
 
     def contradicts(self, other: "Figure") -> bool:
-        """Whether another figure has another value, and is not about another year, name, period or thing."""
-        return (
-            self.unit == other.unit
-            and self.values.isdisjoint(other.values)
-            and not any(own - others and others - own for own, others in zip(self.about, other.about, strict=True))
-        )
+        """Whether another figure excludes this one, and is not about another year, name, period or thing."""
+        is_about_other = any(own - others and others - own for own, others in zip(self.about, other.about, strict=True))
+        return self.unit == other.unit and self._excludes(other) and not is_about_other
+
+    def _excludes(self, other: "Figure") -> bool:
+        """Whether the values differ; of a limit, whether the other value is beyond it."""
+        if self.limit == other.limit:
+            return self.values.isdisjoint(other.values)
+        least, most = sorted((self, other), key=lambda figure: _ORDER.index(figure.limit))
+        return all(float(one) > float(two) for one, two in product(least.values, most.values))
 
 
 @dataclass(frozen=True)
 class _Number:
     span: tuple[int, int]
     values: frozenset[str]
-    unit: tuple[str, str]
+    unit: str
+    limit: str
 
 
 def figure_in(expected: Expected | None, text: str) -> Figure | None:
@@ -120,7 +131,7 @@ def figure_in(expected: Expected | None, text: str) -> Figure | None:
         return None
     numbers = (_amounts if expected.kind == "money" else _counts)(expected, text)
     found = [*islice(numbers, _MOST_NUMBERS)]
-    is_one = len({(number.values, number.unit) for number in found}) == 1 and len(found) < _MOST_NUMBERS
+    is_one = len({(number.values, number.unit, number.limit) for number in found}) == 1 and len(found) < _MOST_NUMBERS
     if not is_one or not found[0].values:
         return None
     number = found[-1]
@@ -132,7 +143,7 @@ def figure_in(expected: Expected | None, text: str) -> Figure | None:
         frozenset(terms([period[1].lower()], expected.language) if period else ()),
         _modifiers(expected, text),
     )
-    return Figure(text[start:end].strip(), number.values, number.unit, about)
+    return Figure(text[start:end].strip(), number.values, number.unit, number.limit, about)
 
 
 def contradicting(figures: Sequence[tuple[Figure | None, str]]) -> list[int]:
@@ -202,7 +213,7 @@ def _number(
     ):
         values = frozenset()
     limit = _LIMIT.search(before)
-    return _Number(span, values, (unit, (limit.lastgroup or "") if limit else ""))
+    return _Number(span, values, unit, (limit.lastgroup or "") if limit else "")
 
 
 def _modifiers(expected: Expected, text: str) -> frozenset[str]:

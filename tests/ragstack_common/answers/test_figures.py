@@ -104,6 +104,7 @@ def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts
         ("How long is leave?", ["In 2025 leave is 16 weeks.", "In 2026 leave is 20 weeks."]),
         ("How long is leave?", ["Leave in Germany is 16 weeks.", "Leave in France is 20 weeks."]),
         ("How long is leave?", ["Leave is at least 16 weeks.", "Leave is up to 20 weeks."]),
+        ("How long is leave?", ["Leave is 16 weeks.", "Leave is no more than 20 weeks."]),
         (
             "How many requests are allowed?",
             ["10 requests per second are allowed.", "90 requests a minute are allowed."],
@@ -127,6 +128,9 @@ def test_figures_of_other_years_names_limits_and_things_are_no_contradiction(que
         ["Staff take leave of 16 weeks.", "Everyone gets leave of 20 weeks."],
         ["Leave in Germany is 16 weeks.", "Leave is 20 weeks."],
         ["Leave is at least 16 weeks.", "Leave is at least 20 weeks."],
+        ["Leave is not less than 16 weeks.", "Leave is 12 weeks."],
+        ["Leave is up to 16 weeks.", "Leave is 20 weeks."],
+        ["Leave can be taken within 16 weeks.", "Leave is 12 weeks."],
         ["Leave is 16 weeks a year.", "Leave is 20 weeks, each year."],
     ],
 )
