@@ -46,6 +46,7 @@ _TOKEN: Final = re.compile(
 )
 _SPACE: Final = re.compile(r"[ \n]*")
 _NUMERIC: Final = re.compile("[DS]")
+_LINK_MARKS: Final = re.compile(r"\]\([^\s()]{0,500}\)|\[")
 _UNIT_MARKS: Final = frozenset("\"'”’")
 """After a number: inches and feet, unless they close a quotation."""
 
@@ -388,9 +389,9 @@ def _kind(group: str, classes: str) -> str:
 
 
 def _whole_line(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the line of a run if it has nothing else but the marks of a table."""
+    """Return the line of a run if it has nothing else but the marks of a table, and of links at its ends."""
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
     stop = len(text) if stop < 0 else stop
-    outside = text[begin:start] + text[end:stop]
+    outside = _LINK_MARKS.sub("", text[begin:start] + text[end:stop])
     return None if outside.strip(' \t\r|"') else (begin, stop)

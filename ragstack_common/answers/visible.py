@@ -73,6 +73,7 @@ class _Edit:
     start: int
     end: int
     text: str = ""
+    is_link: bool = field(default=False, compare=False)
 
 
 @dataclass
@@ -136,6 +137,7 @@ def literal(text: str) -> Visible:
 def readings(text: str) -> list[Visible]:
     """Return the ways in which a text can be read: as written, and as rendered if that differs.
 
+    A text with links and other marks is also read with only the links rendered, as quotations of lists and tables are.
     A word that is divided at the end of a line is read with and without its hyphen.
     """
     divided = (found.span() for found in _HYPHENATED.finditer(text))
@@ -152,6 +154,9 @@ def readings(text: str) -> list[Visible]:
         ]
     elif len(edits) > len(ends):
         found.append(_edited(text, edits, frozenset()))
+    links = [edit for edit in edits if edit.is_link]
+    if links and len(ends) + len(links) < len(edits):
+        found.insert(1, _edited(text, [*ends, *links], frozenset()))
     return found
 
 
@@ -265,4 +270,6 @@ class _Inline:
     def _link(self, start: int, end: int) -> list[_Edit]:
         opened = self._brackets.pop() if self._brackets else None
         target = _TARGET.match(self._text, end) if opened else None
-        return [_Edit(*opened), _Edit(start, target.end())] if opened and target else []
+        if not (opened and target):
+            return []
+        return [_Edit(*opened, is_link=True), _Edit(start, target.end(), is_link=True)]

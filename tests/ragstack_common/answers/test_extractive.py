@@ -193,3 +193,39 @@ def test_every_answer_passes_the_check_of_citations(words: list[str], texts: lis
     assert verifier.answer == said
     if said != NO_ANSWER:
         assert not [sentence for sentence in verifier.sentences if sentence.unsupported]
+
+
+@pytest.mark.parametrize(
+    ("question", "passage"),
+    [
+        (
+            "When is legacy mode used?",
+            "The [SDK](https://a.b/sdk) has a legacy mode. It is used if:\n+ You have old scripts.\n+ It fails.",
+        ),
+        (
+            "What is the quota of the package size?",
+            "| Resource | Quota |\n| --- | --- |\n| [Package](a.md#b) size | 50 MB | \n| Events | [10](c.md) | \n",
+        ),
+        (
+            "What is the quota of events?",
+            "| Resource | Quota |\n| --- | --- |\n| [Package](a.md#b) size | 50 MB | \n| Events | [10](c.md) | \n",
+        ),
+    ],
+)
+def test_lists_and_rows_with_links_are_verified(question: str, passage: str) -> None:
+    chunk = RetrievedChunk(content=passage, source="s3://b/a.md", score=0.5)
+    passages = [Passage(1, chunk)]
+
+    response = ExtractiveProvider().generate(ModelRequest([ModelMessage.user(question)], passages=passages))
+
+    assert "](" not in response.content
+    assert not unsupported(response.content, passages)
+    changed = response.content.replace("old", "new").replace("50 MB", "60 MB").replace("10", "11")
+    assert unsupported(changed, passages)
+
+
+def unsupported(answer: str, passages: list[Passage]) -> list[str]:
+    verifier = Verifier(passages)
+    verifier.feed(answer)
+    verifier.finish()
+    return [sentence.text for sentence in verifier.sentences if sentence.unsupported]
