@@ -13,6 +13,7 @@ from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.local_stack import StackOptions, local_stack
 from ragstack_local.target.connection import Project
 from tests.ragstack_local.support import ragstack
+from tests.support.ports import free_ports
 
 
 def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_callers_are_kept_before_anything_starts_and_a_demonstration_changes_non
     project = Project(tmp_path, tmp_path)
     options = StackOptions(
         tmp_path / "data",
-        *range(45660, 45665),
+        *free_ports(5),
         auth=(AuthKind.NONE, AuthKind.OIDC),
         access=project.sample_access,
         is_demonstration=is_demonstration,
