@@ -74,7 +74,7 @@ $(STAMPS)/web: web/package.json web/package-lock.json | $(STAMPS)/demo
 	  && touch $@ || { ! $(NPM) ping --fetch-retries 0 && rm -rf web/node_modules \
 	  && echo "  The npm registry cannot be reached: build the console later with \`make setup\`"; }
 
-$(STAMPS)/openapi: $(shell find ragstack_common/api lambdas/query -name '*.py') | $(STAMPS)/demo
+$(STAMPS)/openapi: $(shell find ragstack_common/services lambdas/query -name '*.py') | $(STAMPS)/demo
 	@$(BIN)/python -m web.openapi
 	@touch $@
 

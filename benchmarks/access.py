@@ -16,9 +16,6 @@ from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import MAX_LABELS_IN_A_FILTER, AccessRules
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import BEDROCK_ENGINE, QuerySettings
 from ragstack_common.filters import Filter, to_bedrock
 from ragstack_common.registry.table import (
     ACCESS,
@@ -33,6 +30,9 @@ from ragstack_common.registry.table import (
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engine import Engine
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.settings.search import BEDROCK_ENGINE, QuerySettings
 
 LABELS: Final = 10_000
 GROUPS: Final = 100

@@ -37,7 +37,7 @@ QUERY = """
 import os
 from lambdas.query.handler import service
 from ragstack_common.core.clients import retrieval_client
-from ragstack_common.config import QuerySettings
+from ragstack_common.settings.search import QuerySettings
 service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
 """
 ANSWERS = """
@@ -45,7 +45,7 @@ import os
 import uvicorn
 from lambdas.answers.handler import service
 from ragstack_common.core.clients import retrieval_client
-from ragstack_common.config import QuerySettings
+from ragstack_common.settings.search import QuerySettings
 service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)
 """
 PROGRAMS = {

@@ -1,7 +1,7 @@
 """Fit the confidence of quotations, and show the risk at each coverage.
 
 Each question of the data sets is asked with its documents and without them. A logistic regression is fitted to all sets
-but one, and measured on that one; then it is fitted to all of them, as in ``ragstack_common/answers/confidence.py``.
+but one, and measured on that one; then it is fitted to all of them, as in ``ragstack_common/answers/quote/confidence.py``.
 
 Run: ``python benchmarks/confidence.py FOLDER FOLDER ... [--embedding KIND] [--queries N]``. It takes about a minute for
 each set, and once the time to ingest it.
@@ -24,9 +24,9 @@ from evaluation.dataset import read
 from evaluation.metrics import Values
 from evaluation.searching import Engines, Progress
 from evaluation.setups import AnswerSetup
-from ragstack_common.answers import extractive
-from ragstack_common.answers.confidence import WEIGHTS
-from ragstack_common.answers.quoting import Quotation, best_quotations
+from ragstack_common.answers.quote import extractive
+from ragstack_common.answers.quote.confidence import WEIGHTS
+from ragstack_common.answers.quote.quoting import Quotation, best_quotations
 from ragstack_local.show import display
 
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)

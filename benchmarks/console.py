@@ -33,11 +33,11 @@ from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 
 from ragstack_common.answers.answer import Source
-from ragstack_common.api.ask_models import SourcesEvent
-from ragstack_common.api.documents import to_summary
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition, record_to_item
 from ragstack_common.registry.table import URI
+from ragstack_common.services.ask_models import SourcesEvent
+from ragstack_common.services.documents import to_summary
 
 STATIC: Final = Path(__file__).parent.parent / "ragstack_local" / "console" / "static"
 CHROMIUM: Final = "/usr/bin/chromium"

@@ -19,8 +19,8 @@ from pathlib import Path
 from parts.measuring import table
 from rich.console import Console
 
-from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.models import Passage
+from ragstack_common.answers.models.protocol import Passage
+from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.search import RetrievedChunk
 from tests.support import quotation_attacks
 from tests.support.quotation_attacks import attacks

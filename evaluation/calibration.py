@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluation.dataset import EvaluationError
 from evaluation.metrics import SEED, Values
-from ragstack_common.relevance import Calibration, Signal
+from ragstack_common.settings.relevance import Calibration, Signal
 
 BINS: Final = 10
 FOLDS: Final = 5

@@ -11,10 +11,10 @@ from typing import Final
 from evaluation.answers import Verdict, token_f1
 from evaluation.dataset import Query
 from ragstack_common.answers.factory import judge_from, provider_from
-from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest
 from ragstack_common.answers.support import SupportJudge
-from ragstack_common.config import MAX_ANSWER_SECONDS, ONNX_SUPPORT, AnswerSettings
 from ragstack_common.core.errors import GenerationError
+from ragstack_common.settings.search import MAX_ANSWER_SECONDS, ONNX_SUPPORT, AnswerSettings
 
 RETRIES: Final = 2
 """After transient errors: one of them must not end a measurement of hours."""
@@ -58,7 +58,7 @@ def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[Answer
     if model is None or not url:
         read = AnswerSettings.from_env({**settings, **({} if model is None else {"ANSWER_MODEL": model})})
         return read, provider_from(read)
-    from ragstack_common.answers.openai import OpenAIProvider  # noqa: PLC0415 - takes a second to import
+    from ragstack_common.answers.models.openai import OpenAIProvider  # noqa: PLC0415 - takes a second to import
 
     read = AnswerSettings.from_env(settings)
     key = os.environ.get("RAGSTACK_LLM_API_KEY")

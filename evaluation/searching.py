@@ -20,8 +20,7 @@ from evaluation.metrics import PRIMARY, Difference, Interval, Values
 from evaluation.setups import PRIVATE, STACK, Setup
 from evaluation.table import Table
 from ragstack_common.answers.followup import with_subject
-from ragstack_common.answers.models import ModelMessage
-from ragstack_common.config import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
+from ragstack_common.answers.models.protocol import ModelMessage
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
@@ -30,6 +29,7 @@ from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import members_of
 from ragstack_common.search.wrappers.reranked import RerankedBackend
+from ragstack_common.settings.search import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_local.target.connection import Connection
 
 COLLECTION: Final = "collection"

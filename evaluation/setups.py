@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evaluation.dataset import EvaluationError
 from local_bedrock.options import chosen_embedding
-from ragstack_common.config import (
+from ragstack_common.settings.reranking_weights import RerankingWeights
+from ragstack_common.settings.search import (
     ANSWERABLE_RELEVANCE,
     DEFAULT_BOOST,
     MAX_RESULTS,
@@ -16,7 +17,6 @@ from ragstack_common.config import (
     AnswerSettings,
     Reranker,
 )
-from ragstack_common.reranking_weights import RerankingWeights
 
 PRIVATE: Final = "private"
 STACK: Final = "stack"

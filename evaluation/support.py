@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evaluation.dataset import CORPUS, DataSetError, Document, entries
 from evaluation.table import Table
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.models import Passage
+from ragstack_common.answers.models.protocol import Passage
 from ragstack_common.answers.support import MAX_SENTENCES, SUPPORT_SECONDS, SupportJudge, judged
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.search import RetrievedChunk

@@ -14,7 +14,7 @@ from evaluation.searching import Engines, filter_of, measured
 from evaluation.setups import Setup
 from evaluation.table import Cell, Table
 from ragstack_common import embedding
-from ragstack_common.core import settings
+from ragstack_common.settings import base as settings
 
 COSINE_SHARE: Final = "cosine_share"
 BOOST: Final = "filtered_score_boost"

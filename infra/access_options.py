@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from infra.context_types import AccessFile
 from infra.target import Target
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds
-from ragstack_common.core.settings import Allowed, Settings, separated_names
+from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds
+from ragstack_common.settings.base import Allowed, Settings, separated_names
 
 PROGRAMS: Final = frozenset({AuthKind.IAM, AuthKind.API_KEY})
 """The kinds of programs."""

@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 
 from infra.layers import ROOT
 from infra.options import SET_BY_STACKS, ContextValues
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.config import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
-from ragstack_common.core.settings import Settings, allowed_values
-from ragstack_common.ingestion_config import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
+from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.base import Settings, allowed_values
+from ragstack_common.settings.ingestion import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
+from ragstack_common.settings.search import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 

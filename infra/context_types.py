@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ragstack_common.access_config import NO_ACCESS_FILE
-from ragstack_common.core.settings import Allowed
+from ragstack_common.settings.access import NO_ACCESS_FILE
+from ragstack_common.settings.base import Allowed
 
 OFF: Final = "off"
 

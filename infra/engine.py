@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common.config import (
+from ragstack_common.settings.search import (
     BEDROCK_ENGINE,
     BEDROCK_RERANKER,
     DEFAULT_EMBEDDING,

@@ -29,8 +29,11 @@ from infra.engine import Engine, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
-from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
-from ragstack_common.config import (
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
+from ragstack_common.settings.base import Settings, as_text, read_settings
+from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
+from ragstack_common.settings.search import (
     EVERY_COLLECTION,
     MILVUS_ENGINE,
     OTHER_STORE,
@@ -41,9 +44,6 @@ from ragstack_common.config import (
     TraceSettings,
     VectorStore,
 )
-from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.core.settings import Settings, as_text, read_settings
-from ragstack_common.ingestion_config import FUNCTION_SETTINGS, IngestionSettings
 
 S = TypeVar("S", bound=Settings)
 
@@ -99,7 +99,7 @@ class KnowledgeBaseKind(StrEnum):
 
 
 class ContextValues(AccessValues):
-    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.config`."""
+    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.settings.search`."""
 
     target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
     prefix: Prefix = Field(

@@ -33,8 +33,8 @@ from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.discovery import Discovery, undiscovered
 from infra.options import CONSOLE_KINDS, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
-from ragstack_common.access_config import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
-from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
+from ragstack_common.http.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
+from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
 
 
 class StorageStack(Stack):

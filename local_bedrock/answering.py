@@ -17,12 +17,12 @@ from local_bedrock.http.errors import ServiceError, Throttled
 from local_bedrock.http.wire import header_value
 from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelMessage, ModelPiece, ModelProvider, ModelRequest, Passage
-from ragstack_common.config import GENERATOR_HEADER
+from ragstack_common.answers.models.protocol import ModelMessage, ModelPiece, ModelProvider, ModelRequest, Passage
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.deadline import begin
 from ragstack_common.core.errors import GenerationError, ModelThrottledError
 from ragstack_common.search import RetrievedChunk
+from ragstack_common.settings.search import GENERATOR_HEADER
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
 """Time after the last question. AWS publishes no figure for these sessions; this is a guess."""
@@ -89,7 +89,7 @@ class Answering:
         """
         provider: ModelProvider = ExtractiveProvider()
         if options.llm_url:
-            from ragstack_common.answers.openai import OpenAIProvider  # noqa: PLC0415 - takes a second
+            from ragstack_common.answers.models.openai import OpenAIProvider  # noqa: PLC0415 - takes a second
 
             provider = OpenAIProvider(options.llm_url, options.llm_model, options.llm_api_key)
         return cls(provider, Sessions(clock), Parser())

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
+from ragstack_common.settings.ingestion import MAX_URI_CHARACTERS
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
 """``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""

@@ -14,9 +14,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.config import OTLP_ENDPOINT, STACK, STACK_DIMENSION
 from ragstack_common.core.errors import MissingPackageError
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.settings.search import OTLP_ENDPOINT, STACK, STACK_DIMENSION
 
 if TYPE_CHECKING:
     from ragstack_common.search.span_export import FunctionSpans

@@ -21,12 +21,12 @@ from ragstack_common.core.errors import (
     ServiceUnavailableError,
     needs_extra,
 )
-from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_common.search.models import RetrievedChunk, SearchRequest
 from ragstack_common.search.rerank import LexicalReranker, Passage
 from ragstack_common.search.rerank.chunks import scored
 from ragstack_common.search.tracing import Attributes, retrieval_span
 from ragstack_common.search.values import natural_order
+from ragstack_common.settings.knowledge import KnowledgeSettings
 
 with needs_extra("chroma", "KnowledgeBase"):
     import chromadb

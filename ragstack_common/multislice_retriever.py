@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragstack_common.config import DEFAULT_BOOST, MAX_RESULTS, OTHER_STORE
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
@@ -23,6 +22,7 @@ from ragstack_common.search.models import (
     check_top_k,
 )
 from ragstack_common.search.wrappers.multislice import Merge
+from ragstack_common.settings.search import DEFAULT_BOOST, MAX_RESULTS, OTHER_STORE
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
-from ragstack_common.error_responses import invalid_members
+from ragstack_common.http.errors import invalid_members
 from ragstack_common.search.factory import engine_variables
 from ragstack_common.search.vector_store import engine_config
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask_models import AskRequest, AskResponse
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
 
 _Request = TypeVar("_Request", bound=BaseModel)
 
@@ -35,7 +35,7 @@ def search(query: str, *, engine: str | Mapping[str, Any] | None = None, **optio
         query: What to look for.
         engine: A connection string (see :mod:`ragstack_common.search.vector_store`), or the configuration of a
             backend. By default, the engine that the environment describes: the knowledge base KNOWLEDGE_BASE_ID.
-        options: Further members of :class:`~ragstack_common.api.search_models.RetrieveRequest`. Other settings of the
+        options: Further members of :class:`~ragstack_common.services.search_models.RetrieveRequest`. Other settings of the
             query function, such as RERANK, come from the environment.
 
     Raises:
@@ -54,7 +54,7 @@ def ask(question: str, *, engine: str | Mapping[str, Any] | None = None, **optio
     Args:
         question: The question.
         engine: As for :func:`search`.
-        options: Further members of :class:`~ragstack_common.api.ask_models.AskRequest`.
+        options: Further members of :class:`~ragstack_common.services.ask_models.AskRequest`.
 
     Raises:
         InvalidRequestError: The question or an option is invalid.

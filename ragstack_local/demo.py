@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_common.api.access import Explanation
-from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.document_models import Facets
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.console import EXAMPLE
+from ragstack_common.http.console import EXAMPLE
+from ragstack_common.services.access import Explanation
+from ragstack_common.services.ask_models import AskRequest
+from ragstack_common.services.document_models import Facets
+from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import StackError

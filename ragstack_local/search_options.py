@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragstack_common.config import (
+from ragstack_common.core.json_text import parse_json
+from ragstack_common.settings.base import Settings, as_text, read_settings, target_file
+from ragstack_common.settings.knowledge import KnowledgeSettings
+from ragstack_common.settings.search import (
     BEDROCK_ENGINE,
     CHROMA_ENGINE,
     MAX_RESULTS,
@@ -18,16 +21,13 @@ from ragstack_common.config import (
     AnswerSettings,
     QuerySettings,
 )
-from ragstack_common.core.json_text import parse_json
-from ragstack_common.core.settings import Settings, as_text, read_settings, target_file
-from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target, not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragstack_common.api.operations import Operations
+    from ragstack_common.services.operations import Operations
 
 
 class FilterMode(StrEnum):

@@ -12,12 +12,12 @@ from aws_cdk.assertions import Template
 from mcp import Client
 
 from infra.alarms import raise_alarm
-from ragstack_common import config
-from ragstack_common.api import mcp
-from ragstack_common.api.catalogue import Corpora
 from ragstack_common.filters.tree import Operator
+from ragstack_common.http import mcp
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.wrappers.reranked import RerankedBackend
+from ragstack_common.services.catalogue import Corpora
+from ragstack_common.settings import search as config
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 

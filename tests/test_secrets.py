@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from ragstack_common.core.settings import Settings
 from ragstack_common.knowledge_base import KnowledgeBase
+from ragstack_common.settings.base import Settings
 
 pytestmark = pytest.mark.xdist_group("every module")
 

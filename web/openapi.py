@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lambdas.query.handler import app
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.api.description import describe
+from ragstack_common.http.description import describe
+from ragstack_common.settings.access import AccessSettings
 
 FILE = Path(__file__).parent / "src" / "api" / "openapi.json"
 

@@ -17,8 +17,7 @@ from infra.constructs.python_function import LOG_RETENTION
 from infra.constructs.retrieval_api import STAGE_NAME, RetrievalApi
 from infra.constructs.user_pool import Issuer
 from infra.options import Options
-from ragstack_common.access_config import TOKEN_KINDS
-from ragstack_common.console import (
+from ragstack_common.http.console import (
     API_PATHS,
     ASK_AGAIN,
     ASSETS,
@@ -27,6 +26,7 @@ from ragstack_common.console import (
     content_security_policy,
     page_settings,
 )
+from ragstack_common.settings.access import TOKEN_KINDS
 
 SCOPE: Final = "openid email profile"
 """Amazon Cognito issues refresh tokens without another scope."""
@@ -197,7 +197,7 @@ class Console(Construct):
 
 def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
     """Return what the page may load, and whom it may call: the bucket, the issuer, and where that issues tokens."""
-    # As the API signs uploads, see ragstack_common.api.bucket.
+    # As the API signs uploads, see ragstack_common.services.bucket.
     bucket_url = f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"
     connections: list[str] = []
     if issuer is not None and issuer.login_domain:

@@ -12,7 +12,7 @@ from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
-from ragstack_common.ingestion_config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
+from ragstack_common.settings.ingestion import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 
 FOLDER: Final = "contextual_headers"
 

@@ -17,8 +17,8 @@ from infra.alarms import FAILURES, raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
 from infra.options import ApiLogging, Options
 from infra.target import Target
-from ragstack_common.access_config import TOKEN_KINDS, AuthKind
-from ragstack_common.api.route_table import ANSWERS, QUERY, ROUTES
+from ragstack_common.http.route_table import ANSWERS, QUERY, ROUTES
+from ragstack_common.settings.access import TOKEN_KINDS, AuthKind
 
 STAGE_NAME: Final = "prod"
 

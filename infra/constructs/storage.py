@@ -17,8 +17,6 @@ from infra.constructs.adopted_bucket import AdoptedBucket
 from infra.constructs.queues import DocumentQueue
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.config import SNAPSHOT_KEY
-from ragstack_common.ingestion_config import MAX_URI_CHARACTERS
 from ragstack_common.registry.table import (
     BY_LABEL,
     BY_URI,
@@ -30,6 +28,8 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     URI,
 )
+from ragstack_common.settings.ingestion import MAX_URI_CHARACTERS
+from ragstack_common.settings.search import SNAPSHOT_KEY
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import Callers
 from ragstack_common.access.tokens import verifier_from_env
-from ragstack_common.api.asgi import create_app
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.documents import Documents
+from ragstack_common.http.asgi import create_app
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.documents import Documents
 
 if TYPE_CHECKING:
-    from ragstack_common.api.mcp import McpEndpoint
+    from ragstack_common.http.mcp import McpEndpoint
     from ragstack_common.tools import Registry
 
 
@@ -50,8 +50,8 @@ def tools() -> "Registry":
 @cache
 def mcp() -> "McpEndpoint":
     """Build the server of the Model Context Protocol with its first request."""
-    from ragstack_common.api.mcp import McpEndpoint  # noqa: PLC0415 - takes half a second
-    from ragstack_common.api.operations import ServiceOperations  # noqa: PLC0415
+    from ragstack_common.http.mcp import McpEndpoint  # noqa: PLC0415 - takes half a second
+    from ragstack_common.services.operations import ServiceOperations  # noqa: PLC0415
 
     def operations(caller: Caller) -> ServiceOperations:
         return ServiceOperations(caller, lambda: service().searches, service, documents, tools, metrics)

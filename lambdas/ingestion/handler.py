@@ -12,7 +12,7 @@ from ragstack_common.access.policy import policy_from_env
 from ragstack_common.ingestion.messages import parse_messages
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.ingestion_config import IngestionSettings
+from ragstack_common.settings.ingestion import IngestionSettings
 
 
 @cache

@@ -11,15 +11,15 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.explain_models import ExplainRequest, ExplainResponse
-from ragstack_common.api.http import Api, json_answer, serve
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
+from ragstack_common.http.powertools import Api, json_answer, serve
+from ragstack_common.services.catalogue import Corpora, Versions
+from ragstack_common.services.explain_models import ExplainRequest, ExplainResponse
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
+from ragstack_common.settings.access import AccessSettings
 
 if TYPE_CHECKING:
-    from ragstack_common.api.explain import Explanations
+    from ragstack_common.services.explain import Explanations
     from ragstack_common.tools import Registry
 
 
@@ -41,7 +41,7 @@ def service() -> QueryService:
 @cache
 def explanations() -> "Explanations":
     """Find the documents on the first request for an explanation; searches do without them."""
-    from ragstack_common.api.explain import Explanations  # noqa: PLC0415 - most containers give none
+    from ragstack_common.services.explain import Explanations  # noqa: PLC0415 - most containers give none
 
     return Explanations.from_env(os.environ, service())
 
@@ -102,7 +102,7 @@ def health() -> dict[str, str]:
 @serve(app, "openapi")
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.api.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.http.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
     access = AccessSettings.from_env(os.environ)
     description = describe(app, base_url_of(app.current_event.raw_event), access)

@@ -10,8 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.policy import policy_from_env
 from ragstack_common.ingestion.messages import parse_messages
-from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
+from ragstack_common.settings.ingestion import ReconcileSettings
 
 
 @cache

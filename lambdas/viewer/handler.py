@@ -9,8 +9,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
-from ragstack_common.api.http import Api
-from ragstack_common.api.view import Viewer, add_view
+from ragstack_common.http.powertools import Api
+from ragstack_common.services.view import Viewer, add_view
 
 
 @cache

@@ -13,7 +13,7 @@ from local_bedrock.operations.context import Answer, Context, Request, refuse_un
 from local_bedrock.operations.generate import inference_settings, refuse_optimized, require_text_model
 from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.search.reranking import score
-from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText, Passage
+from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText, Passage
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
 

@@ -12,9 +12,9 @@ from local_bedrock.http.errors import DependencyFailed, InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results, vector_search_configuration
-from ragstack_common.answers.markers import MARKERS, MarkerReader, numbers_in
-from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelText
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelText
 from ragstack_common.answers.phrases import is_no_answer
+from ragstack_common.answers.verify.markers import MARKERS, MarkerReader, numbers_in
 
 UNABLE: Final = "Sorry, I am unable to assist you with this request."
 """Amazon Bedrock's answer if the search results contain none."""

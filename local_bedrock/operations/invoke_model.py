@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from local_bedrock.http.errors import InvalidRequest, ModelError
 from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
-from ragstack_common.answers.models import estimated_tokens
-from ragstack_common.config import EMBEDDING_HEADER
+from ragstack_common.answers.models.protocol import estimated_tokens
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
+from ragstack_common.settings.search import EMBEDDING_HEADER
 
 MAX_TOKENS: Final = 8_192
 

@@ -22,13 +22,13 @@ from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
 from local_bedrock.store.resources import KnowledgeBase
-from ragstack_common.config import EMBEDDING_HEADER, RESERVED_PREFIX, SIGNALS_HEADER
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.filters.tree import Operator
+from ragstack_common.settings.search import EMBEDDING_HEADER, RESERVED_PREFIX, SIGNALS_HEADER
 from ragstack_common.text.positions import PAGE_KEY
 
 

@@ -13,10 +13,10 @@ from pebble import ProcessExpired
 
 from local_bedrock.processes.worker_pool import PoolClosed, WorkerPool
 from ragstack_common import embedding
-from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.embedding import EmbeddingError
+from ragstack_common.embedding.model_cache import KNOWN
 from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
-from ragstack_common.model_cache import KNOWN
+from ragstack_common.settings.search import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

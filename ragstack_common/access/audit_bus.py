@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.audit import AUDIT, AuditSink
-from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.ingestion_config import EVENT_SOURCE
+from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.ingestion import EVENT_SOURCE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient

@@ -10,11 +10,11 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
-from ragstack_common.access_config import AccessSettings, AuthKind
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.error_responses import is_refused, reaching_the_registry
+from ragstack_common.http.errors import is_refused, reaching_the_registry
+from ragstack_common.settings.access import AccessSettings, AuthKind
 
 MAX_PLACES: Final = 20
 """Prefixes that a refusal names."""

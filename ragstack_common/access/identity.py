@@ -19,8 +19,8 @@ from ragstack_common.access.callers import (
 )
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import Claims
-from ragstack_common.access_config import TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.core.errors import NotAuthenticatedError
+from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings, AuthKind
 
 CLAIMS: Final = "claims"
 """The member of an authorizer's context that holds the claims of the verified token, as JSON."""

@@ -18,12 +18,12 @@ from pydantic import (
 )
 
 from ragstack_common.access.callers import EVERYONE, Right
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.config import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical, canonical_if_text, forms
-from ragstack_common.tenant_config import SHARED
+from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.search import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
+from ragstack_common.settings.tenants import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
 """A label is short, because it is part of every document's metadata, of which S3 Vectors takes 1 KB."""

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import jwt
 
 from ragstack_common.access.provider_metadata import TIMEOUT_SECONDS, read_metadata
-from ragstack_common.access_config import TOKEN_KINDS, AccessSettings
 from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedError, ServiceUnavailableError
+from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a private key. A token cannot choose one with a shared secret, nor none."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.rules import EVERYTHING, AccessRules, Scope
-from ragstack_common.config import SOURCE_URI_KEY
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidFilterError, RegistryError
 from ragstack_common.filters import Clause, Operator, all_of
+from ragstack_common.settings.search import SOURCE_URI_KEY
 
 if TYPE_CHECKING:
     from ragstack_common.search.models import RetrievedChunk

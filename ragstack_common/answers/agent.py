@@ -1,13 +1,13 @@
 """A conversation with a model about documents, as specification 000 describes it: the whole answer, unchecked.
 
-For verified citations and documents that strangers may write, use :class:`ragstack_common.api.ask.AskService`.
+For verified citations and documents that strangers may write, use :class:`ragstack_common.services.ask.AskService`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelRequest, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest, Passage
 from ragstack_common.search import RetrievedChunk
 
 MAX_DOCUMENTS: Final = 3

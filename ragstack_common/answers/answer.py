@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.answers.models import StopReason
+from ragstack_common.answers.models.protocol import StopReason
 from ragstack_common.search.models import Note
 from ragstack_common.text.positions import Position
 

@@ -11,7 +11,7 @@ import numpy as np
 from tokenizers import Encoding
 
 from ragstack_common.answers.answer import Verdict
-from ragstack_common.answers.models import Passage
+from ragstack_common.answers.models.protocol import Passage
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder

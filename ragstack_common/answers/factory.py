@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstack_common.answers.models import ModelProvider
+from ragstack_common.answers.models.protocol import ModelProvider
 from ragstack_common.answers.support import ModelJudge, SupportJudge
-from ragstack_common.config import ONNX_SUPPORT, AnswerSettings
 from ragstack_common.core.errors import needs_extra
+from ragstack_common.settings.search import ONNX_SUPPORT, AnswerSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -42,10 +42,10 @@ def judge_from(settings: AnswerSettings, provider: ModelProvider) -> SupportJudg
 def _provider(settings: AnswerSettings, model: str | None, client: "BedrockRuntimeClient | None") -> ModelProvider:
     if model is None:
         with needs_extra("answers", "An answer without a model"):
-            from ragstack_common.answers.extractive import ExtractiveProvider  # noqa: PLC0415
+            from ragstack_common.answers.quote.extractive import ExtractiveProvider  # noqa: PLC0415
 
         return ExtractiveProvider()
-    from ragstack_common.answers.bedrock import BedrockProvider  # noqa: PLC0415
+    from ragstack_common.answers.models.bedrock import BedrockProvider  # noqa: PLC0415
 
     return BedrockProvider(
         model,

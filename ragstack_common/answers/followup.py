@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
 
-from ragstack_common.answers.kinds import expected
-from ragstack_common.answers.models import ModelMessage, ModelProvider, ModelText
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelText
 from ragstack_common.answers.prompt import last_turns, rewriting_request
-from ragstack_common.answers.questions import Question
+from ragstack_common.answers.quote.kinds import expected
+from ragstack_common.answers.quote.questions import Question
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.text.languages import ENGLISH

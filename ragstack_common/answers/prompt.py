@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from ragstack_common.answers.confidence import MIN_CONFIDENCE
-from ragstack_common.answers.markers import in_parentheses
-from ragstack_common.answers.models import (
+from ragstack_common.answers.models.protocol import (
     CHARACTERS_IN_TOKEN,
     NO_ANSWER_MARK,
     ModelMessage,
@@ -19,6 +17,8 @@ from ragstack_common.answers.models import (
     Passage,
     estimated_tokens,
 )
+from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.verify.markers import in_parentheses
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.merge import identity_of
 from ragstack_common.text.positions import Position

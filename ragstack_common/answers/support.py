@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Final, Protocol
 
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.models import ModelProvider, ModelText, Passage
+from ragstack_common.answers.models.protocol import ModelProvider, ModelText, Passage
 from ragstack_common.answers.prompt import support_request
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import EmbeddingError, GenerationError

@@ -20,9 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ragstack_common import __version__, model_cache
+from ragstack_common import __version__
 from ragstack_common.core.errors import EmbeddingError, needs_extra
-from ragstack_common.model_cache import MANIFEST, MINILM, KnownModel
+from ragstack_common.embedding import model_cache
+from ragstack_common.embedding.model_cache import MANIFEST, MINILM, KnownModel
 
 with needs_extra("local", "Adding a model"):
     import httpx2

@@ -6,12 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from ragstack_common import model_cache
-from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.core.addresses import EMBEDDING_KEY_VARIABLE
 from ragstack_common.core.errors import EmbeddingError, needs_extra
+from ragstack_common.embedding import model_cache
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding, Vectors
+from ragstack_common.settings.search import DEFAULT_EMBEDDING
 
 POOLING_VARIABLE: Final = "POOLING"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"

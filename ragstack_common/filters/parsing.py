@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from ragstack_common.config import RESERVED_PREFIX
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.core.names import canonical, canonical_if_text
 from ragstack_common.filters.tree import (
@@ -22,6 +21,7 @@ from ragstack_common.filters.tree import (
     clauses_of,
     kind_of,
 )
+from ragstack_common.settings.search import RESERVED_PREFIX
 
 MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""

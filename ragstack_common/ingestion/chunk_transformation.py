@@ -18,7 +18,7 @@ from ragstack_common.core import clients
 from ragstack_common.core.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters.store_rules import S3_VECTORS_BYTES
-from ragstack_common.ingestion_config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
+from ragstack_common.settings.ingestion import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.text import contextual_headers
 from ragstack_common.text.positions import Position, section_of
 from ragstack_common.text.sections import Sections

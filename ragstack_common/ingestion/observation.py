@@ -12,8 +12,8 @@ from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_o
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
-from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.records import Observation
+from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.tenants import KnowledgeBases
 from ragstack_common.core.clients import agent_client, dynamodb_client, events_client, s3_client, sqs_client
 from ragstack_common.core.errors import DeliveryError, RegistryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -14,11 +15,10 @@ from ragstack_common.ingestion.bedrock_agent import PacedAgent
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
-from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.snapshot import LOST_SECONDS, SNAPSHOT_MESSAGE, SnapshotRequests
-from ragstack_common.tenants import KnowledgeBases
+from ragstack_common.settings.ingestion import IngestionSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.access.tenants import KnowledgeBase
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, key_of, s3_document
@@ -37,7 +38,6 @@ from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
-from ragstack_common.tenants import KnowledgeBase
 
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before another attempt."""

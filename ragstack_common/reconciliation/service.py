@@ -20,7 +20,6 @@ from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.bedrock_agent import PacedAgent, in_one_line
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
-from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.run import Reconciliation
 from ragstack_common.reconciliation.synchronisation import REPORT, NotStartedError, Synchronisation
@@ -29,6 +28,7 @@ from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
 from ragstack_common.registry.snapshot import SNAPSHOT_KIND, SnapshotRequests, SnapshotWriter
+from ragstack_common.settings.ingestion import JOBS_NOT_COMPLETE, ReconcileSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
-from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import WORKED_ON
-from ragstack_common.tenants import KnowledgeBase, KnowledgeBases
+from ragstack_common.settings.ingestion import ReconcileSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
@@ -32,6 +31,7 @@ from ragstack_common.registry.table import (
     to_item,
 )
 from ragstack_common.registry.transactions import CONDITION_FAILED, Write
+from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

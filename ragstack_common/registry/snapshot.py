@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.config import SNAPSHOT_KEY
 from ragstack_common.core.errors import RegistryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.table import PARTITION_KEY, SNAPSHOT, SORT_KEY, to_item
 from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.settings.search import SNAPSHOT_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ragstack_common.config import ALL_CORPORA
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search.document_search import DocumentSearch
@@ -24,6 +23,7 @@ from ragstack_common.search.models import (
     parsed,
 )
 from ragstack_common.search.tracing import Attributes, traced_search
+from ragstack_common.settings.search import ALL_CORPORA
 
 PAGE_SIZE: Final = 50
 QUERIES_AT_ONCE: Final = 8

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 
-from ragstack_common.config import DOCUMENTS_PER_VALUE, MIN_VALUES
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
 from ragstack_common.search.naming import ADDED_PREFIXES, Name, QuestionTerms, Values, shown
+from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 MAX_NAMED: Final = 3
 """A question that names more values of one attribute asks about none of them in particular."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
 from ragstack_common import filters as filter_language
-from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.core.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.filters.parsing import canonical_filter
+from ragstack_common.settings.search import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5
@@ -102,7 +102,7 @@ class RetrievedChunk(BaseModel):
         content: The text.
         score: What the order is by, 0 to 1; its scale depends on the engine.
         relevance: Probability that the chunk answers the query, 0 to 1, whatever the other chunks are; None without a
-            calibration (``ragstack_common.relevance``).
+            calibration (``ragstack_common.settings.relevance``).
         source: File path, URL or identifier of the document.
         metadata: Further attributes.
         chunk_id: Unique identifier.

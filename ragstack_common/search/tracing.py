@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, TraceSettings
 from ragstack_common.core.errors import RagStackError, needs_extra
 from ragstack_common.filters import required_values
+from ragstack_common.settings.search import ALL_CORPORA, CORPUS_KEY, TraceSettings
 
 if TYPE_CHECKING:
     from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest

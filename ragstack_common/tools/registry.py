@@ -18,7 +18,7 @@ from ragstack_common.core.errors import (
     RetrievalError,
 )
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
-from ragstack_common.error_responses import message_of, record_failure
+from ragstack_common.http.errors import message_of, record_failure
 
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""

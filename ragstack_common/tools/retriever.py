@@ -11,16 +11,8 @@ from ragstack_common.access.callers import OPERATOR, Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import policy_from_env
 from ragstack_common.access.rules import Scope
+from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.access.view import search_as
-from ragstack_common.config import (
-    ALL_CORPORA,
-    BEDROCK_ENGINE,
-    COLLECTION_OPTION,
-    CORPUS_KEY,
-    EVERY_COLLECTION,
-    MILVUS_ENGINE,
-    RetrieverToolSettings,
-)
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.filters import Filter, all_of, to_mongo
@@ -29,7 +21,15 @@ from ragstack_common.search.engines.milvus.server import MilvusConfig, with_serv
 from ragstack_common.search.merge import merge_slices
 from ragstack_common.search.models import parsed
 from ragstack_common.search.tracing import Attributes, retrieval_span
-from ragstack_common.tenants import TenantIndexes
+from ragstack_common.settings.search import (
+    ALL_CORPORA,
+    BEDROCK_ENGINE,
+    COLLECTION_OPTION,
+    CORPUS_KEY,
+    EVERY_COLLECTION,
+    MILVUS_ENGINE,
+    RetrieverToolSettings,
+)
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, build_input_schema, is_name
 

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.factory import judge_from, provider_from
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.operations import ServiceOperations
-from ragstack_common.api.search import QueryService, engine_of
-from ragstack_common.config import CHROMA_ENGINE, AnswerSettings, MilvusSettings, QuerySettings
 from ragstack_common.core.errors import ConfigurationError, needs_extra
-from ragstack_common.core.settings import json_object
 from ragstack_common.core.telemetry import NO_METRICS
-from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_common.search.factory import TYPE_KEY, engine_variables
 from ragstack_common.search.wrappers.reranked import RerankedBackend
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.operations import ServiceOperations
+from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.settings.base import json_object
+from ragstack_common.settings.knowledge import KnowledgeSettings
+from ragstack_common.settings.search import CHROMA_ENGINE, AnswerSettings, MilvusSettings, QuerySettings
 
 CONFIG_SUFFIX: Final = ".json"
 

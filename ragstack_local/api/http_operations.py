@@ -13,19 +13,19 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from ragstack_common.api.catalogue import Corpora, Versions
-from ragstack_common.api.operations import DocumentStatusRequest
-from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
-from ragstack_common.api.tool_models import ToolList, ToolSuccess
 from ragstack_common.core.addresses import is_here, keeps_secrets
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.http.tool_models import ToolList, ToolSuccess
+from ragstack_common.services.catalogue import Corpora, Versions
+from ragstack_common.services.operations import DocumentStatusRequest
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_local.errors import ApiError, InvalidApiRequestError
 from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
 
 if TYPE_CHECKING:
-    from ragstack_common.api.ask_models import AskRequest, StreamEvent
-    from ragstack_common.api.document_models import DocumentList
+    from ragstack_common.services.ask_models import AskRequest, StreamEvent
+    from ragstack_common.services.document_models import DocumentList
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -101,7 +101,7 @@ class HttpOperations:
 
     async def document(self, request: DocumentStatusRequest) -> "DocumentList":
         """Find a document."""
-        from ragstack_common.api.document_models import DocumentList  # noqa: PLC0415 - help does without
+        from ragstack_common.services.document_models import DocumentList  # noqa: PLC0415 - help does without
 
         return await self.request("GET", "/api/documents", DocumentList, parameters=request.name)
 
@@ -231,7 +231,7 @@ async def _answer(url: str, events: httpx2.EventSource) -> "AsyncGenerator[Strea
     Raises:
         ApiError: One of them is an error, or the last one is missing.
     """
-    from ragstack_common.api.ask_models import EVENTS, ErrorEvent  # noqa: PLC0415 - searches do without
+    from ragstack_common.services.ask_models import EVENTS, ErrorEvent  # noqa: PLC0415 - searches do without
 
     try:
         async with aclosing(cast("AsyncGenerator[httpx2.ServerSentEvent]", aiter(events))) as received:

@@ -8,7 +8,7 @@ from ragstack_local.api.calls import run
 from ragstack_local.errors import StackError
 
 if TYPE_CHECKING:
-    from ragstack_common.api.jobs import JobAnswer
+    from ragstack_common.services.jobs import JobAnswer
     from ragstack_local.api.http_operations import HttpOperations
 
 JOBS: Final = "/api/ingestion-jobs"

@@ -16,7 +16,7 @@ from ragstack_local.show import display
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.access import Explanation, LabelView
+    from ragstack_common.services.access import Explanation, LabelView
     from ragstack_local.api.http_operations import HttpOperations
 
 ACCESS: Final = "/api/access"
@@ -43,7 +43,7 @@ def show(
 
     One label:  ragstack access show people
     """
-    from ragstack_common.api.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
 
     rules = run(target.api().request("GET", ACCESS, RulesView, parameters={"label": label}))
     if as_json:
@@ -183,13 +183,13 @@ def check(
 
 async def explained(api: "HttpOperations", document: str, viewer: str) -> "Explanation":
     """Ask who sees a document."""
-    from ragstack_common.api.access import Explanation  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import Explanation  # noqa: PLC0415 - imports the AWS SDK
 
     return await api.request("GET", f"{ACCESS}/explain", Explanation, parameters={"as": viewer, "document": document})
 
 
 async def _checked(api: "HttpOperations", expectations: list[Expectation]) -> list[_Checked]:
-    from ragstack_common.api.access import UNKNOWN_DOCUMENT  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import UNKNOWN_DOCUMENT  # noqa: PLC0415 - imports the AWS SDK
 
     slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
@@ -218,7 +218,7 @@ def _read(file: Path) -> list[Expectation]:
 
 
 def _change(api: "HttpOperations", label: str, principal: str, effect: Effect | None, *, as_json: bool) -> None:
-    from ragstack_common.api.access import LabelView  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import LabelView  # noqa: PLC0415 - imports the AWS SDK
 
     body: dict[str, Any] = {"label": label, "principal": principal, "effect": effect}
     found = run(api.request("POST", ACCESS, LabelView, body))

@@ -33,8 +33,8 @@ def ask(
 
     From one corpus, in another language:  ragstack ask "When is parental leave paid?" --corpus people --language German
     """
-    from ragstack_common.api.ask_models import AskRequest  # noqa: PLC0415 - help does without
-    from ragstack_common.api.operations import parse_request  # noqa: PLC0415
+    from ragstack_common.services.ask_models import AskRequest  # noqa: PLC0415 - help does without
+    from ragstack_common.services.operations import parse_request  # noqa: PLC0415
 
     request = parse_request(AskRequest, {"question": question, **options.body()})
     try:

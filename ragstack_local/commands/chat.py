@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.text import Text
 
-from ragstack_common.config import ALL_CORPORA, MAX_TURNS
 from ragstack_common.core.errors import RagStackError
+from ragstack_common.settings.search import ALL_CORPORA, MAX_TURNS
 from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions
@@ -24,7 +24,7 @@ from ragstack_local.target.roots import Roots
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.operations import Operations
+    from ragstack_common.services.operations import Operations
 
 PROMPT: Final = "> "
 
@@ -151,8 +151,8 @@ class Conversation:
             display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
 
     def _ask(self, question: str) -> None:
-        from ragstack_common.api.ask_models import AskRequest  # noqa: PLC0415 - help does without
-        from ragstack_common.api.operations import parse_request  # noqa: PLC0415
+        from ragstack_common.services.ask_models import AskRequest  # noqa: PLC0415 - help does without
+        from ragstack_common.services.operations import parse_request  # noqa: PLC0415
 
         members = {"question": question, "chat_history": list(self.history), **self.options.body()}
         with closing(each(self.operations.ask(parse_request(AskRequest, members)))) as events:

@@ -15,7 +15,7 @@ from ragstack_local.target.following import DELETED
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.document_models import DocumentSummary
+    from ragstack_common.services.document_models import DocumentSummary
 
 _PREVIEWED: Final = 10
 """Documents that are shown before a folder or a corpus is deleted."""

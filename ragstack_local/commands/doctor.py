@@ -20,7 +20,7 @@ from ragstack_local.show import display
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.search_models import RetrieveResponse
+    from ragstack_common.services.search_models import RetrieveResponse
     from ragstack_local.api.http_operations import HttpOperations
     from ragstack_local.files.documents import ApiDocuments
     from ragstack_local.target.connection import Connection
@@ -218,7 +218,7 @@ def _knowledge_base(connection: "Connection") -> str:
 
 
 def _alarms(connection: "Connection", prefix: str) -> str:
-    from ragstack_common.api.status import alarms_of  # noqa: PLC0415 - help does without
+    from ragstack_common.services.status import alarms_of  # noqa: PLC0415 - help does without
 
     alarms = alarms_of(connection.client("cloudwatch"), prefix)
     if not alarms:
@@ -274,7 +274,7 @@ def _probe(token: str) -> Iterator[Path]:
 
 
 def _found(api: "HttpOperations", chosen: dict[str, Any], token: str) -> "RetrieveResponse":
-    from ragstack_common.api.search_models import RetrieveRequest  # noqa: PLC0415 - help does without
+    from ragstack_common.services.search_models import RetrieveRequest  # noqa: PLC0415 - help does without
 
     return run(api.search(RetrieveRequest(query=f"What is the word of the probe? {token}", **chosen)))
 
@@ -298,7 +298,7 @@ def _relevance(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str
 
 
 def _answer(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
-    from ragstack_common.api.ask_models import AskRequest, AskResponse  # noqa: PLC0415 - help does without
+    from ragstack_common.services.ask_models import AskRequest, AskResponse  # noqa: PLC0415 - help does without
 
     *_, answer = each(api.ask(AskRequest(question="What is the word of the probe?", **chosen)))
     assert isinstance(answer, AskResponse)

@@ -22,7 +22,7 @@ from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ragstack_common.api.failure_models import FailedDocument, FailureList, ReplayAnswer, ReplayedDocument
+    from ragstack_common.services.failure_models import FailedDocument, FailureList, ReplayAnswer, ReplayedDocument
     from ragstack_local.api.http_operations import HttpOperations
 
 FAILURES: Final = "/api/failures"
@@ -153,7 +153,7 @@ def discard(
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
     api = target.api()
-    from ragstack_common.api.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
+    from ragstack_common.services.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
 
     request = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}
     chosen = run(api.request("POST", f"{FAILURES}/discard", DiscardAnswer, request)).messages
@@ -181,7 +181,7 @@ def discard(
 
 def _list_failures(api: "HttpOperations") -> "FailureList":
     """Read every page. A document with a dead letter is on the first page, and may be on another one too."""
-    from ragstack_common.api.failure_models import FailureList  # noqa: PLC0415 - help does without
+    from ragstack_common.services.failure_models import FailureList  # noqa: PLC0415 - help does without
 
     found = run(api.request("GET", FAILURES, FailureList))
     documents = {document.uri: document for document in found.documents}
@@ -221,7 +221,7 @@ def _print_letters(failure: "FailedDocument") -> None:
 
 def _send(api: "HttpOperations", request: Mapping[str, Any]) -> "ReplayAnswer":
     """Replay until the API has nothing more to send."""
-    from ragstack_common.api.failure_models import ReplayAnswer  # noqa: PLC0415 - help does without
+    from ragstack_common.services.failure_models import ReplayAnswer  # noqa: PLC0415 - help does without
 
     path = f"{FAILURES}/replay"
     pages = [run(api.request("POST", path, ReplayAnswer, request))]
@@ -262,8 +262,8 @@ def _follow_documents(
 
 async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDocument]") -> list[DocumentStatus]:
     """Return the statuses of documents; not a final one that a document had before the replay."""
-    from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - help does without
-    from ragstack_common.api.operations import DocumentStatusRequest  # noqa: PLC0415
+    from ragstack_common.services.document_models import DocumentDetail  # noqa: PLC0415 - help does without
+    from ragstack_common.services.operations import DocumentStatusRequest  # noqa: PLC0415
 
     parallel = asyncio.Semaphore(8)
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ragstack_common.config import MAX_RESULTS, SOURCE_URI_KEY
+from ragstack_common.settings.search import MAX_RESULTS, SOURCE_URI_KEY
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.show import display
 from ragstack_local.targets import Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.judgments import Judgment
+    from ragstack_common.services.judgments import Judgment
     from ragstack_local.api.http_operations import HttpOperations
 
 CALLS_AT_ONCE: Final = 8
@@ -143,7 +143,7 @@ async def _exported(api: "HttpOperations", *, of_all: bool) -> _DataSet:
 
 
 async def _listed(api: "HttpOperations", *, of_all: bool) -> Any:
-    from ragstack_common.api.judgments import JudgmentList  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.judgments import JudgmentList  # noqa: PLC0415 - imports the AWS SDK
 
     token: str | None = None
     while True:
@@ -158,7 +158,7 @@ async def _listed(api: "HttpOperations", *, of_all: bool) -> Any:
 
 async def _document(api: "HttpOperations", source: str, query: str) -> dict[str, Any] | None:
     """Return a document's passages, the best first, as a line of the corpus; None if searches find none."""
-    from ragstack_common.api.search_models import RetrieveRequest  # noqa: PLC0415 - help does without
+    from ragstack_common.services.search_models import RetrieveRequest  # noqa: PLC0415 - help does without
 
     request = RetrieveRequest(
         query=query,

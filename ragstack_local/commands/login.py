@@ -15,7 +15,7 @@ from ragstack_local.target.address import Address, UrlOfFile, user_logins
 from ragstack_local.targets import ApiUrl, AsJson, StackTarget, Target, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.access import Me, WritablePrefix
+    from ragstack_common.services.access import Me, WritablePrefix
     from ragstack_local.signin.provider import Application, Provider, Tokens
     from ragstack_local.target.connection import Connection
 
@@ -138,7 +138,7 @@ def whoami(target: Target, as_json: AsJson = False) -> None:
 
 
 def _me(address: Address) -> "Me":
-    from ragstack_common.api.access import Me  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import Me  # noqa: PLC0415 - imports the AWS SDK
     from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
     return run(HttpOperations(lambda: address).request("GET", "/api/me", Me))

@@ -27,7 +27,7 @@ def mcp(target: Target) -> None:
     with needs_extra("mcp", "`ragstack mcp`"):
         from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
-        from ragstack_common.api.mcp import build_server  # noqa: PLC0415
+        from ragstack_common.http.mcp import build_server  # noqa: PLC0415
         from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from ragstack_common.config import BEDROCK_RERANKER, MAX_PASSAGES, NO_RERANKER, REQUEST_RERANKERS
+from ragstack_common.settings.search import BEDROCK_RERANKER, MAX_PASSAGES, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, SearchOptions
@@ -19,7 +19,7 @@ from ragstack_local.targets import AsJson, Target, with_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragstack_common.api.document_models import Facets
+    from ragstack_common.services.document_models import Facets
     from ragstack_local.api.http_operations import HttpOperations
 
 VALUES_PER_PAGE: Final = 1000
@@ -96,8 +96,8 @@ def query(
         "passages": passages,
         "explain": explain or None,
     }
-    from ragstack_common.api.operations import parse_request  # noqa: PLC0415 - help does without
-    from ragstack_common.api.search_models import RetrieveRequest  # noqa: PLC0415
+    from ragstack_common.services.operations import parse_request  # noqa: PLC0415 - help does without
+    from ragstack_common.services.search_models import RetrieveRequest  # noqa: PLC0415
 
     request = parse_request(RetrieveRequest, {name: value for name, value in body.items() if value is not None})
     with engine.open(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as (operations, roots):
@@ -203,7 +203,7 @@ def facets(
 
 def _values(api: "HttpOperations", limit: int, **chosen: str | None) -> "Facets":
     """Read pages of values until there are enough, and return them as one."""
-    from ragstack_common.api.document_models import Facets  # noqa: PLC0415 - help does without
+    from ragstack_common.services.document_models import Facets  # noqa: PLC0415 - help does without
 
     pages: list[Facets] = []
     left, token = limit, None

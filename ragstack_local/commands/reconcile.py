@@ -16,7 +16,7 @@ from ragstack_local.show.display import console
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 if TYPE_CHECKING:
-    from ragstack_common.api.jobs import JobAnswer
+    from ragstack_common.services.jobs import JobAnswer
     from ragstack_local.api.http_operations import HttpOperations
 
 
@@ -38,7 +38,7 @@ def reconcile(
 
     A full synchronisation, in the background:  ragstack reconcile --full --no-wait
     """
-    from ragstack_common.api.jobs import JobAnswer  # noqa: PLC0415 - help does without
+    from ragstack_common.services.jobs import JobAnswer  # noqa: PLC0415 - help does without
 
     api = target.api()
     job = run(api.request("POST", JOBS, JobAnswer, {"kind": "full" if full else "reconcile"}))

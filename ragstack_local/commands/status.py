@@ -24,7 +24,7 @@ from ragstack_local.targets import AsJson, Target, with_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragstack_common.api.document_models import DocumentDetail, DocumentSummary
+    from ragstack_common.services.document_models import DocumentDetail, DocumentSummary
 
 SummaryT = TypeVar("SummaryT", bound="DocumentSummary")
 
@@ -91,7 +91,7 @@ def _print(documents: "Sequence[SummaryT]", in_json: Any, each: "Callable[[Summa
 
 
 def _overview(documents: ApiDocuments, connection: Connection | None) -> dict[str, Any]:
-    from ragstack_common.api.document_models import Facets  # noqa: PLC0415 - help does without
+    from ragstack_common.services.document_models import Facets  # noqa: PLC0415 - help does without
 
     def some(status: Status) -> "list[DocumentSummary]":
         return list(islice(documents.listed(status=status), MAX_READ))
@@ -157,7 +157,7 @@ def _print_document(document: "DocumentDetail") -> None:
 
 def queues(connection: Connection) -> dict[str, int]:
     """Count the messages of each queue, including delayed ones and those in flight; SQS counts approximately."""
-    from ragstack_common.api.status import depth_of  # noqa: PLC0415 - help does without
+    from ragstack_common.services.status import depth_of  # noqa: PLC0415 - help does without
 
     sqs = connection.client("sqs")
     urls = {

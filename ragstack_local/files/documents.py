@@ -17,13 +17,13 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from ragstack_common.api.operations import DocumentStatusRequest
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
 from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, structure_of
-from ragstack_common.ingestion_config import MAX_DOCUMENT_BYTES
 from ragstack_common.registry.documents import DocumentRegistry, ambiguous_name
 from ragstack_common.registry.records import Attributes, DocumentRecord
+from ragstack_common.services.operations import DocumentStatusRequest
+from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
 from ragstack_local.api.calls import run
 from ragstack_local.errors import ApiError
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag, tags_of_sidecar
@@ -33,7 +33,7 @@ from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploa
 from ragstack_local.target.roots import is_below
 
 if TYPE_CHECKING:
-    from ragstack_common.api.document_models import DocumentDetail, DocumentSummary
+    from ragstack_common.services.document_models import DocumentDetail, DocumentSummary
     from ragstack_local.api.http_operations import HttpOperations
 
 _ID: Final = re.compile("[0-9a-f]{32}")
@@ -209,7 +209,7 @@ class ApiDocuments:
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete one after the other; see :class:`Documents`."""
-        from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - help does without
+        from ragstack_common.services.document_models import DocumentDetail  # noqa: PLC0415 - help does without
 
         for uri in uris:
             path = f"/api/documents/{DocumentRecord(uri).id}"
@@ -239,13 +239,13 @@ class ApiDocuments:
         return [self._detail(identifier) for identifier in found]
 
     def _detail(self, identifier: str) -> "DocumentDetail":
-        from ragstack_common.api.document_models import DocumentDetail  # noqa: PLC0415 - as above
+        from ragstack_common.services.document_models import DocumentDetail  # noqa: PLC0415 - as above
 
         return run(self.api.request("GET", f"/api/documents/{identifier}", DocumentDetail))
 
     def listed(self, **filters: str | None) -> "Iterator[DocumentSummary]":
         """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
-        from ragstack_common.api.document_models import DocumentList  # noqa: PLC0415 - as above
+        from ragstack_common.services.document_models import DocumentList  # noqa: PLC0415 - as above
 
         token: str | None = ""
         while token is not None:
@@ -292,7 +292,7 @@ class ApiDocuments:
         if file.path.suffix.lower() == ".csv":
             sidecar = _sidecar_of(file)
             body["document_structure_configuration"] = structure_of(sidecar) if sidecar else {}
-        from ragstack_common.api.uploads import UploadAnswer  # noqa: PLC0415 - as above
+        from ragstack_common.services.uploads import UploadAnswer  # noqa: PLC0415 - as above
 
         answer = run(self.api.request("POST", "/api/documents", UploadAnswer, body))
         headers = run(self.api.upload(answer.upload.url, answer.upload.fields, file.path.name, content))

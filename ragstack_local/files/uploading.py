@@ -129,7 +129,7 @@ def _policy(target: Target, connection: Connection | None) -> "AccessPolicy | No
     operator: a stack that has an API without a login tells it there.
     """
     from ragstack_common.access.policy import AccessPolicy, LabelRule  # noqa: PLC0415 - help does without
-    from ragstack_common.api.access import Me, RulesView  # noqa: PLC0415 - imports the AWS SDK
+    from ragstack_common.services.access import Me, RulesView  # noqa: PLC0415 - imports the AWS SDK
     from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
     apis = [target.api(connection)]

@@ -17,7 +17,7 @@ from ragstack_local.show.results import place_of, print_incomplete, print_local_
 from ragstack_local.target.roots import Roots
 
 if TYPE_CHECKING:
-    from ragstack_common.api.ask_models import StreamEvent
+    from ragstack_common.services.ask_models import StreamEvent
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
@@ -93,7 +93,7 @@ def print_stream(events: "Iterable[StreamEvent]", roots: Roots | None = None) ->
     Errors of *events* pass through, after the line of the answer has ended.
     """
     from ragstack_common.answers.answer import TokenEvent  # noqa: PLC0415 - help does without
-    from ragstack_common.api.ask_models import AskResponse, SourcesEvent  # noqa: PLC0415
+    from ragstack_common.services.ask_models import AskResponse, SourcesEvent  # noqa: PLC0415
 
     typewriter = Typewriter()
     answer: dict[str, Any] = {}

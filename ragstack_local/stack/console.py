@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from local_bedrock.options import LOCAL
-from ragstack_common.console import EXAMPLE, content_security_policy, page_settings
+from ragstack_common.http.console import EXAMPLE, content_security_policy, page_settings
 
 SERVER: Final = "ragstack_local.stack.console_app"
 """The module that serves it."""

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from local_bedrock.http.body_limit import API_BYTES, BodyLimit
 from local_bedrock.http.guard import PRIVATE_UMASK, Application, Guard, Message, Receive, Scope, Send, end_with_parent
 from local_bedrock.options import LOCAL
-from ragstack_common.console import API_PATHS, ASK_AGAIN, ASSETS, FOREVER, REFERRER_POLICY, SETTINGS_FILE
+from ragstack_common.http.console import API_PATHS, ASK_AGAIN, ASSETS, FOREVER, REFERRER_POLICY, SETTINGS_FILE
 from ragstack_local.console import STATIC
 from ragstack_local.stack.api_queue import OTHER_FUNCTIONS, SERVED_ELSEWHERE
 from ragstack_local.stack.console import ConsoleSettings, origins_of

@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from ragstack_common.access_config import AuthKind
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.settings.access import AuthKind
 from ragstack_local.errors import StackError
 
 LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))

@@ -19,8 +19,8 @@ from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
-from ragstack_common.access_config import NO_ACCESS_FILE, AuthKind
 from ragstack_common.registry.table import BY_LABEL, EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
+from ragstack_common.settings.access import NO_ACCESS_FILE, AuthKind
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy

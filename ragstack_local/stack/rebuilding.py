@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from local_bedrock.store.schema import INCOMPLETE
-from ragstack_common.api.jobs import JobAnswer, JobList
 from ragstack_common.registry.jobs import FULL
+from ragstack_common.services.jobs import JobAnswer, JobList
 from ragstack_local.api.calls import run
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running

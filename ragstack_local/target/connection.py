@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from local_bedrock.options import LOCAL
-from ragstack_common.config import STACKS
 from ragstack_common.core.addresses import is_here
-from ragstack_common.ingestion_config import FUNCTION_SETTINGS
+from ragstack_common.settings.ingestion import FUNCTION_SETTINGS
+from ragstack_common.settings.search import STACKS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.environment import DATA_VARIABLE

@@ -14,16 +14,16 @@ import pytest
 
 from ragstack_common.access.callers import Caller, caller_from_claims
 from ragstack_common.access.policy import AccessPolicy, Claims
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.config import AnswerSettings
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.core.clients import events_client
 from ragstack_common.core.errors import GenerationTimeoutError
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.table import document_id
 from ragstack_common.search.engines.bedrock import BedrockEngine
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask_models import AskRequest
+from ragstack_common.settings.search import AnswerSettings
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, headers_of, stable, user
 from tests.support.aws_service import AwsService, aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hits, search_of

@@ -15,7 +15,7 @@ from lambdas.viewer import handler as viewer_function
 from ragstack_common.access.callers import Right
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tokens import TokenVerifier
-from ragstack_common.api.route_table import ANSWERS, DOCUMENTS, ROUTES, VIEWER, ApiRoute
+from ragstack_common.http.route_table import ANSWERS, DOCUMENTS, ROUTES, VIEWER, ApiRoute
 from tests.access.issuer import AUDIENCE, Issuer, issuing
 from tests.access.world import World, deployed
 from tests.support.events import Context, api_event

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import AnswerSettings
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.settings.search import AnswerSettings
 from tests.access.world import Document, World, deployed, stable, user
 from tests.support.knowledge_base import KNOWLEDGE_BASE
 

@@ -20,18 +20,12 @@ from lambdas.viewer import handler as viewer_function
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import Callers, Verifier
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.api import search
-from ragstack_common.api.asgi import create_app
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.documents import Documents
-from ragstack_common.api.mcp import McpEndpoint
-from ragstack_common.api.operations import ServiceOperations
-from ragstack_common.api.search import QueryService
-from ragstack_common.config import AnswerSettings
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import NotAuthenticatedError
 from ragstack_common.filters import Filter, evaluate
+from ragstack_common.http.asgi import create_app
+from ragstack_common.http.mcp import McpEndpoint
 from ragstack_common.ingestion.sidecars import write_sidecar
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -41,6 +35,12 @@ from ragstack_common.search.engine import Engine
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from ragstack_common.services import search
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.documents import Documents
+from ragstack_common.services.operations import ServiceOperations
+from ragstack_common.services.search import QueryService
+from ragstack_common.settings.search import AnswerSettings
 from ragstack_common.tools import retriever
 from tests.support.events import Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE

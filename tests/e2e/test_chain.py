@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.answers.answer import TokenEvent
-from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent
+from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent
 from ragstack_local.api.calls import each
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.target.address import Address

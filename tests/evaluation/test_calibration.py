@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from evaluation import calibration, relevance
 from evaluation.calibration import Bin, Passages
 from evaluation.dataset import EvaluationError
-from ragstack_common.core.settings import read_settings
-from ragstack_common.relevance import Calibration, Calibrations
+from ragstack_common.settings.base import read_settings
+from ragstack_common.settings.relevance import Calibration, Calibrations
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 

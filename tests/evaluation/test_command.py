@@ -16,10 +16,10 @@ from evaluation import dataset, index
 from evaluation.index import Indexing
 from evaluation.tuning import COSINE_SHARE, GRID
 from local_bedrock.store.database import Database, DataFolderError
-from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import RagStackError
-from ragstack_common.core.settings import as_text, read_settings
-from ragstack_common.relevance import calibration_of
+from ragstack_common.settings.base import as_text, read_settings
+from ragstack_common.settings.relevance import calibration_of
+from ragstack_common.settings.search import QuerySettings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, rows, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.dataset import Query
 from evaluation.judge import Judge, verdict_in
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse
 from ragstack_common.core.errors import GenerationError
 
 

@@ -9,7 +9,7 @@ import pytest
 from evaluation import support
 from evaluation.dataset import DataSetError
 from ragstack_common.answers.answer import Verdict
-from ragstack_common.answers.models import Passage
+from ragstack_common.answers.models.protocol import Passage
 from ragstack_local.cli import app
 from tests.support.entailment_models import make_entailment_folder
 

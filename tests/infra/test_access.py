@@ -11,8 +11,8 @@ import pytest
 from infra.layers import ACCESS_FILE
 from ragstack_common.access.policy import read_policy
 from ragstack_common.access.tokens import verifier_from_env
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.api.route_table import ROUTES
+from ragstack_common.http.route_table import ROUTES
+from ragstack_common.settings.access import AccessSettings
 
 from .conftest import ACCESS, EVERYTHING, LOCAL, PEOPLE_ADDED
 

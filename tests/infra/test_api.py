@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.route_table import ROUTES
+from ragstack_common.http.route_table import ROUTES
 from ragstack_local.stack import api_queue
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")

@@ -11,8 +11,8 @@ from aws_cdk import aws_s3 as s3
 from infra.constructs.console import page_policy
 from infra.constructs.user_pool import Issuer
 from infra.options import OptionError, Options
-from ragstack_common.api.route_table import ROUTES
-from ragstack_common.console import API_PATHS
+from ragstack_common.http.console import API_PATHS
+from ragstack_common.http.route_table import ROUTES
 
 from .conftest import ACCESS, EVERYTHING, LOCAL
 from .test_access import VARIANTS

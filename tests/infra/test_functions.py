@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from infra.layers import LAMBDA_PYTHON
-from ragstack_common.config import STACK, AnswerSettings, QuerySettings
-from ragstack_common.ingestion_config import (
+from ragstack_common.settings.ingestion import (
     FUNCTION_SETTINGS,
     DocumentApiSettings,
     IngestionSettings,
     ReconcileSettings,
 )
-from ragstack_common.reranking_weights import RerankingWeights
+from ragstack_common.settings.reranking_weights import RerankingWeights
+from ragstack_common.settings.search import STACK, AnswerSettings, QuerySettings
 
 from .conftest import CHOSEN
 

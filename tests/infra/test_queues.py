@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from infra.options import Options
-from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.reconciliation.service import MAX_FAILURES
 from ragstack_common.registry.jobs import SILENT_SECONDS
+from ragstack_common.settings.ingestion import IngestionSettings
 
 from .conftest import LOCAL
 

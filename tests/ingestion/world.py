@@ -14,10 +14,10 @@ from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from ragstack_common.settings.ingestion import IngestionSettings
 from tests.ingestion.queues import Held, PolledQueue, received
 from tests.ingestion.services import Aws
 from tests.local_bedrock.support import Source

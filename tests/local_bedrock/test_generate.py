@@ -11,7 +11,7 @@ from local_bedrock.answering import LIFETIME_SECONDS, MAX_SESSIONS, Sessions
 from local_bedrock.http.wire import header_value
 from local_bedrock.operations.generate import UNABLE, Part, with_parts, without_markers
 from local_bedrock.server import running
-from ragstack_common.answers.models import ModelMessage
+from ragstack_common.answers.models.protocol import ModelMessage
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES
 from ragstack_common.core.errors import GenerationError
 from tests.local_bedrock.handbook import ANSWER, QUESTION, fill, request, sources

@@ -7,8 +7,8 @@ import pytest
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.relevance import calibration_of
 from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.settings.relevance import calibration_of
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
 
 BIRDS: dict[str, dict[str, Any]] = {

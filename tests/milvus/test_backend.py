@@ -14,13 +14,13 @@ from milvus_lite.adapter.grpc.server import start_server_in_thread
 from pymilvus import DataType, MilvusClient
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core import errors
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import SearchRequest
 from ragstack_common.search.engines.milvus import backend
 from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest
 from tests.support.spans import recorded
 
 pytestmark = pytest.mark.xdist_group("milvus lite")

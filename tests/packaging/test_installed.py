@@ -12,7 +12,7 @@ import pytest
 
 from local_bedrock.server import running
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_common.relevance import shipped
+from ragstack_common.settings.relevance import shipped
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.config import QuerySettings
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.core.settings import read_settings
-from ragstack_common.ingestion_config import IngestionSettings
-from ragstack_common.knowledge_config import KnowledgeSettings
+from ragstack_common.settings.base import read_settings
+from ragstack_common.settings.ingestion import IngestionSettings
+from ragstack_common.settings.knowledge import KnowledgeSettings
+from ragstack_common.settings.search import QuerySettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 INGESTION = {

@@ -13,13 +13,10 @@ from typer.main import get_command
 
 from local_bedrock import service
 from local_bedrock.limits.quotas import Quotas
-from ragstack_common import config, ingestion_config
 from ragstack_common.access import AccessPolicy, Guard, Right
 from ragstack_common.access.audit import AUDIT
 from ragstack_common.access.callers import caller_from_key
 from ragstack_common.answers.answer import Quotation, Sentence, Source
-from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse
-from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.core import errors
 from ragstack_common.core.errors import InvalidFilterError, NotAllowedError
 from ragstack_common.documents import MAX_SIDECAR_BYTES
@@ -36,6 +33,10 @@ from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.registry.snapshot import VALUES_LEFT_OUT
 from ragstack_common.registry.table import INVALID_ITEMS
 from ragstack_common.search import RetrievalBackend, factory
+from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.settings import ingestion as ingestion_config
+from ragstack_common.settings import search as config
 from ragstack_common.tools import RetrieverSettings, Tool
 from ragstack_common.tools.schemas import INPUT_SCHEMA
 from ragstack_local.cli import app

@@ -11,15 +11,16 @@ from pydantic import ValidationError
 
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
-from ragstack_common import error_responses
-from ragstack_common.answers import apparatus, figures, followup, kinds, markers, prompt, questions, quotable, quoting
-from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.models import ModelMessage, Passage
-from ragstack_common.api import bodies
-from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.answers import followup, prompt
+from ragstack_common.answers.models.protocol import ModelMessage, Passage
+from ragstack_common.answers.quote import apparatus, figures, kinds, questions, quotable, quoting
+from ragstack_common.answers.verify import markers
+from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.core import errors
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import parse, to_mongo
+from ragstack_common.http import bodies
+from ragstack_common.http import errors as error_responses
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.inference import Vocabulary
@@ -27,6 +28,7 @@ from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.attributes import AttributeMatches
 from ragstack_common.search.rerank.lexical import LexicalReranker
 from ragstack_common.search.trust import trust_of
+from ragstack_common.services.ask_models import AskRequest
 from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
 

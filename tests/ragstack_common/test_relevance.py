@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.relevance import Calibration, Calibrations, calibration_of, shipped
+from ragstack_common.settings.relevance import Calibration, Calibrations, calibration_of, shipped
 
 SHARES = st.floats(0, 1)
 WEIGHTS = st.floats(0, 1000)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ragstack_common.answers.answer import Answerer, CitedText, Sentence, Source, Timings, TokenEvent, Usage
-from ragstack_common.api.ask_models import AskResponse, SourcesEvent
+from ragstack_common.services.ask_models import AskResponse, SourcesEvent
 
 QUESTION = "How many requests may one key make?"
 CONTENT = "# Rate limits\n\nOne API key may make 600 requests a minute."

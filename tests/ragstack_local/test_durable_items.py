@@ -21,9 +21,9 @@ from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
-from ragstack_common.api.judgments import JudgmentChange, Judgments
 from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.registry.table import BY_LABEL, PARTITION_KEY, SORT_KEY, to_item
+from ragstack_common.services.judgments import JudgmentChange, Judgments
 from ragstack_local.errors import StackError
 from ragstack_local.stack import durable_items
 from ragstack_local.stack.durable_items import Journal

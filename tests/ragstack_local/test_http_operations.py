@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.ask_models import AskRequest, SourcesEvent, StreamEvent
-from ragstack_common.api.document_models import DocumentList
-from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.services.ask_models import AskRequest, SourcesEvent, StreamEvent
+from ragstack_common.services.document_models import DocumentList
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_local.api import calls
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import THROTTLED_ATTEMPTS, HttpOperations

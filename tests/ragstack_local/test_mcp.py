@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from ragstack_common.api.mcp import build_server
+from ragstack_common.http.mcp import build_server
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.errors import ApiError
 from ragstack_local.target.address import Address

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from local_bedrock.store.schema import INCOMPLETE
-from ragstack_common.api.jobs import JobAnswer, JobList
 from ragstack_common.registry.jobs import JobKind, JobStatus
+from ragstack_common.services.jobs import JobAnswer, JobList
 from ragstack_local.errors import StackError
 from ragstack_local.stack import rebuilding
 from ragstack_local.stack.rebuilding import rebuild

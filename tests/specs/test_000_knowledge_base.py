@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples wr
 import pytest
 
 from ragstack_common.answers.agent import AgentConfig, KnowledgeAgent
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
 from ragstack_local.files.uploads import select

@@ -12,13 +12,8 @@ import chromadb
 import pytest
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelPiece, ModelRequest, estimated_tokens
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.answers.models.protocol import ModelPiece, ModelRequest, estimated_tokens
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.embedding import EmbeddingError
 from ragstack_common.knowledge_base import KnowledgeBase, aretrieve_knowledge, retrieve_knowledge
@@ -33,6 +28,11 @@ from ragstack_common.search import (
 )
 from ragstack_common.search.models import SearchOutcome
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask_models import AskRequest, AskResponse
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.settings.search import AnswerSettings, QuerySettings
 from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding

@@ -4,7 +4,7 @@ from functools import cache
 
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.identity import Callers, Identity
-from ragstack_common.access_config import AccessSettings, AuthKind
+from ragstack_common.settings.access import AccessSettings, AuthKind
 
 
 @cache

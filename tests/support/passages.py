@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from ragstack_common.answers.models import Passage
+from ragstack_common.answers.models.protocol import Passage
 from ragstack_common.search import RetrievedChunk
 
 LINE_SEPARATORS = ("\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029")

@@ -12,22 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common import filters
-from ragstack_common.config import (
-    DEFAULT_BOOST,
-    EMBEDDING_HEADER,
-    MAX_RESULTS,
-    OTHER_STORE,
-    SIGNALS_HEADER,
-    SLICE_FAILURES,
-    SOURCE_URI_KEY,
-)
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
 from ragstack_common.filters.store_rules import STORE_RULES
-from ragstack_common.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.search.base import PAGE_SIZE
 from ragstack_common.search.document_search import Ask
@@ -49,13 +39,23 @@ from ragstack_common.search.models import (
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
-from ragstack_common.tenant_config import SHARED
+from ragstack_common.settings.relevance import Calibration, Calibrations, calibration_of
+from ragstack_common.settings.search import (
+    DEFAULT_BOOST,
+    EMBEDDING_HEADER,
+    MAX_RESULTS,
+    OTHER_STORE,
+    SIGNALS_HEADER,
+    SLICE_FAILURES,
+    SOURCE_URI_KEY,
+)
+from ragstack_common.settings.tenants import SHARED
 from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
-    from ragstack_common.tenants import TenantIndexes
+    from ragstack_common.access.tenants import TenantIndexes
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
 

@@ -1,6 +1,5 @@
 """Rerankers."""
 
-from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank.lexical import (
     LexicalReranker,
     Passage,
@@ -8,5 +7,6 @@ from ragstack_common.search.rerank.lexical import (
     configure_reranker,
     weights_in_force,
 )
+from ragstack_common.settings.reranking_weights import RerankingWeights
 
 __all__ = ["LexicalReranker", "Passage", "RerankingWeights", "Signals", "configure_reranker", "weights_in_force"]

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from ragstack_common.core.deadline import in_thread
-from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.lexical import LexicalReranker, Passage
+from ragstack_common.settings.reranking_weights import RerankingWeights
 
 
 @runtime_checkable

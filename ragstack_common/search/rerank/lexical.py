@@ -7,9 +7,9 @@ from itertools import compress, count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.reranking_weights import RerankingWeights
 from ragstack_common.search.rerank.attributes import AttributeMatches
 from ragstack_common.search.rerank.words import Query, joined, parsed
+from ragstack_common.settings.reranking_weights import RerankingWeights
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, detect_language, terms, words
 
 HALF_WORDS: Final = 8

@@ -4,16 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ragstack_common.config import (
-    ALL_CORPORA,
-    CORPUS_KEY,
-    DEFAULT_RERANKER,
-    PER_CORPUS,
-    PER_CORPUS_VARIABLE,
-    SEARCH_K,
-    SINGLE_CORPUS,
-    SINGLE_CORPUS_VARIABLE,
-)
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import UnknownCorpusError
 from ragstack_common.core.telemetry import LOGGER
@@ -34,6 +24,16 @@ from ragstack_common.search.parts import search_together
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span
 from ragstack_common.search.wrappers.reranked import reranked
+from ragstack_common.settings.search import (
+    ALL_CORPORA,
+    CORPUS_KEY,
+    DEFAULT_RERANKER,
+    PER_CORPUS,
+    PER_CORPUS_VARIABLE,
+    SEARCH_K,
+    SINGLE_CORPUS,
+    SINGLE_CORPUS_VARIABLE,
+)
 
 
 class BalancedBackend(Wrapper):

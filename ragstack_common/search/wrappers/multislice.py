@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
-from ragstack_common.config import DEFAULT_BOOST
 from ragstack_common.core.deadline import in_thread_if_long, seconds_left
 from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
@@ -32,6 +31,7 @@ from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.parts import Parts, search_together
 from ragstack_common.search.tracing import describe_span
 from ragstack_common.search.trust import RANK_CONSTANT, Trust, trust_of, trust_of_inferred
+from ragstack_common.settings.search import DEFAULT_BOOST
 
 Merge: TypeAlias = Literal["trust", "boost"]
 """How the filtered and the unfiltered list become one."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ragstack_common.config import DEFAULT_RERANKER
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.retrieval_errors import describe, reason_of
@@ -24,6 +23,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.rerank.chunks import ChunkReranker
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span, traced_reranking
+from ragstack_common.settings.search import DEFAULT_RERANKER
 
 DEFAULT_CANDIDATES: Final = 50
 DEFAULT_TIMEOUT_SECONDS: Final = 2.0

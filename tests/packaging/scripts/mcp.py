@@ -8,12 +8,12 @@ from typing import Any
 from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.mcp import build_server
-from ragstack_common.api.operations import ServiceOperations
-from ragstack_common.api.search import QueryService
-from ragstack_common.config import QuerySettings
+from ragstack_common.http.mcp import build_server
 from ragstack_common.search import RetrievalBackend, RetrievedChunk
+from ragstack_common.services.ask_models import AskRequest
+from ragstack_common.services.operations import ServiceOperations
+from ragstack_common.services.search import QueryService
+from ragstack_common.settings.search import QuerySettings
 from ragstack_common.tools import Registry
 
 

@@ -14,8 +14,8 @@ from ragstack_common.access.audit_bus import AuditBus, audit_sink
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import caller_from_key
 from ragstack_common.access.guard import Guard
-from ragstack_common.access_config import AccessSettings
 from ragstack_common.core.errors import LimitReachedError
+from ragstack_common.settings.access import AccessSettings
 from tests.support.registry_table import TABLE
 
 EVENT = {

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from lambdas.authorizer import handler as authorizer
 from ragstack_common.access.authorizer import Authorizer
 from ragstack_common.access.identity import Identity
-from ragstack_common.access_config import AccessSettings, AuthKind
 from ragstack_common.core.errors import ConfigurationError, NotAllowedError
+from ragstack_common.settings.access import AccessSettings, AuthKind
 from tests.support.events import Context
 from tests.support.http_server import http_server
 

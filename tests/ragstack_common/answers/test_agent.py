@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ragstack_common.answers.agent import KnowledgeAgent, format_knowledge_context, passages_in
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelResponse
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelResponse
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import ModelThrottledError
 
 LEAVE = {"content": "Parental leave is sixteen weeks.", "metadata": {"source": "leave.md"}, "relevance_score": 1.2}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ragstack_common.answers.apparatus import contents_in, readable
-from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelMessage, ModelRequest
-from ragstack_common.answers.quotable import quotes
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest
+from ragstack_common.answers.quote.apparatus import contents_in, readable
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
+from ragstack_common.answers.quote.quotable import quotes
+from ragstack_common.answers.verify.citations import Verifier
 from tests.support.passages import numbered
 
 

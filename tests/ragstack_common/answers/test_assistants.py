@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstack_common.answers.assistants import addresses_assistant
+from ragstack_common.answers.quote.assistants import addresses_assistant
 
 
 @pytest.mark.parametrize(

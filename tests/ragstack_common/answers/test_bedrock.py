@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answers.bedrock import ATTEMPTS, BedrockProvider
-from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.models.bedrock import ATTEMPTS, BedrockProvider
+from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread, inner_deadline
 from tests.local_bedrock.support import client
@@ -46,7 +46,7 @@ def models() -> Iterator[AwsService]:
 
 @pytest.fixture
 def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstack_common.answers.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
 
 
 def provider(models: AwsService, **options: Any) -> BedrockProvider:
@@ -273,7 +273,7 @@ async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models:
 async def test_a_throttled_call_is_not_retried_for_a_caller_that_has_left(
     models: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragstack_common.answers.bedrock.LONGEST_FIRST_DELAY_SECONDS", 3600.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 3600.0)
     models.program("ConverseStream", THROTTLED)
     reading = asyncio.ensure_future(pieces(provider(models)))
     await in_thread(lambda: eventually(lambda: models.requests))

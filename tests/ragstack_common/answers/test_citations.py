@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstack_common.answers.answer import CitationEvent, Sentence, TokenEvent
-from ragstack_common.answers.citations import Verifier
 from ragstack_common.answers.phrases import NO_ANSWER
+from ragstack_common.answers.verify.citations import Verifier
 from tests.support.passages import numbered
 
 LEAVE = "Parental leave is **sixteen weeks** at full pay.\nYou may carry over “ten\ndays” – no more – see § 4 [12]."

@@ -1,12 +1,12 @@
 import pytest
 
-from ragstack_common.answers.bedrock import BedrockProvider
-from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.factory import judge_from, provider_from
-from ragstack_common.answers.models import ModelMessage, ModelRequest
+from ragstack_common.answers.models.bedrock import BedrockProvider
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.support import ModelJudge
-from ragstack_common.config import AnswerSettings
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.settings.search import AnswerSettings
 from tests.support.aws_service import aws_service
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.figures import Figure, figure_in
-from ragstack_common.answers.kinds import expected
-from ragstack_common.answers.models import ModelMessage, ModelRequest, ModelResponse, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelResponse, Passage
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
+from ragstack_common.answers.quote.figures import Figure, figure_in
+from ragstack_common.answers.quote.kinds import expected
+from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.search import RetrievedChunk
 
 

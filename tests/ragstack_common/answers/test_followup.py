@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ragstack_common.answers.extractive import ExtractiveProvider
 from ragstack_common.answers.followup import LONGEST_QUESTION, self_contained, with_subject
-from ragstack_common.answers.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import GenerationError
 
 HISTORY = [ModelMessage.user("How long is parental leave?"), ModelMessage.assistant("Twenty weeks [1].")]

@@ -4,7 +4,7 @@
 
 import pytest
 
-from ragstack_common.answers.questions import Question
+from ragstack_common.answers.quote.questions import Question
 from ragstack_common.text.sentences import sentence_spans
 
 SAMPLES = [

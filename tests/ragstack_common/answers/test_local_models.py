@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from local_bedrock.server import running
-from ragstack_common.answers.bedrock import BedrockProvider
-from ragstack_common.answers.models import ModelMessage, Passage
+from ragstack_common.answers.models.bedrock import BedrockProvider
+from ragstack_common.answers.models.protocol import ModelMessage, Passage
 from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.answers.prompt import model_request
 from ragstack_common.core import errors
@@ -79,7 +79,7 @@ async def test_cancelling_a_stream_ends_the_work_before_the_first_word(
 def test_a_language_model_with_too_many_requests_is_throttled(
     provider: BedrockProvider, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragstack_common.answers.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
     model.says(failure=(429, "slow down"))
 
     with pytest.raises(errors.ModelThrottledError, match="takes no more requests now"):

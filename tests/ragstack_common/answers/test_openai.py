@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.answers.models import (
+from ragstack_common.answers.models.openai import OpenAIProvider
+from ragstack_common.answers.models.protocol import (
     MAX_CHARACTERS_IN_TOKEN,
     ModelEnd,
     ModelMessage,
     ModelRequest,
     ModelText,
 )
-from ragstack_common.answers.openai import OpenAIProvider
 from ragstack_common.core.deadline import in_thread, inner_deadline
 from ragstack_common.core.errors import GenerationError, GenerationTimeoutError, ModelThrottledError
 from tests.support.language_model import MODEL, LanguageModel

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.answers.markers import MarkerReader, numbers_in
-from ragstack_common.answers.models import (
+from ragstack_common.answers.models.protocol import (
     NO_ANSWER_MARK,
     ModelMessage,
     ModelRequest,
@@ -17,6 +16,7 @@ from ragstack_common.answers.models import (
     estimated_tokens,
 )
 from ragstack_common.answers.prompt import harmless, last_turns, model_request, selected_passages
+from ragstack_common.answers.verify.markers import MarkerReader, numbers_in
 from ragstack_common.search import RetrievedChunk
 from tests.support.passages import numbered
 

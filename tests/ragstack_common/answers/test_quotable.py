@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.answers.quotable import quotes, surroundings
-from ragstack_common.answers.tokens import Tokens
-from ragstack_common.answers.visible import literal
+from ragstack_common.answers.quote.quotable import quotes, surroundings
+from ragstack_common.answers.verify.tokens import Tokens
+from ragstack_common.answers.verify.visible import literal
 from tests.support.passages import markdown
 
 

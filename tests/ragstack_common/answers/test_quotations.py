@@ -14,10 +14,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ragstack_common.answers.answer import Sentence
-from ragstack_common.answers.citations import Verifier
-from ragstack_common.answers.marks import quotations_in
-from ragstack_common.answers.tokens import Tokens
-from ragstack_common.answers.visible import literal, readings
+from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.marks import quotations_in
+from ragstack_common.answers.verify.tokens import Tokens
+from ragstack_common.answers.verify.visible import literal, readings
 from ragstack_common.text.characters import DIVIDER, folded
 from tests.support import quotation_attacks
 from tests.support.passages import LINE_SEPARATORS, numbered

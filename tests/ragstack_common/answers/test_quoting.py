@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.answers.confidence import MEAN_LEAD
-from ragstack_common.answers.quoting import MAX_QUOTES, best_quotations
+from ragstack_common.answers.quote.confidence import MEAN_LEAD
+from ragstack_common.answers.quote.quoting import MAX_QUOTES, best_quotations
 from tests.support.passages import markdown
 
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.support import ModelJudge, judged
 from ragstack_common.core.errors import GenerationError
 from tests.support.passages import numbered

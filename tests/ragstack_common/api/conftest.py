@@ -16,11 +16,12 @@ from moto.moto_api._internal.models import moto_api_backend
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from lambdas.viewer import handler as viewer
-from ragstack_common.api import routes, view
 from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
+from ragstack_common.http import routes
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
+from ragstack_common.services import view
 from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE

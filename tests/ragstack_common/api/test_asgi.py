@@ -14,15 +14,15 @@ from starlette.responses import Response
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.answers.answer import Answerer, CitationEvent, Source, Timings, TokenEvent, Usage
-from ragstack_common.api import asgi
-from ragstack_common.api.asgi import HEARTBEAT, create_app
-from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.core.errors import (
     GenerationTimeoutError,
     ModelAccessError,
     ModelThrottledError,
     RetrievalTimeoutError,
 )
+from ragstack_common.http import asgi
+from ragstack_common.http.asgi import HEARTBEAT, create_app
+from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse, SourcesEvent, StreamEvent
 from tests.support.asgi_server import asgi_server
 from tests.support.callers import open_callers
 from tests.support.waiting import eventually

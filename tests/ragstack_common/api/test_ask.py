@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.answer import CitationEvent, TokenEvent
 from ragstack_common.answers.answering import NOTHING_CITED, NOTHING_FOUND
-from ragstack_common.answers.extractive import ExtractiveProvider
-from ragstack_common.answers.models import (
+from ragstack_common.answers.models.protocol import (
     ModelEnd,
     ModelMessage,
     ModelPiece,
@@ -25,14 +24,15 @@ from ragstack_common.answers.models import (
     StopReason,
 )
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
-from ragstack_common.api.search import QueryService
-from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.search.models import Note, SliceReport
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
+from ragstack_common.services.search import QueryService
+from ragstack_common.settings.search import AnswerSettings, QuerySettings
 from ragstack_common.text.positions import PAGE_KEY, SECTION_KEY
 from tests.support.backends import Shelf
 from tests.support.spans import Spans, attributes, recorded

@@ -14,13 +14,18 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
 from ragstack_common.access.rules import EVERYTHING
-from ragstack_common.api.catalogue import REMEMBERED_SECONDS, VOCABULARY_SECONDS, SnapshotVocabulary, values_of_engine
-from ragstack_common.api.known_corpora import FoundCorpora
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter
 from ragstack_common.search import register_backend
+from ragstack_common.services.catalogue import (
+    REMEMBERED_SECONDS,
+    VOCABULARY_SECONDS,
+    SnapshotVocabulary,
+    values_of_engine,
+)
+from ragstack_common.services.known_corpora import FoundCorpora
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ingestion.clock import Clock

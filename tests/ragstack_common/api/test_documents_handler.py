@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.api.documents import MAX_VALUES
 from ragstack_common.registry.catalogue import MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import Observation, Status
+from ragstack_common.services.documents import MAX_VALUES
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
 
 JOB = {"kind": "full"}

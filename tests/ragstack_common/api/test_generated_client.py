@@ -15,10 +15,10 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.access_config import AccessSettings
-from ragstack_common.api.ask_models import EVENTS
-from ragstack_common.api.description import describe
-from ragstack_common.api.route_table import ROUTES
+from ragstack_common.http.description import describe
+from ragstack_common.http.route_table import ROUTES
+from ragstack_common.services.ask_models import EVENTS
+from ragstack_common.settings.access import AccessSettings
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService

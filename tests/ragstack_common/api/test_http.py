@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.api.uploads import UploadRequest
-from ragstack_common.error_responses import MAX_DETAILS
+from ragstack_common.http.errors import MAX_DETAILS
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.services.uploads import UploadRequest
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event

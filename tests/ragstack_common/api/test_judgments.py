@@ -9,12 +9,12 @@ import pytest
 
 from ragstack_common.access.callers import OPERATOR, Caller
 from ragstack_common.access.guard import Guard
-from ragstack_common.api import judgments
-from ragstack_common.api.judgments import JudgmentChange, Judgments
 from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Status
+from ragstack_common.services import judgments
+from ragstack_common.services.judgments import JudgmentChange, Judgments
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
 from tests.support.registry_table import TABLE
 

@@ -14,25 +14,25 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
-from ragstack_common.api import mcp_texts
-from ragstack_common.api.asgi import create_app
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse
-from ragstack_common.api.bucket import DocumentsBucket
-from ragstack_common.api.catalogue import Corpora, SearchableCorpus
-from ragstack_common.api.documents import Documents
-from ragstack_common.api.mcp import INSTRUCTIONS, McpEndpoint, build_server
-from ragstack_common.api.operations import ServiceOperations
-from ragstack_common.api.search import QueryService
-from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
-from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import AccessDeniedError
+from ragstack_common.http import mcp_texts
+from ragstack_common.http.asgi import create_app
+from ragstack_common.http.mcp import INSTRUCTIONS, McpEndpoint, build_server
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.search import register_backend
 from ragstack_common.search.models import Note
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask_models import AskRequest, AskResponse
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.catalogue import Corpora, SearchableCorpus
+from ragstack_common.services.documents import Documents
+from ragstack_common.services.operations import ServiceOperations
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
+from ragstack_common.settings.search import AnswerSettings, QuerySettings
 from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.contract.cases.third_party import InMemoryBackend

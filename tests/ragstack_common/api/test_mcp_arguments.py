@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.api.ask_models import AskRequest
-from ragstack_common.api.mcp_arguments import read_arguments
-from ragstack_common.api.operations import DocumentStatusRequest
-from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.filters import parse, to_mongo
+from ragstack_common.http.mcp_arguments import read_arguments
+from ragstack_common.services.ask_models import AskRequest
+from ragstack_common.services.operations import DocumentStatusRequest
+from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.tools.schemas import build_input_schema
 
 SEARCH = RetrieveRequest.model_json_schema()

@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.api.asgi import create_app
-from ragstack_common.api.route_table import ROUTES
+from ragstack_common.http.asgi import create_app
+from ragstack_common.http.route_table import ROUTES
 from ragstack_common.text.contextual_headers import prepend
 from tests.ragstack_common.api.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late

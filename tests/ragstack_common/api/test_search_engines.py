@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lambdas.query import handler as query
-from ragstack_common.api import catalogue
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.search import RetrievalBackend, register_backend
+from ragstack_common.services import catalogue
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ragstack_common.api.conftest import Call

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import urllib3
 
-from ragstack_common.answers.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
-from ragstack_common.api.asgi import create_app
-from ragstack_common.api.ask import AskService
-from ragstack_common.api.search import QueryService
-from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse, ModelText
 from ragstack_common.filters.parsing import MAX_VALUES
+from ragstack_common.http.asgi import create_app
+from ragstack_common.services.ask import AskService
+from ragstack_common.services.search import QueryService
+from ragstack_common.settings.search import AnswerSettings, QuerySettings
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
 from tests.support.callers import open_callers

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from ragstack_common.api import status
-from ragstack_common.api.status import WITHOUT_ALARMS, WITHOUT_CLOUDWATCH
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, record_to_item
+from ragstack_common.services import status
+from ragstack_common.services.status import WITHOUT_ALARMS, WITHOUT_CLOUDWATCH
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.registry_table import TABLE
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from ragstack_common.api import view
 from ragstack_common.reading.pdf import PdfDocument
 from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments
 from ragstack_common.reading.warm_process import ProcessBusy
 from ragstack_common.registry.records import Status
+from ragstack_common.services import view
 from tests.ragstack_common.api.conftest import Aws, Show, error_of
 from tests.support.pdf_files import mapped, pages, protected, text
 
@@ -111,7 +111,9 @@ def test_a_document_that_waits_for_others_is_not_said_to_take_long(show: Show, m
 
 
 def test_only_the_process_that_reads_documents_imports_their_libraries() -> None:
-    program = "import sys; from ragstack_common.api import view; print('ragstack_common.reading.pdf' in sys.modules)"
+    program = (
+        "import sys; from ragstack_common.services import view; print('ragstack_common.reading.pdf' in sys.modules)"
+    )
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from ragstack_common.access.callers import OPERATOR
-from ragstack_common.api.search import QueryService, engine_of
-from ragstack_common.api.search_models import RetrieveRequest
-from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.filters import check_vector_store, parse
 from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.services.search_models import RetrieveRequest
+from ragstack_common.settings.search import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 

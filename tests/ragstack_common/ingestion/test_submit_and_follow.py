@@ -15,8 +15,8 @@ from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, check, follow
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.ingestion_config import IngestionSettings
 from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
+from ragstack_common.settings.ingestion import IngestionSettings
 from tests.support.aws_service import AwsService, Dropped, Fault
 from tests.support.documents import accept, answer_with, asked_uris, detail
 from tests.support.events import s3_notification

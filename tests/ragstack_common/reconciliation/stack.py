@@ -12,11 +12,11 @@ from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.ingestion_config import IngestionSettings, ReconcileSettings
 from ragstack_common.reconciliation.service import ReconcileService
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.settings.ingestion import IngestionSettings, ReconcileSettings
 from tests.local_bedrock.support import Source, s3_document, s3_identifier
 from tests.ragstack_common.reconciliation.clients import patient, undelayed
 

@@ -11,13 +11,13 @@ import pytest
 from botocore.config import Config
 
 from lambdas.reconcile import handler as module
-from ragstack_common.api.jobs import Jobs
 from ragstack_common.ingestion.messages import QueueMessage
-from ragstack_common.ingestion_config import JOBS_NOT_COMPLETE
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.service import FAILURE_DELAY_SECONDS, MAX_FAILURES, ReconcileService
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import ABANDONED, FULL, RECONCILE, SILENT_SECONDS, Job, JobKind
+from ragstack_common.services.jobs import Jobs
+from ragstack_common.settings.ingestion import JOBS_NOT_COMPLETE
 from tests.local_bedrock.support import REGION
 from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack

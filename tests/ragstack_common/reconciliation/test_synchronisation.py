@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.ingestion_config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
+from ragstack_common.settings.ingestion import ReconcileSettings
 from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 

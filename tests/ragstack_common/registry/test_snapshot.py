@@ -7,7 +7,6 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.config import SNAPSHOT_KEY
 from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -21,6 +20,7 @@ from ragstack_common.registry.snapshot import (
     read_if_changed,
     unpacked,
 )
+from ragstack_common.settings.search import SNAPSHOT_KEY
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragstack_common.config import MAX_QUERY_CHARACTERS
 from ragstack_common.search.naming import QuestionTerms, Values, attributes
+from ragstack_common.settings.search import MAX_QUERY_CHARACTERS
 
 COMPANIES = [
     "Foot Locker",

@@ -18,7 +18,6 @@ from openinference.semconv.trace import (
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
-from ragstack_common.api.search import QueryService
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.filters import Filter
@@ -35,6 +34,7 @@ from ragstack_common.search.wrappers.federated import FederatedBackend
 from ragstack_common.search.wrappers.metered import MeteredBackend
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from ragstack_common.search.wrappers.reranked import RerankedBackend
+from ragstack_common.services.search import QueryService
 from ragstack_common.tools.retriever import RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits

@@ -10,11 +10,11 @@ from ragstack_common.access.callers import Caller
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.api.search import QueryService, engine_of
-from ragstack_common.api.search_models import RetrievedResult, RetrieveRequest
-from ragstack_common.config import QuerySettings
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.registry.jobs import Job
+from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.services.search_models import RetrievedResult, RetrieveRequest
+from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import Bedrock
 from tests.ragstack_common.reconciliation.conftest import (  # noqa: F401 - fixtures
     aws,

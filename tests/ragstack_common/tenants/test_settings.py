@@ -1,8 +1,8 @@
 import pytest
 
-from ragstack_common.config import QuerySettings
+from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.tenants import TenantIndexes
+from ragstack_common.settings.search import QuerySettings
 from tests.ragstack_common.tenants.conftest import POLICY
 
 

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.services.ask_models import AskRequest
 from ragstack_common.text.languages import language_name
 
 

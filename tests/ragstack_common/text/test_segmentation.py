@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstack_common.answers.quoting import best_quotations
+from ragstack_common.answers.quote.quoting import best_quotations
 from ragstack_common.text.sentences import sentence_spans
 from ragstack_common.text.words import query_terms, runs, terms, words
 

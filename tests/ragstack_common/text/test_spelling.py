@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstack_common.answers.quoting import best_quotations
+from ragstack_common.answers.quote.quoting import best_quotations
 from ragstack_common.text.spelling import arabic_roots
 from ragstack_common.text.words import query_terms, terms
 

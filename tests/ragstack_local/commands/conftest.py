@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from lambdas.documents import handler as documents
-from ragstack_common.api import dead_letters
+from ragstack_common.services import dead_letters
 from ragstack_local.cli import app
 from ragstack_local.show import display
 from tests.ragstack_common.api.conftest import Aws, aws, clients

@@ -7,10 +7,10 @@ from threading import Timer
 
 import pytest
 
-from ragstack_common.api import dead_letters
 from ragstack_common.ingestion.messages import check
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.services import dead_letters
 from ragstack_local.errors import ApiError, StackError
 from tests.ragstack_common.api.conftest import Aws
 from tests.ragstack_common.api.test_failures import bury, remaining, sent, uri

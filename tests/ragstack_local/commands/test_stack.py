@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.access_config import AuthKind
+from ragstack_common.settings.access import AuthKind
 from ragstack_local.commands.stack import _callers, _last_callers, _options, _start_again
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.config import MILVUS_ENGINE, MilvusSettings
 from ragstack_common.core.clients import secrets_client
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.error_responses import failing_as
+from ragstack_common.http.errors import failing_as
+from ragstack_common.settings.search import MILVUS_ENGINE, MilvusSettings
 
 DEFAULT_ADDRESS: Final = "localhost:19530"
 """Milvus's default port."""

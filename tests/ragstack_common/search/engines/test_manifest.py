@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.knowledge_config import KnowledgeSettings
 from ragstack_common.search.engines.chroma.manifest import Counts, Manifest, embedding_of
+from ragstack_common.settings.knowledge import KnowledgeSettings
 
 SERVER = "openai:https://evil.example/v1#m"
 BUILT = Manifest(

@@ -1,0 +1,280 @@
+"""The rules of access over HTTP: who am I, what do the rules say, change them, and why somebody sees a document."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ragstack_common.access.callers import EVERYONE, Caller, Right
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import Label, Principal
+from ragstack_common.access.rules import AccessRules, Decision, Effect
+from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.names import canonical
+from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.times import iso
+
+UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not uploaded, or not processed yet"
+"""The rule of the label of a document that does not exist."""
+
+MAX_CHANGES: Final = 1000
+"""Changes in one answer, newest first; the access file should have older ones."""
+
+MAX_NAMED: Final = 5
+"""Principals that a note names."""
+
+_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
+
+
+class WritablePrefix(BaseModel):
+    """A prefix of keys under which the caller may upload and delete."""
+
+    model_config = _BUILT_WHEN_USED
+
+    prefix: str = Field(description="The beginning of keys; empty for all that no other prefix of the file begins")
+    default: str | None = Field(
+        description="The label of documents for which the caller names none; null if they must choose one of labels, or"
+        " if documents need no label"
+    )
+    labels: list[str] = Field(description="The labels that the caller may give here")
+
+
+class Me(BaseModel):
+    """The caller, as the service sees them."""
+
+    model_config = _BUILT_WHEN_USED
+
+    name: str
+    principals: list[str] = Field(description="Everything that the caller is, such as group:people")
+    rights: list[Right]
+    labels: list[str] | None = Field(description="The labels whose documents the caller sees; null for every document")
+    expires_at: str | None = Field(description="When the proof of identity expires")
+    label_attribute: str | None = Field(
+        default=None, description="The attribute that has the label of a document; null without an access file"
+    )
+    writable: list[WritablePrefix] = Field(default=[], description="Where the caller may write, by prefix")
+
+
+class RuleChange(BaseModel):
+    """A change of one label for one principal."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    label: Label
+    principal: Principal = Field(description="Such as group:people or user:alice")
+    effect: Effect | None = Field(description="null removes an earlier change, so that the access file counts again")
+
+
+class RecordedChange(RuleChange):
+    """A change in effect."""
+
+    by: str
+    at: str
+
+
+class LabelView(BaseModel):
+    """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
+
+    model_config = _BUILT_WHEN_USED
+
+    label: str
+    allow: list[str]
+    deny: list[str]
+
+
+class RulesView(BaseModel):
+    """The rules in effect: the access file with the changes since."""
+
+    model_config = _BUILT_WHEN_USED
+
+    version: int = Field(description="Increases with each change")
+    rights: dict[Right, list[str]]
+    sees_everything: list[str]
+    prefixes: dict[str, Any] = Field(description="As in the access file")
+    labels: list[LabelView]
+    changes: list[RecordedChange] = Field(description=f"At most {MAX_CHANGES}, newest first")
+
+
+class Explanation(BaseModel):
+    """Whether a principal sees a document, and why."""
+
+    model_config = _BUILT_WHEN_USED
+
+    uri: str
+    label: str | None = Field(description="The label in effect")
+    label_rule: str = Field(description="Where the label comes from")
+    visible: bool
+    rule: str = Field(description="The rule that shows or hides it")
+    depends_on: list[str] = Field(
+        default=[],
+        description="Groups, tenants and scopes that the request does not name for a user, and with which the answer"
+        " would be another",
+    )
+    note: str | None = Field(default=None, description="What the request should name to be sure; null if it is sure")
+
+
+PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+MAX_EXPLAINED: Final = 200
+
+
+class ViewAs(BaseModel):
+    """Documents, and the principals who look at them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    principal: PrincipalList = Field(description="Who: principals with commas, such as user:alice,group:people")
+    uris: list[Annotated[str, StringConstraints(min_length=1, max_length=2048)]] = Field(
+        min_length=1, max_length=MAX_EXPLAINED, description="The documents' s3:// URIs or keys"
+    )
+
+
+class Access:
+    """Answers requests about the rules."""
+
+    def __init__(self, guard: Guard, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
+        self._guard = guard
+        self._registry = registry
+        self._bucket = bucket
+
+    def me(self, caller: Caller) -> Me:
+        """Describe a caller."""
+        rules = self._guard.rules()
+        labels = rules.labels(caller)
+        return Me(
+            name=caller.name,
+            principals=sorted(caller.principals),
+            rights=sorted(rules.rights(caller)),
+            labels=None if labels is None else sorted(labels),
+            expires_at=None if caller.expires_at is None else iso(caller.expires_at),
+            label_attribute=None if self._guard.policy is None else self._guard.policy.attribute,
+            writable=[WritablePrefix(**vars(each)) for each in rules.writable(caller)],
+        )
+
+    def view(self, label: str | None) -> RulesView:
+        """Return the rules in effect, of one label or of all.
+
+        Raises:
+            InvalidRequestError: There is no such label.
+        """
+        rules = self._guard.rules()
+        policy = rules.policy
+        label = None if label is None else canonical(label)
+        if label is not None and label not in policy.labels:
+            raise InvalidRequestError(f"label: there is no label {label!r:.100}")
+        changes = sorted(rules.changes.values(), key=lambda each: -each.at)
+        return RulesView(
+            version=rules.version,
+            rights={right: [*holders] for right, holders in policy.rights.items()},
+            sees_everything=[*policy.sees_everything],
+            prefixes={prefix: rule.model_dump() for prefix, rule in policy.prefixes.items()},
+            labels=[_label_view(each, holders) for each, holders in rules.holders().items() if label in (None, each)],
+            changes=[
+                RecordedChange(
+                    label=each.label, principal=each.principal, effect=each.effect, by=each.by, at=iso(each.at)
+                )
+                for each in changes
+                if label in (None, each.label)
+            ][:MAX_CHANGES],
+        )
+
+    def change(self, caller: Caller, change: RuleChange) -> LabelView:
+        """Change a rule, and return its label with the change in effect.
+
+        Raises:
+            InvalidRequestError: There is no access file, or no such label.
+        """
+        rules = self._guard.change(caller, change.label, change.principal, change.effect)
+        return _label_view(change.label, rules.holders()[change.label])
+
+    def explain(self, caller: Caller, principals: str, name: str) -> Explanation:
+        """Say whether somebody sees a document, and which rule decides it.
+
+        Args:
+            caller: Who asks, for the audit.
+            principals: Who would see it: principals with commas between them.
+            name: The document's URI or key.
+
+        Raises:
+            InvalidRequestError: A principal is malformed, or the URI names no object of the bucket.
+        """
+        viewer, uri = _viewer(principals), self._bucket.uri(self._key("document", name))
+        self._guard.view_as(caller, uri, viewer.name)
+        return self._explained(viewer, [uri])[0]
+
+    def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
+        """Explain each document for some principals, with one audit event. Errors are those of :meth:`explain`."""
+        viewer = _viewer(request.principal, "principal")
+        uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
+        self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)
+        return self._explained(viewer, uris)
+
+    def _key(self, member: str, name: str) -> str:
+        key = self._bucket.key(name) if name.startswith("s3://") else name
+        if not key or key.endswith(SIDECAR_SUFFIX):
+            raise InvalidRequestError(f"{member}: write the document's key, or {self._bucket.uri('')} and its key")
+        return key
+
+    def _explained(self, viewer: Caller, uris: Sequence[str]) -> list[Explanation]:
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            known = self._registry.read_by_name(uris)
+        return [_explanation(rules, viewer, self._key("document", known[uri].uri), known[uri]) for uri in uris]
+
+
+def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRecord) -> Explanation:
+    label = known.label if known.observed.is_present else None
+    decision, depends_on = rules.explain(viewer, label), rules.depends_on(viewer, label)
+    return Explanation(
+        uri=known.uri,
+        label=label,
+        label_rule=_label_rule(rules, key, label) if known.observed.is_present else UNKNOWN_DOCUMENT,
+        visible=decision.is_visible,
+        rule=decision.rule,
+        depends_on=[*depends_on],
+        note=_note(viewer, decision, depends_on) if depends_on else None,
+    )
+
+
+def _note(viewer: Caller, decision: Decision, depends_on: Sequence[str]) -> str:
+    shown = ", ".join(depends_on[:MAX_NAMED]) + (", or others" if len(depends_on) > MAX_NAMED else "")
+    does = "does not see it" if decision.is_visible else "sees it"
+    return (
+        f"{viewer.name} {does} with one of {shown}. The service does not know who has which: name those of the user, as"
+        f" {viewer.name},{depends_on[0]}"
+    )
+
+
+def _label_rule(rules: AccessRules, key: str, label: str | None) -> str:
+    prefix, rule = rules.policy.rule_for(key)
+    if not rule.permitted:
+        return "No prefix of the access file gives documents with this key a label"
+    place = f"the prefix {prefix!r}" if prefix else "all keys"
+    if label is None:
+        return f"{place} has no default, and the document's sidecar names none of its labels"
+    named = f"Named by the sidecar, as {place} permits"
+    return f"The default of {place}" if label == rule.default else named
+
+
+def _label_view(label: str, holders: Mapping[Effect, list[str]]) -> LabelView:
+    return LabelView(label=label, allow=holders[Effect.ALLOW], deny=holders[Effect.DENY])
+
+
+def _viewer(principals: str, member: str = "as") -> Caller:
+    found = []
+    for name in filter(None, (part.strip() for part in canonical(principals).split(","))):
+        kind, _, rest = name.partition(":")
+        if name == EVERYONE:
+            continue
+        found.append(name if rest else f"user:{name}")
+        if rest and kind not in ("user", "group", "tenant", "role", "key", "scope"):
+            raise InvalidRequestError(
+                f"{member}: {name!r:.100} is no principal: write user:NAME, group:NAME or the like"
+            )
+    if not found:
+        raise InvalidRequestError(f"{member}: name at least one principal, such as user:alice,group:people")
+    return Caller(found[0], frozenset({EVERYONE, *found}))

@@ -1,0 +1,169 @@
+"""Questions over HTTP: the service that searches, and answers from what it finds."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from time import monotonic, time
+from typing import Final
+
+from ragstack_common.access.budget import DailyBudget
+from ragstack_common.access.callers import Caller
+from ragstack_common.answers.answering import Answering, Question, Stopwatch
+from ragstack_common.answers.followup import self_contained
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider
+from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.span import AnswerSpan, answer_span
+from ragstack_common.answers.support import ModelJudge, SupportJudge
+from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline
+from ragstack_common.core.errors import GenerationError
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.http.errors import redacted
+from ragstack_common.search.models import Note, SearchOutcome
+from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest, SearchOptions, report_of
+from ragstack_common.settings.search import AnswerSettings
+
+SIGHT_SECONDS: Final = 1.0
+"""An event of an answer is sent only if its caller's access was checked at most this long ago."""
+
+
+class AskService:
+    """Answers questions with one engine and one model.
+
+    Attributes:
+        searches: Searches without answers; it shares the engine.
+    """
+
+    def __init__(
+        self,
+        settings: AnswerSettings,
+        searches: QueryService,
+        provider: ModelProvider,
+        *,
+        judge: SupportJudge | None = None,
+        budget: DailyBudget | None = None,
+        clock: Callable[[], float] = monotonic,
+        now: Callable[[], float] = time,
+    ) -> None:
+        """Bind a provider of answers to a service that searches.
+
+        Without a judge, the provider judges its own sentences; *now* returns seconds since 1970.
+        """
+        self.searches = searches
+        self._settings = settings
+        self._provider = provider
+        self._judge = judge or ModelJudge(provider)
+        self._budget = budget
+        self._clock = clock
+        self._now = now
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "AskService":
+        """Build the service that the environment describes.
+
+        Raises:
+            ConfigurationError: A variable is missing or invalid.
+        """
+        from ragstack_common.answers.factory import judge_from, provider_from  # noqa: PLC0415 - not for services with their own
+
+        settings = AnswerSettings.from_env(env)
+        searches, provider = QueryService.from_env(env, metrics), provider_from(settings)
+        judge = judge_from(settings, provider)
+        return cls(settings, searches, provider, judge=judge, budget=DailyBudget.from_env(env))
+
+    async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
+        """Answer a question from what the caller sees.
+
+        Raises:
+            InvalidRequestError: The question, a filter or the corpus is invalid.
+            RetrievalError: Every search failed.
+            GenerationError: No answer could be generated before the deadline.
+            LimitReachedError: The caller asked as many questions today as they may.
+            NotAllowedError: The caller lost access to a document during the answer.
+        """
+        async with aclosing(self.stream(request, caller)) as events:
+            async for event in events:
+                if isinstance(event, AskResponse):
+                    return event
+        raise GenerationError("The answer ended early: ask again")
+
+    async def stream(self, request: AskRequest, caller: Caller) -> AsyncGenerator[StreamEvent, None]:
+        """Yield a SourcesEvent, then the answer in pieces, then the whole AskResponse; errors are those of :meth:`ask`.
+
+        Closing the iterator (``aclose``) or cancelling its task ends the search or the call of the model.
+        """
+        with answer_span(request.question) as span:
+            async with aclosing(self._events(request, caller, span)) as events:
+                async for event in events:
+                    yield event
+
+    async def _events(self, request: AskRequest, caller: Caller, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
+        seconds = self._settings.answer_timeout_seconds
+        if caller.expires_at is not None:  # an answer ends with the proof of who receives it
+            seconds = min(seconds, caller.expires_at - self._now())
+        watch = Stopwatch(seconds, self._clock)
+        settings = self.searches.settings
+        if self._budget is not None:
+            await in_thread(partial(self._budget.spend, caller))
+        options = {name: getattr(request, name) for name in SearchOptions.model_fields}
+        options["top_k"] = request.top_k or settings.search_k
+        history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
+        searched = remark = None
+        with span.parent(), inner_deadline(watch.seconds_left):
+            if request.rewrite_question is not False:
+                searched, remark = await self_contained(
+                    request.question,
+                    history,
+                    self._provider,
+                    watch.seconds_left,
+                    by_model=request.rewrite_question is True,
+                )
+            # Unless it is rewritten, the same search whatever the history is.
+            search_request = RetrieveRequest(query=searched or request.question, **options)
+            outcome = await self.searches.search(search_request, caller)
+        seen_at = self._clock()
+        search = report_of(outcome)
+        question = Question(
+            request.question,
+            outcome,
+            history,
+            request.language,
+            settings.answerable_relevance,
+            MIN_CONFIDENCE if request.min_confidence is None else request.min_confidence,
+            searched,
+            () if remark is None else (Note("rewriting", redacted(remark)),),
+            request.check_support,
+        )
+        texts = (len(each.content) for chunk in outcome.chunks for each in chunk.passages or (chunk,))
+        answering = await in_thread_if_long(
+            lambda: Answering(question, self._provider, self._settings, watch, self._judge), sum(texts)
+        )
+        yield SourcesEvent(
+            question=request.question,
+            searched_question=searched,
+            sources=answering.sources,
+            complete=outcome.complete,
+            retrieval_ms=answering.retrieval_ms,
+            **search,
+        )
+        async with aclosing(answering.events()) as events:
+            async for event in events:
+                seen_at = await self._seen(outcome, caller, seen_at)
+                yield event
+        answer = AskResponse(**answering.answer(), **search)
+        await self._seen(outcome, caller, seen_at)
+        span.ended(answer)
+        yield answer
+
+    async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
+        """Check the caller's access if the last check is old; return when it was checked."""
+        if self._clock() - seen_at < SIGHT_SECONDS:
+            return seen_at
+        now = self._clock()
+        await in_thread(partial(self.searches.require_sight, outcome, caller))
+        return now
+
+    def close(self) -> None:
+        """Close the engine. A Lambda function does not need to: everything ends with its container."""
+        self.searches.close()

@@ -1,0 +1,147 @@
+"""The bucket of documents: what is in it, their sidecars, and signed uploads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.core.clients import s3_signer
+from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
+from ragstack_common.documents import MAX_SIDECAR_BYTES, s3_uri
+from ragstack_common.http.errors import failing_as
+from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
+from ragstack_common.registry.records import Observation
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True)
+class DocumentsBucket:
+    """One bucket. Each call raises ServiceUnavailableError if S3 fails."""
+
+    name: str
+    s3: "S3Client"
+
+    def uri(self, key: str) -> str:
+        """Return the ``s3://`` URI of a key."""
+        return s3_uri(self.name, key)
+
+    def key(self, uri: str) -> str | None:
+        """Return the key of an object in this bucket; None if the URI names none."""
+        prefix = self.uri("")
+        return uri.removeprefix(prefix) or None if uri.startswith(prefix) else None
+
+    def observe(self, key: str) -> Observation:
+        """Return which object is there, if any; its sidecar is not read."""
+        with _reaching_the_bucket():
+            head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
+        if head is None:
+            return Observation()
+        return Observation(
+            etag=head["ETag"],
+            version_id=head.get("VersionId"),
+            size=head["ContentLength"],
+            last_modified=head["LastModified"].timestamp(),
+        )
+
+    def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
+        """Return a sidecar's content, or a little more than its longest, and its entity tag; None if there is none."""
+        with _reaching_the_bucket():
+            found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
+            if found is None:
+                return None, None
+            with found["Body"] as stream:
+                return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
+
+    def read(self, key: str, etag: str) -> bytes:
+        """Return an object's content.
+
+        Raises:
+            DocumentNotFoundError: There is no such object.
+            ServiceUnavailableError: The object is of another version.
+        """
+        with _reaching_the_bucket():
+            try:
+                found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key, IfMatch=etag))
+            except ClientError as error:
+                if http_status(error) != HTTPStatus.PRECONDITION_FAILED:
+                    raise
+                text = f"{key!r:.100} was replaced, and its new version is not processed yet: try again"
+                raise ServiceUnavailableError(text) from error
+            if found is None:
+                raise DocumentNotFoundError(f"{key!r:.100} was deleted")
+            with found["Body"] as stream:
+                content: bytes = stream.read()
+                return content
+
+    def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
+        """Write a sidecar.
+
+        Args:
+            key: Its key.
+            body: Its content.
+            condition: What S3 checks first, such as ``IfMatch``.
+
+        Raises:
+            ServiceUnavailableError: The condition does not hold.
+        """
+        conditions: Any = condition or {}
+        with _reaching_the_bucket():
+            try:
+                self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json", **conditions)
+            except ClientError as error:
+                if http_status(error) not in LOST_RACE:
+                    raise
+                text = "Another upload of this document was requested at the same time: try again"
+                raise ServiceUnavailableError(text) from error
+
+    def delete_if_present(self, key: str) -> bool:
+        """Delete an object and return whether it existed; without an object, no delete marker is added."""
+        if not self.observe(key).is_present:
+            return False
+        with _reaching_the_bucket():
+            self.s3.delete_object(Bucket=self.name, Key=key)
+        return True
+
+    def sign_upload(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
+        """Sign the upload of exactly *size* bytes of one type as a POST form: its URL and its fields."""
+        conditions: list[Any] = [["content-length-range", size, size], {"Content-Type": content_type}]
+        with _reaching_the_bucket():
+            signed = s3_signer().generate_presigned_post(
+                self.name,
+                key,
+                Fields={"Content-Type": content_type},
+                Conditions=conditions,
+                ExpiresIn=seconds,
+            )
+        return signed["url"], signed["fields"]
+
+    def sign_new(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
+        """Sign the upload of a new object as a PUT request: its URL, and the headers that it must have.
+
+        S3 answers 412 if there is an object by then, also if it was created a moment before. Forms cannot say that.
+        Source: Amazon S3 user guide, conditional writes.
+        """
+        headers = {"Content-Type": content_type, "If-None-Match": "*"}
+        with _reaching_the_bucket():
+            url = s3_signer().generate_presigned_url(
+                "put_object",
+                Params={
+                    "Bucket": self.name,
+                    "Key": key,
+                    "ContentType": content_type,
+                    "ContentLength": size,
+                    "IfNoneMatch": "*",
+                },
+                ExpiresIn=seconds,
+            )
+        return url, headers
+
+
+def _reaching_the_bucket() -> "AbstractContextManager[None]":
+    return failing_as(ServiceUnavailableError, "The documents bucket could not be reached")

@@ -1,0 +1,81 @@
+"""The responses about documents and their attributes."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from ragstack_common.registry.records import AttributeValue, Status
+from ragstack_common.services.times import Time
+
+WrittenStatus = Literal[
+    "WAITING", "SUBMITTING", "INDEXING", "DELETING", "INDEXED", "PARTIALLY_INDEXED", "FAILED", "DELETED"
+]
+"""The statuses in the registry. UPLOADED comes from looking into the bucket, for one document at a time."""
+
+
+class DocumentSummary(BaseModel):
+    """A document and its status."""
+
+    id: str
+    uri: str
+    key: str
+    status: Status = Field(description="UPLOADED: the event of the upload has not been read yet")
+    reason: str | None = Field(description="Why the document has this status; null if there is nothing to add")
+    searchable: bool = Field(description="Whether searches find the document as described here")
+    size: int | None = Field(description="Bytes; null if the object no longer exists")
+    etag: str | None
+    version_id: str | None
+    corpus: str | None
+    attributes: dict[str, AttributeValue]
+    attempts: int = Field(description="Submissions to the knowledge base since the last change")
+    last_modified: Time | None = Field(description="When the object was written to the bucket")
+    received_at: Time | None = Field(description="When the event was read that led to this status")
+    updated_at: Time | None = Field(description="When the registry's record was last written")
+    finished_at: Time | None = Field(description="When the document reached its final status; null before")
+
+
+class DocumentList(BaseModel):
+    """A page of documents, by URI."""
+
+    documents: list[DocumentSummary]
+    next_token: str | None = Field(description="Requests the next page; null on the last page")
+
+
+class HistoryLine(BaseModel):
+    """A transition to another status."""
+
+    at: Time
+    status: Status
+    reason: str | None
+
+
+class DocumentDetail(DocumentSummary):
+    """A document with its history."""
+
+    created_at: Time | None = Field(description="When the registry first recorded the document")
+    history: list[HistoryLine] = Field(description="The last transitions, oldest first")
+    knowledge_base_status: str | None = Field(description="The last status that the knowledge base reported")
+    again: bool = Field(description="Whether the object changed since, so that the document will be processed again")
+    waiting_for: str | None = Field(description="What happens next; null if nothing does")
+
+
+class FacetValue(BaseModel):
+    """A value, and how many searchable documents have it."""
+
+    value: str | int | float | bool
+    documents: int
+
+
+class Facet(BaseModel):
+    """An attribute, with its values on this page in their natural order."""
+
+    key: str
+    values: list[FacetValue]
+
+
+class Facets(BaseModel):
+    """The attributes by which searches can be filtered."""
+
+    facets: list[Facet] = Field(description="The last one continues on the next page, if there is one")
+    documents: int = Field(description="How many documents are searchable")
+    next_token: str | None = Field(description="Requests the next page; null on the last page")

@@ -1,0 +1,436 @@
+"""Documents over HTTP: listing them, looking at one, deleting one, and counting their attributes.
+
+The registry learns of a change from its event, a moment later. A request about a single document therefore looks into
+the bucket too: it reports an upload that the registry does not have yet, and never reports an earlier version's status
+as that of the newest.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.guard import Guard
+from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
+from ragstack_common.core.names import canonical
+from ragstack_common.documents import SIDECAR_SUFFIX, is_program_file
+from ragstack_common.http.errors import reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.documents import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    DocumentRegistry,
+    Listing,
+    ambiguous_name,
+    folded,
+)
+from ragstack_common.registry.records import (
+    ABANDONED,
+    SEARCHABLE,
+    DocumentRecord,
+    Observation,
+    Status,
+)
+from ragstack_common.registry.table import document_id
+from ragstack_common.search.values import natural_order
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.document_models import (
+    DocumentDetail,
+    DocumentList,
+    DocumentSummary,
+    Facet,
+    Facets,
+    FacetValue,
+    HistoryLine,
+)
+from ragstack_common.services.times import iso, to_time
+from ragstack_common.settings.ingestion import DocumentSettings
+
+MAX_MEANT: Final = 20
+"""Documents that an ambiguous name is said to mean."""
+
+MAX_PAGES_FOR_A_NAME: Final = 2
+"""Pages of the registry that are read for one name, each of at most 20,000 documents."""
+
+MAX_VALUES: Final = 1000
+"""On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
+
+_NEXT: Final = {
+    Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
+    Status.SUBMITTING: "The knowledge base accepts the document",
+    Status.INDEXING: "The knowledge base indexes the document; it is polled until the document has a final status",
+    Status.DELETING: "The knowledge base removes the document; it is polled until the document is gone",
+}
+_AFTERWARDS: Final = "; then what changed in the bucket since is processed"
+_EVENT_OF_UPLOAD: Final = "The ingestion function reads the event of the upload"
+EVENT_OF_CHANGE: Final = (
+    "The ingestion function reads the event of the change; until then searches use the old attributes"
+)
+_EVENT_OF_DELETION: Final = "The object is gone from the bucket; the ingestion function reads the event of its deletion"
+_EARLIER: Final = "; until then searches may find the previous version, which is {status}"
+
+_NOT_YET: Final = (
+    "There is no document {id!r:.80}: nothing was uploaded yet, or its event is still on its way. Try again; "
+    "GET /api/documents?key=... looks into the bucket too"
+)
+
+
+@dataclass(frozen=True)
+class DocumentNow:
+    """A document's record next to the object in the bucket.
+
+    Attributes:
+        record: The registry's record.
+        now: The object in the bucket.
+        at: When the object was looked at, in seconds since 1970.
+    """
+
+    record: DocumentRecord
+    now: Observation
+    at: float = field(default_factory=time.time)
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the bucket has a version that the registry does not have yet."""
+        known = self.record.observed
+        if not self.now.is_present or not known.is_present:
+            return self.now.is_present
+        if self.now.version_id is not None and known.version_id is not None:
+            return self.now.version_id != known.version_id
+        return self.now.etag != known.etag
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the object is gone and the registry does not know it yet."""
+        return self.record.observed.is_present and not self.now.is_present
+
+    @property
+    def is_uploaded(self) -> bool:
+        """Whether the bucket has a version that no function processes yet."""
+        return self.is_newer and (self.record.is_final or self.record.revision == 0)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the bucket has the document, or the registry does not know that it is gone."""
+        return self.now.is_present or self.record.status is not Status.DELETED
+
+    @property
+    def again(self) -> bool:
+        """Whether the document will be processed again."""
+        return self.record.again or self.is_newer or self.is_gone
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What happens next, in a sentence."""
+        status = self.record.status
+        if self.is_uploaded:
+            return _EVENT_OF_UPLOAD + (_EARLIER.format(status=status) if status in SEARCHABLE else "")
+        if self.record.is_final:
+            return _EVENT_OF_DELETION if self.is_gone else None
+        awaited = ABANDONED if self.record.is_abandoned(self.at) else _NEXT[status]
+        return awaited + (_AFTERWARDS if self.again else "")
+
+    def as_it_is(self) -> DocumentRecord:
+        """Describe the version in the bucket if the record is about an earlier one that is no longer processed."""
+        if not self.is_uploaded:
+            return self.record
+        return replace(
+            self.record,
+            status=Status.UPLOADED,
+            reason=None,
+            observed=self.now,
+            attempts=0,
+            received_at=0.0,
+            finished_at=None,
+        )
+
+
+class SeenDocument(NamedTuple):
+    """A document that a caller sees, in the version of which the registry knows the label.
+
+    Attributes:
+        key: Its key.
+        etag: Its entity tag.
+        size: Bytes.
+        failure: Why it could not be indexed; None if it could, or if that is not known yet.
+    """
+
+    key: str
+    etag: str
+    size: int
+    failure: str | None
+
+
+class Documents:
+    """Answers requests about documents from the registry, and about a single one from the bucket as well.
+
+    Each method raises RegistryError if the registry fails, and ServiceUnavailableError if the bucket does.
+    """
+
+    def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket, guard: Guard | None = None) -> None:
+        self._registry = registry
+        self._bucket = bucket
+        self._guard = guard or Guard()
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "Documents":
+        """Find the registry and the bucket that the environment names.
+
+        Raises:
+            ConfigurationError: A variable is missing.
+        """
+        settings = DocumentSettings.from_env(env)
+        bucket = DocumentsBucket(settings.documents_bucket, s3_client())
+        return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket, Guard.from_env(env))
+
+    def page(
+        self,
+        caller: Caller,
+        status: Status | None = None,
+        corpus: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        token: str | None = None,
+        *,
+        prefix: str | None = None,
+        name: str | None = None,
+    ) -> DocumentList:
+        """List the documents that the caller sees by URI; deleted ones only if their status is asked for.
+
+        Raises:
+            InvalidRequestError: The limit is out of range, or the token is from another listing.
+        """
+        labels = self._guard.rules().labels(caller)
+        corpus, prefix, name = (None if text is None else canonical(text) for text in (corpus, prefix, name))
+        listing = Listing(status, corpus, None if prefix is None else self._bucket.uri(prefix), name)
+        with reaching_the_registry():
+            page = self._registry.page(listing, limit, token, labels)
+        documents = [to_summary(each) for each in page.documents]
+        return DocumentList(documents=documents, next_token=page.next_token)
+
+    def named(self, caller: Caller, *, key: str | None = None, uri: str | None = None) -> DocumentList:
+        """List the documents of a name, whether the registry knows them or not.
+
+        The list is empty if there is none, or if the caller does not see it. It has several if their keys differ only
+        in form, first the one whose key is exactly the name. What the registry does not know yet has no label, so that
+        only callers who see everything see it.
+
+        Raises:
+            InvalidRequestError: The URI names no object in the documents bucket.
+        """
+        name = self._bucket.key(uri) if uri is not None else key
+        if not name:
+            raise InvalidRequestError(f"uri: write {self._bucket.uri('')} and the document's key")
+        found = [to_summary(seen.as_it_is()) for seen in self._look(caller, name)]
+        return DocumentList(documents=found, next_token=None)
+
+    def look(self, caller: Caller, key: str) -> DocumentNow | None:
+        """Return a document from registry and bucket; None if it does not exist, or the caller does not see it.
+
+        Raises:
+            InvalidRequestError: Several documents have this name in other forms, and none in this one.
+        """
+        found = self._look(caller, key)
+        if len(found) > 1 and found[0].record.uri != self._bucket.uri(key):
+            raise ambiguous_name(key, [seen.record.uri for seen in found])
+        return found[0] if found else None
+
+    def _look(self, caller: Caller, key: str) -> list[DocumentNow]:
+        """Return the documents of a name that the caller sees, first the one whose key is exactly the name."""
+        uri = self._bucket.uri(key)
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            records = self._registry.read([uri, *self._registry.same_name(uri)])
+        visible = [record for record in records.values() if rules.sees(caller, record.label)]
+        if not visible:
+            # The one that exists, if one does.
+            record = max(records.values(), key=lambda record: record.revision > 0)
+            self._guard.hide(caller, Right.READ, record.uri, rules.explain(caller, record.label))
+        found = []
+        for record in visible:
+            own_key = record.uri.removeprefix(self._bucket.uri(""))
+            seen = DocumentNow(record, self._bucket.observe(own_key))
+            is_new = seen.is_newer and not is_program_file(own_key)
+            if not own_key.endswith(SIDECAR_SUFFIX) and (record.revision > 0 or is_new):
+                found.append(seen)
+        return [seen for seen in found if seen.is_live] or found
+
+    def address(self, name: str) -> tuple[str, str | None]:
+        """Return the URI and the key of a document by either; the key is None outside this bucket."""
+        if "://" in name:
+            return name, self._bucket.key(name)
+        return self._bucket.uri(name), name
+
+    def alike(self, caller: Caller, name: str) -> tuple[list[str], bool]:
+        """Return the keys that words of a key mean, of documents that the caller sees; and whether there are no others.
+
+        It is one key if the words are its file name, or are in no other; at most 20 otherwise.
+        """
+        key = name.strip()
+        found: list[str] = []
+        token: str | None = None
+        for _ in range(MAX_PAGES_FOR_A_NAME):
+            page = self.page(caller, limit=MAX_LIMIT, token=token, name=key)
+            found += [each.key for each in page.documents]
+            token = page.next_token
+            if token is None:
+                break
+        wanted = folded(key).rpartition("/")[2]
+        same = [each for each in found if folded(each).rpartition("/")[2] == wanted]
+        return (same or found)[:MAX_MEANT], token is None
+
+    def sees_everything(self, caller: Caller) -> bool:
+        """Whether a caller sees every document."""
+        return self._guard.rules().sees_everything(caller)
+
+    def detail(self, caller: Caller, identifier: str) -> DocumentDetail:
+        """Return everything about one document.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, or the caller does not see it.
+        """
+        record = self._find(caller, Right.READ, identifier)
+        return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
+
+    def seen(self, caller: Caller, uri: str) -> SeenDocument:
+        """Return which version of a document the caller may read.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
+            InvalidRequestError: Several documents have this name in other forms, and none in this one.
+        """
+        key = None if uri.isascii() else self._bucket.key(uri)
+        if key is None:
+            record = self._find(caller, Right.READ, document_id(uri))
+        else:
+            looked = self.look(caller, key)
+            if looked is None or looked.record.revision == 0:
+                raise DocumentNotFoundError(_NOT_YET.format(id=document_id(uri)))
+            record = looked.record
+        observed = record.observed
+        if observed.etag is None:
+            raise DocumentNotFoundError(f"The document {record.id} was deleted")
+        failure = redacted(record.reason or "") if record.status is Status.FAILED else None
+        return SeenDocument(self._key(record), observed.etag, observed.size, failure)
+
+    def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
+        """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
+
+        The document is deleted first. An interruption then leaves a sidecar without a document, which has no effect;
+        the other order would leave a document that is ingested again without its attributes.
+
+        Returns:
+            The document as it is now, with what it waits for.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted before
+                and nothing is left.
+            NotAllowedError: The caller may not write under its prefix.
+            ServiceUnavailableError: The bucket did not delete it; try again.
+        """
+        record = self._find(caller, Right.WRITE, identifier)
+        key = self._key(record)
+        self._guard.require_writer(caller, key)
+        existed = self._bucket.delete_if_present(key)
+        self._bucket.delete_if_present(key + SIDECAR_SUFFIX)
+        if record.status is Status.DELETED and not existed:
+            raise DocumentNotFoundError(f"The document {identifier} was deleted before")
+        return to_detail(DocumentNow(record, self._bucket.observe(key)))
+
+    def key_to_change(self, caller: Caller, identifier: str) -> str:
+        """Return the key of a document that is in the bucket, for a caller who changes it.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted.
+        """
+        key = self._key(self._find(caller, Right.WRITE, identifier))
+        if not self._bucket.observe(key).is_present:
+            raise DocumentNotFoundError(f"The document {identifier} was deleted: upload it with its attributes")
+        return key
+
+    def _find(self, caller: Caller, right: Right, identifier: str) -> DocumentRecord:
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            record = self._registry.find(identifier)
+        if record is not None and rules.sees(caller, record.label):
+            return record
+        if not rules.sees_everything(caller):
+            # Also for what does not exist: to write the event takes time, which would tell the two apart.
+            uri, label = (identifier, None) if record is None else (record.uri, record.label)
+            self._guard.hide(caller, right, uri, rules.explain(caller, label))
+        raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
+
+    def _key(self, record: DocumentRecord) -> str:
+        key = self._bucket.key(record.uri)
+        if key is None:
+            raise DocumentNotFoundError(f"{record.uri} is not in the bucket to which documents are uploaded now")
+        return key
+
+
+def facets_of(
+    catalogue: Catalogue, key: str | None, prefix: str | None = None, limit: int = MAX_VALUES, token: str | None = None
+) -> Facets:
+    """List one attribute of searchable documents, or all, with their values, in pages.
+
+    Raises:
+        InvalidRequestError: There is a prefix without a key, or the token is from another listing.
+    """
+    if prefix and key is None:
+        raise InvalidRequestError("prefix needs key, the attribute whose values begin with it")
+    with reaching_the_registry():
+        key = None if key is None else canonical(key)
+        page = catalogue.page(key, canonical(prefix or ""), limit, token)
+        documents = catalogue.documents()
+    values: dict[str, list[FacetValue]] = {}
+    for facet in page.facets:
+        if facet.value is not None:
+            values.setdefault(facet.key, []).append(FacetValue(value=facet.value, documents=facet.documents))
+    facets = [
+        Facet(key=name, values=sorted(found, key=lambda each: natural_order(each.value)))
+        for name, found in values.items()
+    ]
+    return Facets(facets=facets, documents=documents, next_token=page.next_token)
+
+
+def to_summary(record: DocumentRecord) -> DocumentSummary:
+    """Return a record as a listing shows it."""
+    return DocumentSummary(**_members(record))
+
+
+def to_detail(document: DocumentNow) -> DocumentDetail:
+    """Return a document as a request for it alone shows it."""
+    record = document.record
+    return DocumentDetail(
+        **_members(document.as_it_is()),
+        created_at=to_time(record.created_at),
+        history=[
+            HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
+            for line in record.history
+        ],
+        knowledge_base_status=record.knowledge_base_status,
+        again=document.again,
+        waiting_for=document.waiting_for,
+    )
+
+
+def _members(record: DocumentRecord) -> dict[str, Any]:
+    observed = record.observed
+    return {
+        "id": record.id,
+        "uri": record.uri,
+        "key": record.uri.removeprefix("s3://").partition("/")[2],
+        "status": record.status,
+        "reason": redacted_or_none(record.reason),
+        "searchable": record.status in SEARCHABLE,
+        "size": observed.size if observed.is_present else None,
+        "etag": observed.etag,
+        "version_id": observed.version_id,
+        "corpus": record.corpus,
+        "attributes": dict(observed.attributes),
+        "attempts": record.attempts,
+        "last_modified": to_time(observed.last_modified),
+        "received_at": to_time(record.received_at),
+        "updated_at": to_time(record.updated_at),
+        "finished_at": to_time(record.finished_at),
+    }

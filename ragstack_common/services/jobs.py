@@ -1,0 +1,153 @@
+"""Ingestion jobs over HTTP: starting and listing reconciliations and full synchronisations.
+
+The registry keeps the jobs, and a queue brings them to the function that runs them.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstack_common.core.errors import DeliveryError, JobConflictError
+from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.http.errors import failing_as, reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
+from ragstack_common.services.times import Time, iso, to_time
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+CALLER: Final = "api"
+"""Who asked for a job that was started over HTTP."""
+
+DEFAULT_LIMIT: Final = 20
+
+
+class JobRequest(BaseModel):
+    """A job to start. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: JobKind = Field(
+        default="reconcile",
+        description="reconcile compares bucket, registry and knowledge base, and repairs the differences; full lets the"
+        " knowledge base read the whole bucket",
+    )
+
+
+class JobAnswer(BaseModel):
+    """A job and its status."""
+
+    id: str
+    kind: JobKind
+    status: JobStatus = Field(description="INCOMPLETE: the report is true, but not everything was compared")
+    by: str = Field(description="Who asked for the job")
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    reason: str | None
+    report: dict[str, Any] = Field(description="What was found and done")
+    ingestion_job_id: str | None = Field(description="The Bedrock ingestion job of a full synchronisation")
+
+
+class JobList(BaseModel):
+    """A page of jobs, newest first."""
+
+    jobs: list[JobAnswer]
+    next_token: str | None = Field(description="Requests the next, older page; null on the last page")
+
+
+class Jobs:
+    """Starts and lists jobs. Each method raises RegistryError if the registry fails."""
+
+    def __init__(
+        self, store: JobStore, queue_url: str, sqs: "SQSClient", *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._queue_url = queue_url
+        self._sqs = sqs
+        self._clock = clock
+
+    def start(self, kind: JobKind) -> JobAnswer:
+        """Create a job and send its message.
+
+        Raises:
+            JobConflictError: A job of that kind is queued or running. If it is queued, its message is sent again,
+                because its creator may have died before sending it; a second message does no harm.
+            DeliveryError: The queue did not take the message; the job is FAILED, and can be requested again.
+        """
+        with reaching_the_registry():
+            try:
+                job = self._store.create(kind, CALLER)
+            except JobConflictError:
+                self._send_again_if_queued(kind)
+                raise
+        try:
+            self._send(job)
+        except DeliveryError:
+            # If this fails too, the store ends the job once it has been silent for long.
+            reason = "The queue did not take the job's message, so the job never started"
+            with reaching_the_registry():
+                self._store.write(job, replace(job, status="FAILED", reason=reason, finished_at=self._clock()))
+            raise
+        return answer_of(job)
+
+    def get(self, job_id: str) -> JobAnswer:
+        """Return one job.
+
+        Raises:
+            JobNotFoundError: There is no job with that id.
+        """
+        with reaching_the_registry():
+            return answer_of(self._store.get(job_id))
+
+    def page(self, limit: int = DEFAULT_LIMIT, token: str | None = None) -> JobList:
+        """List jobs, newest first.
+
+        Raises:
+            InvalidRequestError: The limit is out of range, or the token is from another listing.
+        """
+        with reaching_the_registry():
+            page = self._store.page(limit, token)
+        jobs = [answer_of(job) for job in page.jobs]
+        return JobList(jobs=jobs, next_token=page.next_token)
+
+    def _send(self, job: Job) -> None:
+        with failing_as(DeliveryError, "The jobs queue did not take the job"):
+            self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=json.dumps({"job": job.id}))
+
+    def _send_again_if_queued(self, kind: JobKind) -> None:
+        job = self._store.running(kind)
+        if job is not None and job.status == "QUEUED":
+            try:
+                self._send(job)
+            except DeliveryError as error:
+                LOGGER.warning("job %s is queued, and its message was not sent again: %s", job.id, error)
+
+
+def answer_of(job: Job) -> JobAnswer:
+    """Return a job as the API shows it."""
+    return JobAnswer(
+        id=job.id,
+        kind=job.kind,
+        status=job.status,
+        by=job.by,
+        created_at=iso(job.created_at),
+        started_at=to_time(job.started_at),
+        finished_at=to_time(job.finished_at),
+        reason=redacted_or_none(job.reason),
+        report=_redacted_values(job.report),
+        ingestion_job_id=job.ingestion_job_id,
+    )
+
+
+def _redacted_values(value: Any) -> Any:
+    """Redact every text in a report."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {name: _redacted_values(member) for name, member in value.items()}
+    return [_redacted_values(member) for member in value] if isinstance(value, list | tuple) else value

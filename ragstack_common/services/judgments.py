@@ -1,0 +1,285 @@
+"""Judgments of results and answers: each caller's own, kept in the registry's table.
+
+A judgment is what its caller wrote. Nothing is looked up for it, so that it says nothing about a document that the
+caller may not see. Each caller has a partition of their own, a limit, and judgments that expire.
+"""
+
+import hashlib
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.guard import Guard
+from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
+from ragstack_common.core.names import canonical
+from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
+from ragstack_common.registry.transactions import Transactions, Write
+from ragstack_common.services.times import Time, iso
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MAX_GRADE: Final = 3
+"""Source: the usual scale of judgments at TREC, 0 (irrelevant) to 3 (perfectly relevant)."""
+
+MAX_QUERY_CHARACTERS: Final = 2000
+MAX_REFERENCE_CHARACTERS: Final = 10_000
+"""A page of a hundred judgments stays below the 6 MB of an answer of Lambda."""
+
+MAX_NEW_IN_A_YEAR: Final = 5000
+"""Of one caller: a judgment takes up to 12 KB. A pool of 50 queries with 100 documents each is as large."""
+
+KEPT_SECONDS: Final = 2 * 365 * 86_400
+"""After its last change, a judgment expires."""
+
+PAGE_SIZE: Final = 101
+
+_ANSWER: Final = "answer"
+_YEAR: Final = "year"
+_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
+_DIGEST_CHARACTERS: Final = 32
+
+# Files in BEIR's form have tabs between members.
+_QueryId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,100}$")]
+_DocumentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,2048}$")]
+
+
+class JudgmentChange(BaseModel):
+    """A judgment of a document for a query, or of the answer to a question. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    query_id: _QueryId = Field(description="Names the query; judgments of one query have the same")
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
+    document: _DocumentName | None = Field(
+        default=None, description="The source of the result; without it, the judgment is of the answer"
+    )
+    grade: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_GRADE,
+        strict=True,
+        description="How relevant the document is, 0 for not at all; null deletes the judgment",
+    )
+    answer_grade: Literal[0, 1] | None = Field(
+        default=None, description="Whether the answer is right; null deletes the judgment"
+    )
+    reference: str | None = Field(
+        default=None, min_length=1, max_length=MAX_REFERENCE_CHARACTERS, description="What the answer should say"
+    )
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        if self.document is None and self.grade is not None:
+            raise PydanticCustomError("judgment", "A grade is of a document: name it, or give answer_grade")
+        if self.document is not None and (self.answer_grade is not None or self.reference is not None):
+            raise PydanticCustomError("judgment", "answer_grade and reference are of an answer: leave out document")
+        return self
+
+
+class Judgment(BaseModel):
+    """A judgment as it is kept; without a grade, it is deleted."""
+
+    model_config = _BUILT_WHEN_USED
+
+    kind: Literal["document", "answer"]
+    query_id: str
+    query: str
+    document: str | None
+    grade: int | None
+    answer_grade: int | None
+    reference: str | None
+    at: Time
+    by: str
+
+
+class JudgmentList(BaseModel):
+    """A page of judgments, by caller and query."""
+
+    model_config = _BUILT_WHEN_USED
+
+    judgments: list[Judgment]
+    next_token: str | None = Field(description="Requests the next page; null on the last page")
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """Reads and writes judgments. Each method raises RegistryError if the table fails.
+
+    Attributes:
+        client: The client.
+        table: The registry's table.
+        guard: Decides who reads the judgments of others.
+        clock: Seconds since 1970.
+    """
+
+    client: "DynamoDBClient"
+    table: str
+    guard: Guard
+    clock: Callable[[], float] = time.time
+
+    @property
+    def transactions(self) -> Transactions:
+        """Writes several items, or none of them."""
+        return Transactions(self.client, self.table)
+
+    def write(self, caller: Caller, change: JudgmentChange) -> Judgment:
+        """Replace or delete the caller's judgment; the last write counts.
+
+        Raises:
+            LimitReachedError: The caller has made as many new ones this year as they may.
+        """
+        now = self.clock()
+        judgment = Judgment(
+            kind=_ANSWER if change.document is None else "document",
+            **change.model_dump(),
+            at=iso(now),
+            by=caller.name,
+        )
+        name = _ANSWER if change.document is None else _digest(canonical(change.document))
+        key = _key(_digest(caller.name), f"{change.query_id}#{name}")
+        with reaching_the_registry():
+            if change.grade is None and change.answer_grade is None:
+                self._delete(caller, key)
+            else:
+                self._replace(
+                    caller, key, {"judgment": judgment.model_dump_json(), EXPIRES_AT: int(now) + KEPT_SECONDS}
+                )
+        return judgment
+
+    def page(self, caller: Caller, *, of_all: bool, limit: int, token: str | None = None) -> JudgmentList:
+        """List the caller's judgments, or those of all callers, 1 to 100 of them.
+
+        Raises:
+            InvalidRequestError: The token is from another listing.
+            NotAllowedError: The caller asks for those of all, and is no operator.
+        """
+        if of_all:
+            self.guard.require(caller, Right.OPERATE, "GET /api/judgments?all=true")
+        own = _digest(caller.name)
+        digest, place = ("" if of_all else own), None
+        if token is not None:
+            digest, place = _read_token(token, "" if of_all else f"{own}#")
+        with reaching_the_registry():
+            found = self._of_all(digest, place) if of_all else self._of(own, place)
+            items = [*islice(found, limit + 1)]
+        judgments = [Judgment.model_validate_json(item["judgment"]["S"]) for item in items[:limit]]
+        following = None
+        if len(items) > limit:
+            last = items[limit - 1]
+            digest = last[PARTITION_KEY]["S"].removeprefix(f"{JUDGMENT}#")
+            following = urlsafe_b64encode(f"{digest}#{last[SORT_KEY]['S']}".encode()).decode()
+        return JudgmentList(judgments=judgments, next_token=following)
+
+    def _replace(self, caller: Caller, key: Item, content: Mapping[str, Any]) -> None:
+        """Change a judgment; a new one counts in the year in which it is made."""
+        if self._change(key, content):
+            return
+        now = int(self.clock())
+        year = datetime.fromtimestamp(now, UTC).year
+        count = self._counter(caller, year, 1)
+        count["ConditionExpression"] = "attribute_not_exists(#year) OR #year < :limit"
+        count["ExpressionAttributeValues"] |= to_item({":limit": MAX_NEW_IN_A_YEAR})
+        put = {
+            "Item": {**key, **to_item({**content, _YEAR: year})},
+            "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})",
+        }
+        failed = self.transactions.write([Write("count", {"Update": count}), Write("judgment", {"Put": put})])
+        if "count" in failed:
+            raise _limit_reached(caller, year, now)
+        if failed:
+            self._change(key, content)  # another request has made it meanwhile
+
+    def _change(self, key: Item, content: Mapping[str, Any]) -> bool:
+        """Change a judgment that exists; return whether it does. The year in which it was made stays."""
+        try:
+            self.client.update_item(
+                TableName=self.table,
+                Key=key,
+                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in content),
+                ExpressionAttributeNames={f"#{name}": name for name in content},
+                ExpressionAttributeValues=to_item({f":{name}": value for name, value in content.items()}),
+                ConditionExpression=f"attribute_exists({PARTITION_KEY})",
+            )
+        except self.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def _delete(self, caller: Caller, key: Item) -> None:
+        """Delete a judgment, whose place another one can take."""
+        old = self.client.delete_item(TableName=self.table, Key=key, ReturnValues="ALL_OLD").get("Attributes")
+        if old:
+            self.client.update_item(TableName=self.table, **self._counter(caller, int(old[_YEAR]["N"]), -1))
+
+    def _counter(self, caller: Caller, year: int, number: int) -> Any:
+        """Return an update of the number of judgments that a caller made in a year.
+
+        The item does not expire: it is small, and the list of all judgments finds their callers by it.
+        """
+        return {
+            "Key": to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: _digest(caller.name)}),
+            "UpdateExpression": "ADD #year :number",
+            "ExpressionAttributeNames": {"#year": f"in_{year}"},
+            "ExpressionAttributeValues": to_item({":number": number}),
+        }
+
+    def _of(self, digest: str, after: str | None) -> Iterator[Item]:
+        """Yield the items of one caller, after one of them."""
+        return self._queried(f"{JUDGMENT}#{digest}", None if after is None else _key(digest, after))
+
+    def _of_all(self, digest: str, after: str | None) -> Iterator[Item]:
+        """Yield the items of all callers, beginning with one."""
+        if digest:
+            yield from self._of(digest, after)
+        first = to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: digest}) if digest else None
+        for caller in self._queried(JUDGMENT, first):
+            yield from self._of(caller[SORT_KEY]["S"], None)
+
+    def _queried(self, partition: str, after: Item | None) -> Iterator[Item]:
+        query: dict[str, Any] = {
+            "TableName": self.table,
+            "KeyConditionExpression": f"{PARTITION_KEY} = :partition",
+            "ExpressionAttributeValues": to_item({":partition": partition}),
+            "ConsistentRead": True,
+        }
+        if after is not None:
+            query["ExclusiveStartKey"] = after
+        pages = self.client.get_paginator("query").paginate(**query, PaginationConfig={"PageSize": PAGE_SIZE})
+        return (item for page in pages for item in page["Items"])
+
+
+def _limit_reached(caller: Caller, year: int, now: int) -> LimitReachedError:
+    text = (
+        f"{caller.name} made {MAX_NEW_IN_A_YEAR:,} new judgments this year, which is the limit: change or delete"
+        " earlier ones"
+    )
+    return LimitReachedError(text, int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp()) - now)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def _key(digest: str, place: str) -> Item:
+    return to_item({PARTITION_KEY: f"{JUDGMENT}#{digest}", SORT_KEY: place})
+
+
+def _read_token(token: str, beginning: str) -> tuple[str, str]:
+    """Return the digest of a caller, and the place in their judgments."""
+    try:
+        place = urlsafe_b64decode(token).decode()
+    except ValueError:
+        place = ""
+    digest, _, after = place.partition("#")
+    if not digest or not after or not place.startswith(beginning) or len(place.encode()) > MAX_KEY_BYTES:
+        raise InvalidRequestError("next_token does not belong to this listing: take it from the previous page")
+    return digest, after

@@ -1,0 +1,387 @@
+"""Searches over HTTP: the service that answers requests."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cached_property, partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.access.rules import Scope
+from ragstack_common.access.tenants import TenantIndexes
+from ragstack_common.access.view import require_sight, search_as
+from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.filters import Clause, Filter, Operator, all_of
+from ragstack_common.http.errors import redacted
+from ragstack_common.search import (
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    create_retrieval_backend,
+)
+from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
+from ragstack_common.search.tracing import TracingSettings, configure_tracing
+from ragstack_common.services.catalogue import (
+    Corpora,
+    SnapshotVocabulary,
+    ValueSource,
+    Versions,
+    list_corpora,
+    list_versions,
+    values_of_engine,
+    values_of_registry,
+)
+from ragstack_common.services.known_corpora import FoundCorpora, KnownCorpora
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, answer_to
+from ragstack_common.settings.search import (
+    ALL_CORPORA,
+    BEDROCK_ENGINE,
+    CORPUS_KEY,
+    DEFAULT_RERANKER,
+    MAX_RESULTS,
+    NO_RERANKER,
+    OTHER_STORE,
+    SLICE_FAILURES,
+    SOURCE_URI_KEY,
+    VERSION_KEY,
+    MilvusSettings,
+    QuerySettings,
+)
+
+if TYPE_CHECKING:
+    from ragstack_common.search.rerank.chunks import ChunkReranker
+
+
+MAX_SHOWN_FILTER: Final = 200
+"""Characters of a filter in a note."""
+
+PASSAGES_OF_A_DOCUMENT: Final = 10
+"""Passages of one document that are looked at to explain a search."""
+
+
+def engine_of(
+    settings: QuerySettings,
+    metrics: MetricSink,
+    milvus: MilvusSettings | None = None,
+    policy: AccessPolicy | None = None,
+) -> RetrievalBackend:
+    """Make the engine; every kind accepts a metadata filter.
+
+    Args:
+        settings: How to search.
+        metrics: Receives the metrics of Bedrock's slices.
+        milvus: The server of Milvus collections whose configuration has no ``uri``.
+        policy: The access file, which has the tenants.
+
+    Raises:
+        ConfigurationError: There is no such engine, its package is missing, or its configuration is invalid.
+    """
+    given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
+    tenants = TenantIndexes.of(settings, policy)
+    own = {"vector_store": settings.vector_store} | ({} if tenants is None else {"tenants": tenants})
+    config: dict[str, Any] = _with_own_store(given, settings, own)
+    if milvus is not None and milvus.milvus_address:
+        from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
+
+        config = with_server(config, milvus)
+    slices: dict[str, Any] = {
+        "filtered_score_boost": settings.filtered_score_boost,
+        "timeout_seconds": settings.timeout_seconds,
+        "enabled": settings.multislice_enabled,
+        "merge": settings.slice_merge,
+        "max_slices": settings.max_slices,
+    }
+    if settings.retrieval_engine == BEDROCK_ENGINE:
+        return create_retrieval_backend({**slices, **_bedrock(settings, metrics), **config})
+    from ragstack_common.search.wrappers.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
+
+    return MultiSliceBackend(create_retrieval_backend(config), **slices)
+
+
+def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
+    """Add vector store and tenants to every part of a configuration that searches the function's knowledge base.
+
+    The store of another knowledge base is unknown unless the configuration names it.
+    """
+    if isinstance(config, list):
+        return [_with_own_store(part, settings, own_store) for part in config]
+    if not isinstance(config, dict):
+        return config
+    parts = {name: _with_own_store(part, settings, own_store) for name, part in config.items()}
+    if parts.get("type") != BEDROCK_ENGINE:
+        return parts
+    searched, own = (
+        str(name).rpartition("/")[2]  # of an ARN, the id
+        for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
+    )
+    return {**(own_store if searched == own else {"vector_store": OTHER_STORE}), **parts}
+
+
+def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
+    return {
+        "knowledge_base_id": settings.knowledge_base_id,
+        "data_source_id": settings.data_source_id,
+        "search_type": settings.search_type,
+        "vocabulary": None if settings.snapshot_bucket is None else SnapshotVocabulary(settings.snapshot_bucket),
+        "relevance_calibration": settings.relevance_calibration,
+        "metrics": metrics,
+    }
+
+
+class QueryService:
+    """Answers requests with one engine."""
+
+    def __init__(
+        self,
+        settings: QuerySettings,
+        engine: RetrievalBackend,
+        metrics: MetricSink = NO_METRICS,
+        *,
+        guard: Guard | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Bind an engine that accepts metadata filters to the settings and to the rules of access.
+
+        Without rules, every caller sees everything.
+        """
+        self.settings = settings
+        self._guard = guard or Guard()
+        self._engine = engine
+        # The slices of Bedrock are counted where they fail.
+        self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
+        self._clock = clock
+        self._rerankers: dict[str, ChunkReranker] = {}
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "QueryService":
+        """Build the service that the environment describes.
+
+        Raises:
+            ConfigurationError: A variable is missing or invalid.
+        """
+        settings = QuerySettings.from_env(env)
+        configure_tracing(TracingSettings.from_env(env))
+        guard = Guard.from_env(env)
+        engine = engine_of(settings, metrics, MilvusSettings.from_env(env), guard.policy)
+        return cls(settings, engine, metrics, guard=guard)
+
+    def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
+        """Search what the caller sees.
+
+        Raises:
+            InvalidRequestError: The query, a filter or the corpus is invalid.
+            RetrievalError: Every search failed.
+        """
+        return wait_for(self.retrieve_async(request, caller))
+
+    async def retrieve_async(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
+        """Search on the running event loop. Errors are those of :meth:`retrieve`."""
+        return answer_to(request, await self.search(request, caller), self.settings.answerable_relevance)
+
+    async def search(self, request: RetrieveRequest, caller: Caller, *, deep: bool = False) -> SearchOutcome:
+        """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`.
+
+        Args:
+            request: The search.
+            caller: Who searches.
+            deep: Whether to find as many results as possible, whatever their number and their scores should be.
+        """
+        outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
+        for part in outcome.parts:
+            if part.status != "ok":
+                self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
+        notes = [replace(note, text=redacted(note.text)) for note in outcome.notes]
+        return replace(
+            outcome,
+            parts=tuple(replace(part, error=part.error and redacted(part.error)) for part in outcome.parts),
+            notes=(*notes, *_unmatched(request, outcome)),
+        )
+
+    async def passages_of(self, source: str, query: str, caller: Caller) -> list[RetrievedChunk]:
+        """Return the best passages of one document, best first. Errors are those of :meth:`retrieve`.
+
+        An engine that cannot filter by document finds only those among its best passages of all.
+        """
+        top_k, only = min(MAX_RESULTS, self._engine.max_top_k), None
+        if self.settings.retrieval_engine == BEDROCK_ENGINE:
+            top_k, only = PASSAGES_OF_A_DOCUMENT, Clause(Operator.EQUALS, SOURCE_URI_KEY, source)
+
+        async def searched(scope: Scope) -> SearchOutcome:
+            return await self._engine.search(SearchRequest(query, top_k, filters=only, scope_filter=scope.filter))
+
+        outcome = await self._seen_by(caller, searched)
+        return [chunk for chunk in outcome.chunks if chunk.source == source]
+
+    def require_sight(self, outcome: SearchOutcome, caller: Caller) -> None:
+        """Check that a caller still sees what a search found.
+
+        Raises:
+            NotAllowedError: The caller doesn't see one of the documents any more.
+            RegistryError: The rules or the labels cannot be read.
+        """
+        require_sight(self._guard, caller, outcome.chunks, in_registry=self.is_registered)
+
+    def top_k(self, request: RetrieveRequest) -> int:
+        """Return the largest number of results of a request."""
+        is_plain = request.corpus_filter is None and not self.settings.corpora
+        return request.top_k or (DEFAULT_TOP_K if is_plain else self.settings.search_k)
+
+    def required_by(self, request: RetrieveRequest) -> dict[str, Filter]:
+        """Return what documents must match to be found, by the member of the request or the setting that says so."""
+        corpus = request.corpus_filter
+        has_one_slice = not self.settings.multislice_enabled or self.settings.max_slices == 1
+        is_strict = request.filter_mode == "strict" or has_one_slice
+        required: dict[str, Filter | None] = {
+            "version_filter": _of_version(request),
+            "metadata_filter": parsed(request.metadata_filter or None) if is_strict else None,
+        }
+        if corpus is not None and corpus != ALL_CORPORA:
+            required["corpus_filter"] = Clause(Operator.EQUALS, CORPUS_KEY, corpus)
+        elif self.settings.corpora:
+            required["MULTI_CORPUS_METADATA"] = Clause(Operator.IN, CORPUS_KEY, self.settings.corpora)
+        return {name: filter_ for name, filter_ in required.items() if filter_ is not None}
+
+    def corpora(self, caller: Caller) -> Corpora:
+        """List the corpora that the caller sees. Errors are those of a search, or RegistryError."""
+        return wait_for(self.corpora_async(caller))
+
+    async def corpora_async(self, caller: Caller) -> Corpora:
+        """List the corpora on the running event loop. Errors are those of :meth:`corpora`."""
+        rules = await in_thread(self._guard.rules)
+        return await list_corpora(self._values, self.settings.corpora, rules.scope(caller))
+
+    def versions(self, caller: Caller) -> Versions:
+        """List the versions of documents that the caller sees. Errors are those of a search, or RegistryError."""
+        return wait_for(self.versions_async(caller))
+
+    async def versions_async(self, caller: Caller) -> Versions:
+        """List the versions on the running event loop. Errors are those of :meth:`versions`."""
+        rules = await in_thread(self._guard.rules)
+        return await list_versions(self._values, rules.scope(caller))
+
+    def close(self) -> None:
+        """Close the engine. A Lambda function does not need to: everything ends with its container."""
+        wait_for(self._engine.close())
+
+    @cached_property
+    def _values(self) -> ValueSource:
+        """The registry if it counts the documents that are searched, else the engine."""
+        settings = self.settings
+        if self.is_registered and settings.registry_table is not None:
+            return values_of_registry(settings.registry_table)
+        return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the registry has the documents that are searched."""
+        return self.settings.registry_table is not None and self.settings.retrieval_engine == BEDROCK_ENGINE
+
+    async def _seen_by(self, caller: Caller, search: Callable[[Scope], Awaitable[SearchOutcome]]) -> SearchOutcome:
+        with inner_deadline(self.settings.timeout_seconds):
+            outcome, hidden = await search_as(
+                self._guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
+            )
+        return outcome.without(hidden) if hidden else outcome
+
+    async def _searched(self, request: RetrieveRequest, scope: Scope, *, deep: bool = False) -> SearchOutcome:
+        corpus, note = request.corpus_filter, None
+        if corpus is None and not self.settings.corpora:
+            reranker = self._reranker(request, None)
+            backend = self._engine if reranker is None else self._reranked(reranker)
+        else:
+            known = await self._corpora_for(corpus, scope)
+            backend, note = self._balanced(known, self._reranker(request, DEFAULT_RERANKER)), known.note
+        asked = await self._search_request(request, scope)
+        if deep:
+            most = min(MAX_RESULTS, backend.max_top_k)
+            asked = replace(asked, top_k=most, min_score=None, min_relevance=None, passages=1)
+        outcome = await backend.search(asked)
+        return outcome if note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", note)))
+
+    async def _corpora_for(self, corpus: str | None, scope: Scope) -> KnownCorpora:
+        """Return the configured corpora; without any, the requested one, or those that documents have."""
+        if self.settings.corpora:
+            return KnownCorpora(self.settings.corpora)
+        if corpus is not None and corpus != ALL_CORPORA:
+            return KnownCorpora((corpus,))
+        return await self._found_corpora(scope)
+
+    def _reranker(self, request: RetrieveRequest, default: str | None) -> "ChunkReranker | None":
+        """Return the reranker that the request wants, else the settings, else the kind of search."""
+        wanted = self.settings.rerank if request.rerank is None else request.rerank
+        name = default if wanted is None else DEFAULT_RERANKER if wanted is True else wanted
+        return None if name in (None, False, NO_RERANKER) else self._loaded(str(name))
+
+    async def _search_request(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
+        return await in_thread_if_long(partial(self._built, request, scope), len(repr(request.metadata_filter)))
+
+    def _built(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
+        is_strict = request.filter_mode == "strict"
+        chosen = parsed(request.metadata_filter or None)
+        return SearchRequest(
+            request.query,
+            self.top_k(request),
+            # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
+            min_score=None if request.min_score is None else min(1.0, request.min_score),
+            min_relevance=request.min_relevance,
+            filters=all_of(_of_version(request), chosen if is_strict else None),
+            metadata_filter=None if is_strict else chosen,
+            filter_trust=request.filter_trust,
+            infer_filter=request.infer_filter and self.settings.infer_filter,
+            deduplicate_by=request.deduplicate_by,
+            passages=request.passages,
+            corpus_filter=request.corpus_filter,
+            scope_filter=scope.filter,
+        )
+
+    def _balanced(self, known: KnownCorpora, reranker: "ChunkReranker | None") -> RetrievalBackend:
+        from ragstack_common.search.wrappers.balanced import BalancedBackend  # noqa: PLC0415 - only with corpora
+
+        return BalancedBackend(
+            self._engine,
+            known.names,
+            per_corpus=self.settings.per_corpus,
+            single_corpus=self.settings.single_corpus,
+            reranker=reranker,
+            timeout_seconds=self.settings.timeout_seconds,
+            with_everything=known.are_found,
+        )
+
+    def _reranked(self, reranker: "ChunkReranker") -> RetrievalBackend:
+        from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
+
+        return RerankedBackend(self._engine, reranker)
+
+    @cached_property
+    def _found_corpora(self) -> FoundCorpora:
+        return FoundCorpora(self._values, self._clock)
+
+    def _loaded(self, name: str) -> "ChunkReranker":
+        if name not in self._rerankers:
+            from ragstack_common.search.rerank.factory import load_reranker  # noqa: PLC0415 - only with a reranker
+
+            weights = {"weights": asdict(self.settings.reranking_weights)} if name == DEFAULT_RERANKER else {}
+            self._rerankers[name] = load_reranker({"type": name, **weights})
+        return self._rerankers[name]
+
+
+def _of_version(request: RetrieveRequest) -> Filter | None:
+    version = request.version_filter
+    return None if version is None else Clause(Operator.EQUALS, VERSION_KEY, version)
+
+
+def _unmatched(request: RetrieveRequest, outcome: SearchOutcome) -> tuple[Note, ...]:
+    """Say that nothing matches the caller's filter, if that is certain."""
+    is_strict = request.filter_mode == "strict"
+    parts = [part for part in outcome.parts if is_strict or part.slice == FILTERED]
+    if not request.metadata_filter or not parts or any(part.hits or part.status != "ok" for part in parts):
+        return ()
+    written = json.dumps(request.metadata_filter, ensure_ascii=False)
+    written = written if len(written) <= MAX_SHOWN_FILTER else f"{written[:MAX_SHOWN_FILTER]} ..."
+    effect = "so nothing was found" if is_strict else "so these results ignore it"
+    return (Note("filter", f"No document matches the filter {written}, {effect}"),)

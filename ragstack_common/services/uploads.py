@@ -1,0 +1,374 @@
+"""Uploads over HTTP: checks the document that a caller wants to upload, and signs its upload."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragstack_common.access.callers import Caller, Right
+from ragstack_common.access.guard import Guard
+from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
+from ragstack_common.documents import (
+    SIDECAR_SUFFIX,
+    SUFFIXES,
+    fault_of_uri,
+    is_program_file,
+    leaves_its_bucket,
+)
+from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.ingestion.sidecars import (
+    canonical_attributes,
+    check_attributes,
+    check_structure,
+    parse_sidecar,
+    replaced_sidecar,
+)
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.table import document_id
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.times import Time, iso
+from ragstack_common.settings.ingestion import MAX_URI_CHARACTERS
+
+if TYPE_CHECKING:
+    from ragstack_common.settings.ingestion import DocumentApiSettings
+
+MAX_KEY_CHARACTERS: Final = 1024
+"""Source: Amazon S3 user guide, object keys. A document's key may have to be much shorter: that depends on the bucket's
+name."""
+
+_MEDIA_TYPE: Final = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*( ?; ?[A-Za-z0-9=_.+\"-]+)*"
+
+
+def _text_of_a_key(value: str) -> str:
+    if any(character < " " or character == "\x7f" for character in value):
+        raise PydanticCustomError("key", "Leave out control characters, such as line breaks")
+    if "${filename}" in value:
+        raise PydanticCustomError("key", "Leave out ${filename}: S3 would replace it with another name")
+    return value
+
+
+def _name_of_a_document(value: str) -> str:
+    if value.endswith("/"):
+        raise PydanticCustomError("key", "Write the name of a file, not of a folder")
+    if value.endswith(SIDECAR_SUFFIX):
+        raise PydanticCustomError("key", "This is the name of a sidecar: give the document's attributes instead")
+    if is_program_file(value):
+        text = (
+            "This is a file of an office program or operating system, such as a lock file: upload the document itself"
+        )
+        raise PydanticCustomError("key", text)
+    if PurePosixPath(value).suffix.lower() not in SUFFIXES:
+        known = ", ".join(sorted(SUFFIXES))
+        raise PydanticCustomError("key", "The file type is not supported; supported types: {known}", {"known": known})
+    return value
+
+
+def _media_type(value: str) -> str:
+    if not re.fullmatch(_MEDIA_TYPE, value):
+        raise PydanticCustomError("media_type", "Write a media type, such as text/markdown")
+    return value
+
+
+def _without_folder(value: str) -> str:
+    if "/" in value:
+        raise PydanticCustomError("key", "Write folders as prefix, or the whole name as key")
+    return value
+
+
+_KeyText = Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)]
+_DocumentName = Annotated[_KeyText, AfterValidator(_name_of_a_document)]
+_Attributes = Annotated[dict[str, Any], AfterValidator(canonical_attributes)]
+
+
+class UploadRequest(BaseModel):
+    """A document to upload. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: _DocumentName | None = Field(default=None, description="The document's whole key in the bucket")
+    filename: Annotated[_DocumentName, AfterValidator(_without_folder)] | None = Field(
+        default=None, description="Instead of key: its last part, with the folders before it as prefix"
+    )
+    prefix: Annotated[str, Field(max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)] | None = Field(
+        default=None, description="Folders, with or without slashes at both ends"
+    )
+    content_type: Annotated[str, AfterValidator(_media_type)] = Field(
+        max_length=200, description="The upload must have the same content type", examples=["application/pdf"]
+    )
+    size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have exactly this size")
+    attributes: _Attributes | None = Field(
+        default=None,
+        description="Name to text, number, boolean or list of texts. They take effect with the answer to this request,"
+        " also for a document that is already in the bucket. {} removes the attributes; without this member they stay",
+        examples=[{"corpus": "people", "version": "2"}],
+    )
+
+    document_structure_configuration: dict[str, Any] | None = Field(
+        default=None,
+        description="For a CSV file whose rows are records: which columns are their text and their attributes, in the"
+        " form that a sidecar has. {} makes the file one document again; without this member it stays as it is",
+        examples=[
+            {
+                "type": "RECORD_BASED_STRUCTURE_METADATA",
+                "recordBasedStructureMetadata": {
+                    "contentFields": [{"fieldName": "description"}],
+                    "metadataFieldsSpecification": {"fieldsToInclude": [{"fieldName": "city"}]},
+                },
+            }
+        ],
+    )
+    overwrite: bool = Field(
+        default=True,
+        strict=True,
+        description="false: only if there is no document of this name. The answer is 409 if there is one, and the"
+        " upload is a PUT request, which S3 answers with 412 if another document was faster",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_name(self) -> Self:
+        if (self.key is None) == (self.filename is None):
+            raise PydanticCustomError("name", "Give either key or filename")
+        if self.prefix is not None and self.filename is None:
+            raise PydanticCustomError("name", "A prefix goes with filename; key is the whole name")
+        if leaves_its_bucket(self.name):
+            raise PydanticCustomError("name", "Leave out the .. that leads out of the bucket: S3 rejects such a key")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The requested key."""
+        folder = (self.prefix or "").strip("/")
+        return self.key or (f"{folder}/{self.filename}" if folder else f"{self.filename}")
+
+
+class AttributesChange(BaseModel):
+    """New attributes of a document. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    attributes: _Attributes | None = Field(
+        description="All attributes, as in an upload; null or {} removes them. The access label stays unless it is"
+        " named",
+        examples=[{"corpus": "people", "version": "2"}],
+    )
+
+
+class SignedUpload(BaseModel):
+    """A signed upload.
+
+    POST: a form with these fields, followed by the file as the field ``file``. PUT: the file, with these headers.
+    """
+
+    method: Literal["POST", "PUT"] = Field(description="PUT if the request has overwrite: false, otherwise POST")
+    url: str = Field(description="Where to post the form (multipart/form-data), or to put the file")
+    fields: dict[str, str] = Field(description="Those of the form; none with PUT")
+    headers: dict[str, str] = Field(description="What a PUT request must have; none with POST")
+    size: int = Field(description="Bytes of the file; S3 rejects any other size")
+    expires_at: Time
+
+
+class UploadAnswer(BaseModel):
+    """Where the document will be, and how to upload it."""
+
+    id: str = Field(description="For GET /api/documents/{id}, which knows the document a moment after the upload")
+    uri: str
+    key: str
+    upload: SignedUpload
+    sidecar_uri: str | None = Field(description="The sidecar that was written with the attributes")
+
+
+class Uploads:
+    """Checks requests for uploads, and signs them.
+
+    The sidecar is written here and not by the caller. A signature can bind the length of an upload but not its content,
+    so only an object that is written here is one that was checked; the caller makes one upload instead of two; and the
+    sidecar exists before its document, so that a new document is ingested once, with its attributes. The price: the
+    attributes take effect even if the upload does not follow. Without a document, a sidecar has no effect.
+    """
+
+    def __init__(
+        self,
+        settings: "DocumentApiSettings",
+        bucket: DocumentsBucket,
+        registry: DocumentRegistry,
+        guard: Guard | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._bucket = bucket
+        self._registry = registry
+        self._guard = guard or Guard()
+        self._clock = clock
+
+    def permit(self, request: UploadRequest, caller: Caller) -> UploadAnswer:
+        """Write the attributes, and sign one upload of the document.
+
+        Raises:
+            InvalidDocumentError: The document is too large, its name too long, or its attributes are invalid.
+            NotAllowedError: The caller may not write here, or does not see the document that is there.
+            DocumentExistsError: The document is there, and the caller does not want to replace it.
+            ServiceUnavailableError: S3 did not store the sidecar.
+        """
+        settings, key = self._settings, request.name
+        uri = self._bucket.uri(key)
+        self._check(uri, request)
+        attributes, condition = self._labelled(key, request.attributes, caller)
+        if not request.overwrite:
+            if self._bucket.observe(key).is_present or self._has_name(uri, caller):
+                raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
+            condition = condition or self._unless_changed(key)
+        structure = request.document_structure_configuration
+        sidecar = None
+        if attributes is not None or structure is not None:
+            sidecar = self._write_sidecar(key, attributes, structure, condition)
+        until = iso(self._clock() + settings.upload_seconds)
+        signed = (key, request.content_type, request.size, settings.upload_seconds)
+        if request.overwrite:
+            url, fields = self._bucket.sign_upload(*signed)
+            upload = SignedUpload(
+                method="POST", url=url, fields=fields, headers={}, size=request.size, expires_at=until
+            )
+        else:
+            url, headers = self._bucket.sign_new(*signed)
+            upload = SignedUpload(
+                method="PUT", url=url, fields={}, headers=headers, size=request.size, expires_at=until
+            )
+        return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
+
+    def change_attributes(self, key: str, wanted: Mapping[str, Any], caller: Caller) -> None:
+        """Replace the attributes of a document that is in the bucket; the event of its sidecar does the rest.
+
+        Raises:
+            InvalidDocumentError: The attributes are invalid.
+            NotAllowedError: The caller may not write here, or does not see the document that is there.
+            ServiceUnavailableError: S3 did not store the sidecar.
+        """
+        self._check_attributes(wanted)
+        attributes, condition = self._labelled(key, wanted, caller)
+        self._write_sidecar(key, attributes or {}, None, condition)
+
+    def _has_name(self, uri: str, caller: Caller) -> bool:
+        """Whether the caller sees a document whose name differs only in form, such as one from a Mac."""
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            known = self._registry.read(self._registry.same_name(uri)).values()
+        return any(record.observed.is_present and rules.sees(caller, record.label) for record in known)
+
+    def _unless_changed(self, key: str) -> Mapping[str, str]:
+        """Return the condition that a sidecar is still as it is now: two new documents do not share theirs."""
+        _, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        return _unchanged(tag)
+
+    def _check(self, uri: str, request: UploadRequest) -> None:
+        if len(uri) > MAX_URI_CHARACTERS:
+            member = "key" if request.key is not None else "prefix and filename"
+            most = MAX_URI_CHARACTERS - len(self._bucket.uri(""))
+            raise InvalidDocumentError(
+                f"{member}: the name has {len(request.name)} characters; in this bucket it may have {most}"
+            )
+        if fault := fault_of_uri(uri):
+            raise InvalidDocumentError(f"key: {fault}")
+        if request.size > self._settings.upload_max_bytes:
+            most = self._settings.upload_max_bytes
+            raise InvalidDocumentError(f"size: {request.size:,} bytes are too many; a document may have {most:,}")
+        if request.attributes is not None:
+            self._check_attributes(request.attributes)
+        if request.document_structure_configuration:
+            self._check_structure(request.name, request.document_structure_configuration)
+
+    def _check_structure(self, key: str, structure: Mapping[str, Any]) -> None:
+        if not _may_have_rows(key):
+            raise InvalidDocumentError("document_structure_configuration: only a .csv file has rows that are records")
+        try:
+            check_structure(structure)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"document_structure_configuration: {error}") from error
+
+    def _check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        try:
+            check_attributes(attributes, self._settings.vector_store)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"attributes: {error}") from error
+
+    def _labelled(
+        self, key: str, attributes: Mapping[str, Any] | None, caller: Caller
+    ) -> tuple[Mapping[str, Any] | None, Mapping[str, str] | None]:
+        """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
+
+        A label that the request does not name stays. A sidecar without a document is of somebody who may upload it
+        next: only callers who see its label replace it, and nobody gets its label without naming it. So a new
+        document's label is always written, on condition that the sidecar is still the one that was read.
+        """
+        policy = self._guard.policy
+        if policy is None:
+            return attributes, None
+        uri = self._bucket.uri(key)
+        self._guard.require_writer(caller, key)
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            known = self._registry.read([uri])[uri]
+        body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        in_sidecar = policy.label_of(key, _label_in_sidecar(body, policy.attribute))
+        is_present = self._bucket.observe(key).is_present
+        earlier = [in_sidecar] if is_present or body is not None else []
+        if known.observed.is_present:
+            earlier.append(known.label)
+        if not all(rules.sees(caller, label) for label in earlier):
+            self._guard.refuse(caller, Right.WRITE, uri, f"{caller.name} lacks the right write for {key}")
+        stays = in_sidecar if is_present else known.label if known.observed.is_present else None
+        wanted = (attributes or {}).get(policy.attribute, stays)
+        label = policy.label_of(key, wanted)
+        usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
+        if (wanted is not None and wanted != label) or not rules.sees(caller, label):
+            choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
+            fault = (
+                "documents here need an access label" if wanted is None else f"{wanted!r:.120} is not permitted here"
+            )
+            raise InvalidDocumentError(f"attributes: {policy.attribute}: {fault}; {choice}")
+        if label is None or (attributes is None and is_present):
+            return attributes, None
+        return {**(attributes or {}), policy.attribute: label}, _unchanged(tag)
+
+    def _write_sidecar(
+        self,
+        key: str,
+        attributes: Mapping[str, Any] | None,
+        structure: Mapping[str, Any] | None,
+        condition: Mapping[str, str] | None,
+    ) -> str | None:
+        """Replace attributes and row settings; what is None stays, on condition that nobody else changes it."""
+        sidecar = key + SIDECAR_SUFFIX
+        body = None
+        if attributes is None or (structure is None and _may_have_rows(key)):
+            body, tag = self._bucket.read_sidecar(sidecar)
+            condition = condition or _unchanged(tag)
+        try:
+            written = replaced_sidecar(body, attributes, structure)
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"The sidecar cannot be written: {error}") from error
+        if written is None:
+            self._bucket.delete_if_present(sidecar)
+            return None
+        self._bucket.write_sidecar(sidecar, written, condition)
+        return self._bucket.uri(sidecar)
+
+
+def _may_have_rows(key: str) -> bool:
+    return key.lower().endswith(".csv")
+
+
+def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:
+    try:
+        return None if body is None else parse_sidecar(body).attributes.get(attribute)
+    except InvalidDocumentError:
+        return None
+
+
+def _unchanged(tag: str | None) -> Mapping[str, str]:
+    """Return the condition that an object still has an entity tag, or that there is still none."""
+    return {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}

@@ -1,0 +1,247 @@
+"""Documents over HTTP as people read them: a page of a PDF or the text, with the quoted characters marked."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ragstack_common.access.callers import Caller
+from ragstack_common.access.guard import Guard
+from ragstack_common.core.clients import dynamodb_client, s3_client
+from ragstack_common.core.errors import InvalidRequestError, ServiceUnavailableError
+from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.http.powertools import serve
+from ragstack_common.reading import formats
+from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.limits import ended_its_reader, took_too_long
+from ragstack_common.reading.warm_process import ProcessBusy, ProcessEnded, WarmProcess
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.documents import Documents, SeenDocument
+from ragstack_common.settings.ingestion import ViewerSettings
+
+MAX_TEXTS: Final = 50
+MAX_QUOTED_CHARACTERS: Final = 20_000
+MAX_ALL_QUOTED_CHARACTERS: Final = 100_000
+MAX_PASSAGE_CHARACTERS: Final = 200_000
+MAX_SECONDS: Final = 25.0
+"""Seconds for showing a document; API Gateway waits for 29."""
+
+MEMORY_LIMIT: Final = 1280 * 1024**2
+"""Bytes of the process that reads the documents; the function has 1,769 MB."""
+
+Texts = Annotated[
+    list[Annotated[str, Field(max_length=MAX_QUOTED_CHARACTERS)]],
+    Field(
+        max_length=MAX_TEXTS,
+        description="The characters to mark, such as those that an answer quotes;"
+        f" {MAX_ALL_QUOTED_CHARACTERS:,} in all texts",
+    ),
+]
+
+
+@cache
+def viewing_process() -> WarmProcess:
+    """Return the process in which this one shows documents, and which alone imports the libraries for it."""
+    return WarmProcess("ragstack_common.reading.viewing", [str(MEMORY_LIMIT)])
+
+
+class ViewRequest(BaseModel):
+    """A request to show a document."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    uri: str = Field(min_length=1, max_length=2048, description="The document's s3:// URI")
+    page: int | None = Field(None, ge=1, description="The page to show; by default the first with a mark, or else 1")
+    texts: Texts = Field(default_factory=list)
+    passage: str | None = Field(
+        None,
+        max_length=MAX_PASSAGE_CHARACTERS,
+        description="The content of the source that the texts are from, which says which of several occurrences is"
+        " meant",
+    )
+    starts: list[int] | None = Field(
+        None, description="Offsets of the texts in the passage, for a text that the passage has more than once"
+    )
+
+    @model_validator(mode="after")
+    def _is_short_enough(self) -> "ViewRequest":
+        if (characters := sum(map(len, self.texts))) > MAX_ALL_QUOTED_CHARACTERS:
+            most = f"{MAX_ALL_QUOTED_CHARACTERS:,}"
+            raise ValueError(f"texts have {characters:,} characters, and at most {most} are marked at once: send fewer")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_start_for_each_text(self) -> "ViewRequest":
+        if self.starts is not None and (self.passage is None or len(self.starts) != len(self.texts)):
+            raise ValueError("starts needs a passage, and one offset for each of the texts")
+        return self
+
+
+class MarkBox(BaseModel):
+    """A part of a line on the picture of a page, as fractions of its width and height."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class Mark(BaseModel):
+    """Where one of the texts is, or its part on one page."""
+
+    index: int = Field(description="Its position in the request's texts, from 0")
+    page: int | None = Field(description="The page that it is on; null for formats without pages")
+    start: int = Field(description="Offset of its first character in text, or in the text of its own page")
+    end: int = Field(description="Offset after its last character")
+    marked: bool = Field(
+        description="Whether the view shows where it is: with boxes on the page, or with offsets in a text without"
+        " pages. False for words of a page whose place on its picture is not known"
+    )
+    boxes: list[MarkBox] = Field(
+        description="Where it is on the picture of its page, one box for each line; none if marked is false"
+    )
+
+
+class DocumentView(BaseModel):
+    """A document with marks. A mark covers exactly the characters of its text; only white space may differ."""
+
+    uri: str
+    key: str
+    title: str | None
+    format: str = Field(examples=["pdf"])
+    pages: int | None = Field(description="Number of pages; null for formats without pages")
+    page: int | None = Field(description="The page shown, from 1")
+    image: str | None = Field(description="The picture of the page, in base64")
+    image_type: str | None = Field(description="Its media type", examples=["image/png"])
+    width: int | None = Field(description="Pixels of the picture")
+    height: int | None = Field(description="Pixels of the picture")
+    text: str = Field(description="Text of the page, or of the document: the part around the first mark if it is long")
+    text_start: int = Field(description="Offset in the document's text at which that part begins")
+    marks: list[Mark]
+    unmarked: list[int] = Field(
+        description="Texts that are marked nowhere: not in the document, outside of the part shown, in several places"
+        " of which none is certain to be meant, or without a place on the picture of a page"
+    )
+    mark_pages: list[int] = Field(description="Pages on which texts are marked")
+    pages_without_text: list[int] = Field(
+        description="Pages without text, which may be images. With marks near the page asked for, only those around it"
+    )
+
+
+class Viewer:
+    """Shows documents that a caller sees, as the registry has them.
+
+    Args:
+        documents: Finds them.
+        bucket: Has their files.
+        max_bytes: Larger files are not shown.
+        process: Reads the files.
+        clock: Returns seconds.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        bucket: DocumentsBucket,
+        max_bytes: int,
+        process: WarmProcess,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._documents, self._bucket = documents, bucket
+        self._max_bytes, self._process, self._clock = max_bytes, process, clock
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "Viewer":
+        """Build the viewer that the environment describes.
+
+        Raises:
+            ConfigurationError: A variable is missing or invalid.
+        """
+        settings = ViewerSettings.from_env(env)
+        bucket = DocumentsBucket(settings.documents_bucket, s3_client())
+        registry = DocumentRegistry(settings.registry_table, dynamodb_client())
+        process = viewing_process()
+        process.start()
+        return cls(Documents(registry, bucket, Guard.from_env(env)), bucket, settings.viewer_max_bytes, process)
+
+    def view(self, caller: Caller, request: ViewRequest) -> DocumentView:
+        """Show a document, with marks.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
+            InvalidRequestError: The file cannot be shown, or has no such page.
+            ServiceUnavailableError: The bucket fails or has a version that the registry does not know yet, or other
+                documents take too long.
+        """
+        seen = self._documents.seen(caller, request.uri)
+        try:
+            shown = self._shown(seen, request)
+        except UnreadableDocument as error:
+            raise InvalidRequestError(f"{seen.key!r:.100} cannot be shown: {error}") from error
+        marked = {mark["index"] for mark in shown["marks"] if mark["marked"]}
+        return DocumentView(
+            uri=request.uri,
+            key=seen.key,
+            unmarked=[index for index in range(len(request.texts)) if index not in marked],
+            mark_pages=sorted({mark["page"] for mark in shown["marks"] if mark["marked"] and mark["page"]}),
+            **shown,
+        )
+
+    def _shown(self, seen: SeenDocument, request: ViewRequest) -> dict[str, Any]:
+        """Return what the process shows of a document; it gets the file if it does not have it open."""
+        if seen.failure is not None:
+            raise UnreadableDocument(f"it could not be indexed. {seen.failure}")
+        file_format = formats.of_name(seen.key)
+        if file_format in formats.UNREADABLE_HERE:
+            raise UnreadableDocument(f"files of the type .{file_format} have no view.")
+        if seen.size > self._max_bytes:
+            raise UnreadableDocument(f"the file has {seen.size:,} bytes; the maximum is {self._max_bytes:,}.")
+        wish = request.model_dump(include={"page", "texts", "passage", "starts"})
+        message = json.dumps({"name": f"{request.uri}#{seen.etag}", "format": file_format, **wish}).encode()
+        until = self._clock() + MAX_SECONDS
+        answer = self._answer(message, file_format, until)
+        if "wanted" in answer:
+            message += b"\n" + self._bucket.read(seen.key, seen.etag)
+            answer = self._answer(message, file_format, until)
+        if "refused" in answer:
+            raise UnreadableDocument(answer["refused"])
+        if "invalid" in answer:
+            raise InvalidRequestError(answer["invalid"])
+        found: dict[str, Any] = answer["shown"]
+        return found
+
+    def _answer(self, message: bytes, file_format: str, until: float) -> dict[str, Any]:
+        while True:
+            try:
+                answer = self._process.call(message, until - self._clock())
+            except ProcessBusy:
+                raise ServiceUnavailableError("Other documents are being read, which takes long: try again") from None
+            except TimeoutError:
+                raise UnreadableDocument(took_too_long(file_format, MAX_SECONDS)) from None
+            except ProcessEnded as error:
+                LOGGER.warning("the process that shows documents ended: %s", error)
+                if error.answered > 1:  # the first answer to a new process asks for the file
+                    continue  # other documents may have taken its memory
+                raise UnreadableDocument(ended_its_reader(file_format, error.exit_code)) from None
+            found: dict[str, Any] = json.loads(answer)
+            return found
+
+
+def add_view(app: APIGatewayRestResolver, viewer: Callable[[], Viewer], caller: Callable[[], Caller]) -> None:
+    """Add the route.
+
+    Args:
+        app: Routes the requests.
+        viewer: Called with each request.
+        caller: Returns the caller of the current request.
+    """
+
+    @serve(app, "view")
+    def view(request: ViewRequest) -> DocumentView:
+        """Show a page of a PDF as an image, or the text of another document, and where the texts are in it."""
+        return viewer().view(caller(), request)

@@ -1,0 +1,211 @@
+"""The settings of the functions that ingest, reconcile and list documents; those of searches are in ``config``."""
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import BeforeValidator, Field
+
+from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.base import Allowed, Settings, separated_names
+from ragstack_common.settings.search import (
+    OTHER_STORE,
+    AnswerSettings,
+    BusName,
+    QuerySettings,
+    RetrieverToolSettings,
+    TraceSettings,
+    VectorStore,
+)
+from ragstack_common.settings.tenants import TenantSettings
+
+MAX_URI_CHARACTERS: Final = 133
+"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+
+MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
+"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
+
+MAX_DELAY_SECONDS: Final = 900
+"""Source: SQS API reference, SendMessage, DelaySeconds."""
+
+INFER_VALUES: Final = 50_000
+"""Each takes 1 KB of memory and 11 microseconds of processor time in a function that searches, when it starts."""
+
+JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
+"""Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
+
+EVENT_SOURCE: Final = "ragstack"
+"""The source of the events on the bus."""
+
+BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
+"""Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
+
+TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
+"""Where the function for contextual headers writes in the intermediate bucket: put before the key that it read."""
+
+AttributeNames = Annotated[
+    tuple[str, ...], BeforeValidator(separated_names), Allowed("names of attributes, separated by commas")
+]
+
+
+class PathSettings(TenantSettings):
+    """What every function of the ingestion path shares."""
+
+    knowledge_base_id: str = Field(description="the knowledge base of the documents")
+    data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
+    registry_table: str = Field(description="the document registry")
+    ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
+    calls_per_second: float = Field(
+        5.0,
+        validation_alias="INGESTION_CALLS_PER_SECOND",
+        ge=0.1,
+        le=10_000,
+        description="calls of one operation by all functions together: your quota",
+    )
+    give_up_seconds: float = Field(
+        6 * 3600.0,
+        validation_alias="STATUS_GIVE_UP_SECONDS",
+        ge=1,
+        le=3 * 24 * 3600,
+        description="time after which a document without a final status is FAILED",
+    )
+
+
+class IngestionSettings(PathSettings):
+    """How `ingestion` and `ingestion_status` submit and follow documents."""
+
+    status_queue_url: str = Field(description="the queue of documents that are being indexed")
+    dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
+    jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
+    event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
+    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
+    max_receives: int = Field(
+        20,
+        validation_alias="INGESTION_MAX_RECEIVES",
+        ge=1,
+        le=100,
+        description="deliveries of a message at most, 5 to 120 seconds apart",
+    )
+    max_retries: int = Field(
+        3,
+        validation_alias="INGESTION_MAX_RETRIES",
+        ge=0,
+        le=10,
+        description="retries of a call within one delivery, after temporary errors",
+    )
+    max_attempts: int = Field(
+        5,
+        validation_alias="INGESTION_MAX_ATTEMPTS",
+        ge=1,
+        le=100,
+        description="submissions of a document after temporary failures",
+    )
+    base_delay_seconds: float = Field(
+        2.0,
+        validation_alias="INGESTION_BASE_DELAY_SECONDS",
+        ge=0,
+        le=30,
+        description="longest delay before the first retry; doubles up to 60 seconds",
+    )
+    documents_per_call: int = Field(
+        10,
+        validation_alias="INGESTION_DOCUMENTS_PER_CALL",
+        ge=1,
+        le=25,
+        description="documents in one call",
+    )
+    first_delay_seconds: float = Field(
+        2.0,
+        validation_alias="STATUS_FIRST_DELAY_SECONDS",
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="delay of the first status check",
+    )
+    snapshot_delay_seconds: int = Field(
+        120,
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="delay of the snapshot of attribute values after a change",
+    )
+
+
+class ReconcileSettings(PathSettings):
+    """How `reconcile` compares bucket, registry and knowledge base, and follows synchronisations."""
+
+    stuck_seconds: ClassVar[float] = 1800.0
+    """How long after its time a document on its way counts as stuck."""
+
+    wait_seconds: ClassVar[float] = 2 * 3600.0
+    """How long a synchronisation waits for its turn."""
+
+    follow_seconds: ClassVar[float] = 24 * 3600.0
+    """How long Bedrock's job may take."""
+
+    documents_bucket: str = Field(description="the bucket of the documents")
+    jobs_queue_url: str = Field(description="the queue of jobs")
+    snapshot_bucket: str = Field(description="the bucket with the snapshot of attribute values")
+    infer_attributes: AttributeNames = Field(
+        (), description="attributes from whose values filters are inferred; by default from all"
+    )
+    infer_values: int = Field(
+        INFER_VALUES,
+        ge=1,
+        le=200_000,
+        description="values from which filters are inferred, the most frequent ones",
+    )
+    settle_seconds: float = Field(
+        60.0,
+        validation_alias="RECONCILE_SETTLE_SECONDS",
+        ge=0,
+        le=3600,
+        description="age of an object after which a missing event counts as lost",
+    )
+    poll_seconds: float = Field(
+        15.0,
+        validation_alias="RECONCILE_POLL_SECONDS",
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="time between two steps of a full synchronisation",
+    )
+
+
+class DocumentSettings(Settings):
+    """Where documents and their status are."""
+
+    registry_table: str = Field(description="the document registry")
+    documents_bucket: str = Field(description="the bucket of the documents")
+
+
+class DocumentApiSettings(DocumentSettings):
+    """Where the function `documents` finds documents and jobs, and what it lets callers upload."""
+
+    jobs_queue_url: str = Field(description="the queue of jobs")
+    ingestion_queue_url: str = Field(description="the queue for replayed documents")
+    status_queue_url: str | None = Field(None, description="the queue of status checks, whose messages are counted")
+    dead_letter_queue_url: str = Field(description="the dead-letter queue")
+    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
+    upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
+    upload_seconds: int = Field(
+        900,
+        ge=1,
+        le=3600,
+        description="how long an upload URL is valid",
+    )
+
+
+class ViewerSettings(DocumentSettings):
+    """Where the function `viewer` finds documents, and which it shows."""
+
+    viewer_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest file shown")
+
+
+FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
+    QuerySettings,
+    AnswerSettings,
+    RetrieverToolSettings,
+    IngestionSettings,
+    ReconcileSettings,
+    DocumentApiSettings,
+    ViewerSettings,
+    TraceSettings,
+    AccessSettings,
+)
+"""What functions read from their environment."""
