@@ -32,7 +32,8 @@ from ragstack_common.search.engine import Engine
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.search import BEDROCK_ENGINE, QuerySettings
+from ragstack_common.settings.names import BEDROCK_ENGINE
+from ragstack_common.settings.search import QuerySettings
 
 LABELS: Final = 10_000
 GROUPS: Final = 100

@@ -1,7 +1,8 @@
 """Fit the confidence of quotations, and show the risk at each coverage.
 
 Each question of the data sets is asked with its documents and without them. A logistic regression is fitted to all sets
-but one, and measured on that one; then it is fitted to all of them, as in ``ragstack_common/answers/quote/confidence.py``.
+but one, and measured on that one; then it is fitted to all of them, as in
+``ragstack_common/answers/quote/confidence.py``.
 
 Run: ``python benchmarks/confidence.py FOLDER FOLDER ... [--embedding KIND] [--queries N]``. It takes about a minute for
 each set, and once the time to ingest it.

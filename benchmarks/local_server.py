@@ -34,7 +34,7 @@ from rich.table import Table
 
 from local_bedrock.creation import create_knowledge_base
 from local_bedrock.reading import chunking
-from ragstack_common.documents import text_document
+from ragstack_common.ingestion.requests import text_document
 
 DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20

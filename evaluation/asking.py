@@ -28,7 +28,7 @@ from evaluation.setups import AnswerSetup
 from evaluation.table import Cell, Table
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.answer import Answer, Source
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.models.protocol import MIN_CONFIDENCE
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import GenerationError, RagStackError
 from ragstack_common.search import SearchOutcome, SearchRequest
@@ -37,7 +37,8 @@ from ragstack_common.search.merge import best_relevance
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest, AskResponse, ChatTurn
 from ragstack_common.services.search import QueryService
-from ragstack_common.settings.search import MAX_ANSWER_SECONDS, MAX_RETRIEVAL_SECONDS, QuerySettings
+from ragstack_common.settings.limits import MAX_ANSWER_SECONDS, MAX_RETRIEVAL_SECONDS
+from ragstack_common.settings.search import QuerySettings
 
 FOREIGN_QUESTIONS: Final = 40
 """Questions of each other set that are asked."""

@@ -16,7 +16,8 @@ from botocore.config import Config
 
 from evaluation.dataset import DataSet, EvaluationError
 from local_bedrock.creation import create_knowledge_base
-from ragstack_common.documents import DocumentStatus, text_document
+from ragstack_common.ingestion.requests import text_document
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.show import display
 from ragstack_local.stack.processes import Child, held_interrupts
 from ragstack_local.target.connection import local_client, local_environment

@@ -14,7 +14,8 @@ from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest
 from ragstack_common.answers.support import SupportJudge
 from ragstack_common.core.errors import GenerationError
-from ragstack_common.settings.search import MAX_ANSWER_SECONDS, ONNX_SUPPORT, AnswerSettings
+from ragstack_common.settings.answers import ONNX_SUPPORT, AnswerSettings
+from ragstack_common.settings.limits import MAX_ANSWER_SECONDS
 
 RETRIES: Final = 2
 """After transient errors: one of them must not end a measurement of hours."""

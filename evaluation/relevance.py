@@ -18,8 +18,9 @@ from evaluation.table import Cell, Table
 from ragstack_common import __version__
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest
 from ragstack_common.settings import base as settings
+from ragstack_common.settings.names import EMBEDDING_HEADER
 from ragstack_common.settings.relevance import Calibration, Calibrations, Provenance, Signal, calibration_of
-from ragstack_common.settings.search import ANSWERABLE_RELEVANCE, EMBEDDING_HEADER
+from ragstack_common.settings.search import ANSWERABLE_RELEVANCE
 
 RELEVANCE_CALIBRATION: Final = "relevance_calibration"
 """Name of the setting."""

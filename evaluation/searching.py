@@ -29,7 +29,7 @@ from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import members_of
 from ragstack_common.search.wrappers.reranked import RerankedBackend
-from ragstack_common.settings.search import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_local.target.connection import Connection
 
 COLLECTION: Final = "collection"

@@ -7,16 +7,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evaluation.dataset import EvaluationError
 from local_bedrock.options import chosen_embedding
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import NO_RERANKER
 from ragstack_common.settings.reranking_weights import RerankingWeights
-from ragstack_common.settings.search import (
-    ANSWERABLE_RELEVANCE,
-    DEFAULT_BOOST,
-    MAX_RESULTS,
-    NO_RERANKER,
-    SEARCH_K,
-    AnswerSettings,
-    Reranker,
-)
+from ragstack_common.settings.search import ANSWERABLE_RELEVANCE, DEFAULT_BOOST, SEARCH_K, Reranker
 
 PRIVATE: Final = "private"
 STACK: Final = "stack"

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct, IConstruct
 
 from infra.options import Options
-from ragstack_common.settings.search import (
+from ragstack_common.core.metrics import (
     ANSWERS_FAILED,
     DEPLOYMENT_FAULTS,
     MCP_FAILURES,

@@ -13,9 +13,12 @@ from pydantic.fields import FieldInfo
 from infra.layers import ROOT
 from infra.options import SET_BY_STACKS, ContextValues
 from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, allowed_values
 from ragstack_common.settings.ingestion import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
-from ragstack_common.settings.search import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
+from ragstack_common.settings.search import QuerySettings
+from ragstack_common.settings.tracing import TraceSettings
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 

@@ -12,14 +12,14 @@ from constructs import Construct
 
 from infra.alarms import PERIOD, own_metric
 from infra.options import Options
-from ragstack_common.settings.ingestion import JOBS_NOT_COMPLETE
-from ragstack_common.settings.search import (
+from ragstack_common.core.metrics import (
     ANSWERS_FAILED,
     DEPLOYMENT_FAULTS,
     MCP_FAILURES,
     SLICE_FAILURES,
     UPSTREAM_THROTTLES,
 )
+from ragstack_common.settings.ingestion import JOBS_NOT_COMPLETE
 
 WIDGETS_IN_ROW: Final = 3
 GRID_COLUMNS: Final = 24

@@ -10,16 +10,16 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common.settings.search import (
+from ragstack_common.settings.names import (
     BEDROCK_ENGINE,
     BEDROCK_RERANKER,
     DEFAULT_EMBEDDING,
     DEFAULT_RERANKING_MODEL,
     MILVUS_ENGINE,
     RERANKERS,
-    QuerySettings,
-    RetrieverToolSettings,
 )
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
+from ragstack_common.settings.search import QuerySettings
 
 IN_THE_LAYER: Final = frozenset(
     {BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}

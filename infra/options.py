@@ -31,19 +31,13 @@ from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, LOCAL_VARIABL
 from ragstack_common.access.policy import AccessPolicy, read_policy
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
-from ragstack_common.settings.base import Settings, as_text, read_settings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.base import BusName, Settings, as_text, read_settings
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
-from ragstack_common.settings.search import (
-    EVERY_COLLECTION,
-    MILVUS_ENGINE,
-    OTHER_STORE,
-    AnswerSettings,
-    BusName,
-    QuerySettings,
-    RetrieverToolSettings,
-    TraceSettings,
-    VectorStore,
-)
+from ragstack_common.settings.names import EVERY_COLLECTION, MILVUS_ENGINE, OTHER_STORE
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
+from ragstack_common.settings.search import QuerySettings, VectorStore
+from ragstack_common.settings.tracing import TraceSettings
 
 S = TypeVar("S", bound=Settings)
 
@@ -99,7 +93,7 @@ class KnowledgeBaseKind(StrEnum):
 
 
 class ContextValues(AccessValues):
-    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.settings.search`."""
+    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.settings`."""
 
     target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
     prefix: Prefix = Field(

@@ -22,7 +22,7 @@ from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.deadline import begin
 from ragstack_common.core.errors import GenerationError, ModelThrottledError
 from ragstack_common.search import RetrievedChunk
-from ragstack_common.settings.search import GENERATOR_HEADER
+from ragstack_common.settings.names import GENERATOR_HEADER
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
 """Time after the last question. AWS publishes no figure for these sessions; this is a guess."""

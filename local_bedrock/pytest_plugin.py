@@ -30,7 +30,7 @@ import pytest
 
 from local_bedrock.creation import create_knowledge_base
 from ragstack_common.core.errors import MissingPackageError, needs_extra
-from ragstack_common.documents import text_document
+from ragstack_common.ingestion.requests import text_document
 
 DOCUMENTS_PER_CALL: Final = 10
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")

@@ -35,7 +35,7 @@ from local_bedrock.store import resources as stored
 from local_bedrock.store.database import Database, DiskFullError
 from ragstack_common import embedding
 from ragstack_common.embedding import Embedding, EmbeddingError, model_cache
-from ragstack_common.settings.search import DEFAULT_EMBEDDING
+from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": resources.create_knowledge_base,

@@ -1,4 +1,4 @@
-"""What every RAGStack function shares: retrieval, ingestion, filters. Knows no Lambda and no HTTP."""
+"""What RAGStack's functions, command line and programs share."""
 
 from typing import Final
 

@@ -15,8 +15,9 @@ from aws_lambda_powertools.logging.utils import copy_config_to_registered_logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.core.errors import MissingPackageError
+from ragstack_common.core.metrics import STACK, STACK_DIMENSION
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.settings.search import OTLP_ENDPOINT, STACK, STACK_DIMENSION
+from ragstack_common.settings.tracing import OTLP_ENDPOINT
 
 if TYPE_CHECKING:
     from ragstack_common.search.span_export import FunctionSpans

@@ -22,7 +22,9 @@ from ragstack_common.search.models import (
     check_top_k,
 )
 from ragstack_common.search.wrappers.multislice import Merge
-from ragstack_common.settings.search import DEFAULT_BOOST, MAX_RESULTS, OTHER_STORE
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import OTHER_STORE
+from ragstack_common.settings.search import DEFAULT_BOOST
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
-from ragstack_common.http.errors import invalid_members
+from ragstack_common.core.reporting import invalid_members
 from ragstack_common.search.factory import engine_variables
 from ragstack_common.search.vector_store import engine_config
 from ragstack_common.services.ask import AskService
@@ -35,8 +35,8 @@ def search(query: str, *, engine: str | Mapping[str, Any] | None = None, **optio
         query: What to look for.
         engine: A connection string (see :mod:`ragstack_common.search.vector_store`), or the configuration of a
             backend. By default, the engine that the environment describes: the knowledge base KNOWLEDGE_BASE_ID.
-        options: Further members of :class:`~ragstack_common.services.search_models.RetrieveRequest`. Other settings of the
-            query function, such as RERANK, come from the environment.
+        options: Further members of :class:`~ragstack_common.services.search_models.RetrieveRequest`. Other settings of
+            the query function, such as RERANK, come from the environment.
 
     Raises:
         InvalidRequestError: The query or an option is invalid.

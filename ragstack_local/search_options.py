@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings, target_file
 from ragstack_common.settings.knowledge import KnowledgeSettings
-from ragstack_common.settings.search import (
-    BEDROCK_ENGINE,
-    CHROMA_ENGINE,
-    MAX_RESULTS,
-    NO_RERANKER,
-    REQUEST_RERANKERS,
-    AnswerSettings,
-    QuerySettings,
-)
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import BEDROCK_ENGINE, CHROMA_ENGINE, NO_RERANKER, REQUEST_RERANKERS
+from ragstack_common.settings.search import QuerySettings
 from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target, not_blank
 

@@ -36,9 +36,10 @@ from infra.engine import grant_model
 from infra.layers import VIEWER, extra_layer
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, JUDGMENT, RATE, SNAPSHOT
+from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.settings.access import AccessSettings
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings
 from ragstack_common.settings.ingestion import (
     JOBS_NOT_COMPLETE,
@@ -48,7 +49,9 @@ from ragstack_common.settings.ingestion import (
     ReconcileSettings,
     ViewerSettings,
 )
-from ragstack_common.settings.search import AnswerSettings, QuerySettings, RetrieverToolSettings, TraceSettings
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
+from ragstack_common.settings.search import QuerySettings
+from ragstack_common.settings.tracing import TraceSettings
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""

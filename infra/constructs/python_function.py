@@ -15,8 +15,8 @@ from infra.checks import check_variables
 from infra.layers import ACCESS_FILE, common_layer, dependencies_layer, function_code, local_access_file
 from infra.options import Options
 from infra.target import Target
+from ragstack_common.core.metrics import STACK
 from ragstack_common.settings.base import Settings
-from ragstack_common.settings.search import STACK
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64

@@ -28,8 +28,8 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     URI,
 )
-from ragstack_common.settings.ingestion import MAX_URI_CHARACTERS
-from ragstack_common.settings.search import SNAPSHOT_KEY
+from ragstack_common.settings.limits import MAX_URI_CHARACTERS
+from ragstack_common.settings.names import SNAPSHOT_KEY
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""

@@ -15,7 +15,7 @@ from infra.acknowledgements import acknowledge, acknowledge_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.settled_role import SettledRole
-from ragstack_common.settings.search import S3_VECTORS
+from ragstack_common.settings.names import S3_VECTORS
 
 EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
 EMBEDDING_DIMENSION: Final = 1024

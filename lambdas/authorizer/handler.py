@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.authorizer import Authorizer
 from ragstack_common.core.errors import NotAuthenticatedError, RagStackError
-from ragstack_common.settings.search import DEPLOYMENT_FAULTS
+from ragstack_common.core.metrics import DEPLOYMENT_FAULTS
 
 
 @cache

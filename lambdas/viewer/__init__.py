@@ -1,1 +1,1 @@
-"""Documents and ingestion jobs over HTTP."""
+"""Pages and texts of documents over HTTP, with quoted words marked."""

@@ -10,7 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
 from ragstack_common.http.powertools import Api
-from ragstack_common.services.view import Viewer, add_view
+from ragstack_common.http.view_route import add_view
+from ragstack_common.services.view import Viewer
 
 
 @cache

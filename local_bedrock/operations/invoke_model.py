@@ -18,7 +18,7 @@ from local_bedrock.operations.context import Answer, Context, Request, refuse_un
 from ragstack_common.answers.models.protocol import estimated_tokens
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from ragstack_common.settings.search import EMBEDDING_HEADER
+from ragstack_common.settings.names import EMBEDDING_HEADER
 
 MAX_TOKENS: Final = 8_192
 

@@ -28,7 +28,7 @@ from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.filters.tree import Operator
-from ragstack_common.settings.search import EMBEDDING_HEADER, RESERVED_PREFIX, SIGNALS_HEADER
+from ragstack_common.settings.names import EMBEDDING_HEADER, RESERVED_PREFIX, SIGNALS_HEADER
 from ragstack_common.text.positions import PAGE_KEY
 
 

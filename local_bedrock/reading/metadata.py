@@ -15,7 +15,7 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RecordStructure, Sidecar, check_key
 from ragstack_common.reading.formats import UnreadableDocument, csv_reader
-from ragstack_common.settings.search import RESERVED_PREFIX
+from ragstack_common.settings.names import RESERVED_PREFIX
 
 AttributeValue = str | float | bool | list[str]
 

@@ -12,7 +12,7 @@ from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller
 from ragstack_common.core.errors import LimitReachedError
-from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.registry.table import BUDGET, EXPIRES_AT, PARTITION_KEY, SORT_KEY, to_item
 from ragstack_common.registry.transactions import CONDITION_FAILED
 from ragstack_common.settings.access import AccessSettings

@@ -12,8 +12,8 @@ from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.names import canonical
+from ragstack_common.core.reporting import is_refused, reaching_the_registry
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.http.errors import is_refused, reaching_the_registry
 from ragstack_common.settings.access import AccessSettings, AuthKind
 
 MAX_PLACES: Final = 20

@@ -22,7 +22,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical, canonical_if_text, forms
 from ragstack_common.settings.access import AccessSettings
-from ragstack_common.settings.search import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
+from ragstack_common.settings.names import CORPUS_KEY, OWN_PREFIX, RESERVED_PREFIX, VERSION_KEY
 from ragstack_common.settings.tenants import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"

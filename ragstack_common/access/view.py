@@ -11,7 +11,7 @@ from ragstack_common.access.rules import EVERYTHING, AccessRules, Scope
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidFilterError, RegistryError
 from ragstack_common.filters import Clause, Operator, all_of
-from ragstack_common.settings.search import SOURCE_URI_KEY
+from ragstack_common.settings.names import SOURCE_URI_KEY
 
 if TYPE_CHECKING:
     from ragstack_common.search.models import RetrievedChunk

@@ -20,6 +20,7 @@ from ragstack_common.answers.answer import (
     Verdict,
 )
 from ragstack_common.answers.models.protocol import (
+    MIN_CONFIDENCE,
     NO_ANSWER_MARK,
     Allowance,
     ModelEnd,
@@ -33,17 +34,16 @@ from ragstack_common.answers.models.protocol import (
 )
 from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.quote.quotable import surroundings
 from ragstack_common.answers.remarks import unanswerable_notes
 from ragstack_common.answers.support import SupportJudge, judged
 from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
-from ragstack_common.http.errors import redacted
+from ragstack_common.core.reporting import redacted
 from ragstack_common.search import SearchOutcome
 from ragstack_common.search.models import Note
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.text.languages import ENGLISH
 from ragstack_common.text.positions import Position, pages_over, section_over
 from ragstack_common.text.words import detect_language

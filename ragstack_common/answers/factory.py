@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ragstack_common.answers.models.protocol import ModelProvider
 from ragstack_common.answers.support import ModelJudge, SupportJudge
 from ragstack_common.core.errors import needs_extra
-from ragstack_common.settings.search import ONNX_SUPPORT, AnswerSettings
+from ragstack_common.settings.answers import ONNX_SUPPORT, AnswerSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient

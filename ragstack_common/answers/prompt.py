@@ -11,13 +11,13 @@ from typing import Final
 
 from ragstack_common.answers.models.protocol import (
     CHARACTERS_IN_TOKEN,
+    MIN_CONFIDENCE,
     NO_ANSWER_MARK,
     ModelMessage,
     ModelRequest,
     Passage,
     estimated_tokens,
 )
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.verify.markers import in_parentheses
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.merge import identity_of

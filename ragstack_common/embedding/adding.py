@@ -23,7 +23,8 @@ from typing import Final
 from ragstack_common import __version__
 from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding import model_cache
-from ragstack_common.embedding.model_cache import MANIFEST, MINILM, KnownModel
+from ragstack_common.embedding.model_cache import MANIFEST
+from ragstack_common.settings.models import KNOWN, MINILM, KnownModel
 
 with needs_extra("local", "Adding a model"):
     import httpx2
@@ -102,7 +103,7 @@ def add(name: str, report: Report = lambda *_: None) -> Added:
         made = work / folder.name
         made.mkdir()
         about = _make_minilm(work, made, report) if name == MINILM else _fetch_granite(made, report)
-        known = model_cache.KNOWN[name]
+        known = KNOWN[name]
         _configure(made, known)
         manifest = {
             **asdict(known),
@@ -236,7 +237,7 @@ def _fetch_granite(made: Path, report: Report) -> Mapping[str, object]:
     Raises:
         EmbeddingError: The hub cannot be reached, or a file is not the pinned one.
     """
-    title = model_cache.KNOWN["granite"].title
+    title = KNOWN["granite"].title
     hub = os.environ.get("HF_ENDPOINT") or _HUB
     total, done = sum(size for size, _ in _GRANITE_FILES.values()), 0
     for file, (_, sha256) in _GRANITE_FILES.items():

@@ -14,10 +14,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.aws_errors import Meaning, meaning, reason_of
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
-from ragstack_common.retrieval_errors import Meaning, meaning, reason_of
-from ragstack_common.settings.search import EMBEDDING_HEADER
+from ragstack_common.settings.names import EMBEDDING_HEADER
 
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8

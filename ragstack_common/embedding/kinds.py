@@ -11,7 +11,8 @@ from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.embedding import model_cache
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.settings.search import DEFAULT_EMBEDDING
+from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 POOLING_VARIABLE: Final = "POOLING"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
@@ -117,7 +118,7 @@ class QueryEmbedding:
 def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
     kind, _, argument = choice.partition(":")
     known, mark, pooling = choice.partition("#")
-    if known in model_cache.KNOWN:
+    if known in KNOWN:
         kind, argument = "onnx", f"{model_cache.added_folder(known)}{mark}{pooling}"
     match kind, argument:
         case "fastembed", _:

@@ -21,7 +21,7 @@ from ragstack_common.filters.tree import (
     clauses_of,
     kind_of,
 )
-from ragstack_common.settings.search import RESERVED_PREFIX
+from ragstack_common.settings.names import RESERVED_PREFIX
 
 MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""

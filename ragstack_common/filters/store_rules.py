@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ragstack_common.filters.tree import Operator
-from ragstack_common.settings.search import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
 
 
 @dataclass(frozen=True)

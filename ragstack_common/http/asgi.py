@@ -25,6 +25,8 @@ from ragstack_common.access.callers import CALLER, Caller
 from ragstack_common.access.identity import BEARER
 from ragstack_common.core.deadline import in_thread, in_thread_if_long
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
+from ragstack_common.core.metrics import ANSWERS_FAILED
+from ragstack_common.core.reporting import MAX_NAME_CHARACTERS, code_of, invalid_members, message_of, record_failure
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.http.bodies import (
     MAX_BODY_CHARACTERS,
@@ -33,19 +35,9 @@ from ragstack_common.http.bodies import (
     read_json,
     unknown_parameter,
 )
-from ragstack_common.http.errors import (
-    MAX_NAME_CHARACTERS,
-    code_of,
-    error_body,
-    invalid_members,
-    message_of,
-    record_failure,
-    retry_after,
-    unexpected,
-)
+from ragstack_common.http.errors import error_body, retry_after, unexpected
 from ragstack_common.http.route_table import ROUTES, ApiRoute
 from ragstack_common.services.ask_models import EVENTS, AskRequest, ErrorEvent, StreamEvent
-from ragstack_common.settings.search import ANSWERS_FAILED
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics

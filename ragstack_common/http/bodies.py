@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from ragstack_common.core.errors import InvalidRequestError, UnsupportedContentTypeError
-from ragstack_common.http.errors import MAX_NAME_CHARACTERS
+from ragstack_common.core.reporting import MAX_NAME_CHARACTERS
 
 MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
 """The longest filter has a million, and the longest query 20,000."""

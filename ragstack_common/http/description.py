@@ -15,9 +15,9 @@ from ragstack_common.http.powertools import TOOLS, serve
 from ragstack_common.http.route_table import ROUTES
 from ragstack_common.http.routes import add_routes
 from ragstack_common.http.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
+from ragstack_common.http.view_route import add_view
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.services.error_models import Error
-from ragstack_common.services.view import add_view
 from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings, AuthKind
 
 if TYPE_CHECKING:

@@ -35,16 +35,16 @@ from ragstack_common import __version__
 from ragstack_common.access.callers import CALLER, Caller
 from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.core.errors import GenerationError, OperationError, RagStackError, loggable
+from ragstack_common.core.metrics import MCP_FAILURES
+from ragstack_common.core.reporting import code_of, message_of, record_failure
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.http import mcp_texts
-from ragstack_common.http.errors import code_of, message_of, record_failure
 from ragstack_common.http.mcp_arguments import read_arguments
 from ragstack_common.services.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.document_models import DocumentList
 from ragstack_common.services.operations import DocumentStatusRequest, Operations, parse_request
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
-from ragstack_common.settings.search import MCP_FAILURES
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

@@ -12,7 +12,7 @@ from ragstack_common.services.ask_models import AskResponse
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.document_models import DocumentList
 from ragstack_common.services.search_models import RetrievedResult, RetrieveResponse
-from ragstack_common.settings.search import CORPUS_KEY, VERSION_KEY
+from ragstack_common.settings.names import CORPUS_KEY, VERSION_KEY
 
 _ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
 _INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."

@@ -12,18 +12,10 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import BEARER
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
+from ragstack_common.core.reporting import MAX_NAME_CHARACTERS, code_of, invalid_members, message_of, record_failure
 from ragstack_common.core.telemetry import MetricSink
 from ragstack_common.http.bodies import check_content_type, check_length, read_json, unknown_parameter
-from ragstack_common.http.errors import (
-    MAX_NAME_CHARACTERS,
-    code_of,
-    error_body,
-    invalid_members,
-    message_of,
-    record_failure,
-    retry_after,
-    unexpected,
-)
+from ragstack_common.http.errors import error_body, retry_after, unexpected
 from ragstack_common.http.route_table import ROUTES
 
 if TYPE_CHECKING:

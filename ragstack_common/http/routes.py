@@ -15,6 +15,7 @@ from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.metrics import STACK
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.http.powertools import serve
 from ragstack_common.ingestion.messages import Queue
@@ -49,7 +50,6 @@ from ragstack_common.services.judgments import Judgment, JudgmentChange, Judgmen
 from ragstack_common.services.status import DEAD_LETTERS, DeploymentStatus, StatusReport
 from ragstack_common.services.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
 from ragstack_common.settings.ingestion import DocumentApiSettings
-from ragstack_common.settings.search import STACK
 
 MAX_VALUE_CHARACTERS: Final = 200
 MAX_NAME_CHARACTERS: Final = 2048

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.documents import DocumentStatus
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, follow, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.registry.uris import SIDECAR_SUFFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -15,7 +15,6 @@ from botocore.exceptions import ClientError
 from ragstack_common.access.tenants import KnowledgeBase
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, key_of, s3_document
 from ragstack_common.ingestion.bedrock_agent import (
     batched,
     delete_documents_with_retry,
@@ -33,11 +32,14 @@ from ragstack_common.ingestion.messages import (
     read_checks,
 )
 from ragstack_common.ingestion.outcomes import may_be_unannounced
+from ragstack_common.ingestion.requests import key_of, s3_document
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.registry.uris import SIDECAR_SUFFIX, fault_of_uri
 
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before another attempt."""

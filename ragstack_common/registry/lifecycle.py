@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import (
     FINAL,
     DocumentRecord,

@@ -27,7 +27,7 @@ from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.table import PARTITION_KEY, SNAPSHOT, SORT_KEY, to_item
 from ragstack_common.registry.transactions import CONDITION_FAILED
-from ragstack_common.settings.search import SNAPSHOT_KEY
+from ragstack_common.settings.names import SNAPSHOT_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -23,7 +23,7 @@ from ragstack_common.search.models import (
     parsed,
 )
 from ragstack_common.search.tracing import Attributes, traced_search
-from ragstack_common.settings.search import ALL_CORPORA
+from ragstack_common.settings.names import ALL_CORPORA
 
 PAGE_SIZE: Final = 50
 QUERIES_AT_ONCE: Final = 8

@@ -11,7 +11,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.core.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.filters.parsing import canonical_filter
-from ragstack_common.settings.search import MAX_PASSAGES, MAX_QUERY_CHARACTERS
+from ragstack_common.settings.limits import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5

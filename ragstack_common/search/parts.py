@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+from ragstack_common.core.aws_errors import reason_of
 from ragstack_common.core.deadline import Finished, await_together
 from ragstack_common.core.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.retrieval_errors import reason_of
 from ragstack_common.search.base import RetrievalBackend
 from ragstack_common.search.merge import best_relevance, kept_notes
 from ragstack_common.search.models import Note, RetrievedChunk, SearchOutcome, SearchRequest, SliceReport

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.core.metrics import STACK
 from ragstack_common.search.tracing import TRACER_NAME, TracingSettings, export_spans
-from ragstack_common.settings.search import STACK
 
 FLUSH_SECONDS: Final = 1.0
 """How long an invocation waits for its spans, at most: a collector that hangs delays each invocation by as much."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.core.errors import RagStackError, needs_extra
 from ragstack_common.filters import required_values
-from ragstack_common.settings.search import ALL_CORPORA, CORPUS_KEY, TraceSettings
+from ragstack_common.settings.names import ALL_CORPORA, CORPUS_KEY
+from ragstack_common.settings.tracing import TraceSettings
 
 if TYPE_CHECKING:
     from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest

@@ -1,1 +1,4 @@
-"""The HTTP API: request and response models, routes and error statuses of the functions behind API Gateway."""
+"""What the routes do, without HTTP: searches, answers, documents, access, jobs, failures and judgments.
+
+A service is built from settings and called with a caller and a request model. Start with ``search`` or ``documents``.
+"""

@@ -11,10 +11,10 @@ from ragstack_common.access.policy import Label, Principal
 from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
-from ragstack_common.documents import SIDECAR_SUFFIX
-from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.times import iso
 

@@ -10,19 +10,18 @@ from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
 from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.followup import self_contained
-from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.answers.support import ModelJudge, SupportJudge
 from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline
 from ragstack_common.core.errors import GenerationError
+from ragstack_common.core.reporting import redacted
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
-from ragstack_common.http.errors import redacted
 from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest, SearchOptions, report_of
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 
 SIGHT_SECONDS: Final = 1.0
 """An event of an answer is sent only if its caller's access was checked at most this long ago."""

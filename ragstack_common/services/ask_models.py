@@ -6,11 +6,10 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ragstack_common.answers.answer import Answer, CitationEvent, Source, SupportEvent, TokenEvent
-from ragstack_common.answers.models.protocol import Role
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, Role
 from ragstack_common.services.error_models import ErrorDetail
 from ragstack_common.services.search_models import SearchOptions, SearchReport
-from ragstack_common.settings.search import MAX_QUERY_CHARACTERS, MAX_TURNS
+from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
 from ragstack_common.text.languages import language_name
 
 MAX_TURN_CHARACTERS: Final = 200_000

@@ -16,7 +16,7 @@ from ragstack_common.access.rules import Scope
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import RetrievalTimeoutError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.settings.search import ALL_CORPORA, CORPUS_KEY, VERSION_KEY
+from ragstack_common.settings.names import ALL_CORPORA, CORPUS_KEY, VERSION_KEY
 
 if TYPE_CHECKING:
     from ragstack_common.filters import Scalar
@@ -105,7 +105,7 @@ def values_of_registry(table: str) -> ValueSource:
     """
     # Searches do without the registry.
     from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415
-    from ragstack_common.http.errors import reaching_the_registry  # noqa: PLC0415
+    from ragstack_common.core.reporting import reaching_the_registry  # noqa: PLC0415
     from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
     from ragstack_common.search.values import natural_order  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
-from ragstack_common.http.errors import failing_as
+from ragstack_common.core.reporting import failing_as
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import read_checks
 

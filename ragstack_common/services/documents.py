@@ -15,8 +15,7 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
-from ragstack_common.documents import SIDECAR_SUFFIX, is_program_file
-from ragstack_common.http.errors import reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.core.reporting import reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import (
     DEFAULT_LIMIT,
@@ -34,6 +33,7 @@ from ragstack_common.registry.records import (
     Status,
 )
 from ragstack_common.registry.table import document_id
+from ragstack_common.registry.uris import SIDECAR_SUFFIX, is_program_file
 from ragstack_common.search.values import natural_order
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.document_models import (

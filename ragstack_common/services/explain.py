@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.core.deadline import in_thread, inner_deadline, wait_for
+from ragstack_common.core.reporting import redacted_or_none
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate, parse, to_mongo
-from ragstack_common.http.errors import redacted_or_none
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.search import RetrievedChunk, SearchOutcome
 from ragstack_common.search.merge import best_relevance
@@ -28,7 +28,7 @@ from ragstack_common.services.explain_models import (
 )
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, to_passage
-from ragstack_common.settings.search import BEDROCK_ENGINE
+from ragstack_common.settings.names import BEDROCK_ENGINE
 
 MAX_SHOWN: Final = 5
 """Documents of similar names that a text lists; the details have all."""

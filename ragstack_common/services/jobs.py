@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.core.errors import DeliveryError, JobConflictError
+from ragstack_common.core.reporting import failing_as, reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.http.errors import failing_as, reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
 from ragstack_common.services.times import Time, iso, to_time
 

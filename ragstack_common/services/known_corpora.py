@@ -13,7 +13,7 @@ from ragstack_common.core.deadline import seconds_left
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.search.parts import one_line
 from ragstack_common.services.catalogue import REMEMBERED_LISTS, REMEMBERED_SECONDS, ValueSource, list_corpora
-from ragstack_common.settings.search import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
+from ragstack_common.settings.limits import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
 
 TIME_SHARE: Final = 0.5
 """Share of a search's time in which the corpora must be found."""

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, OperationError
+from ragstack_common.core.reporting import invalid_members
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
-from ragstack_common.http.errors import invalid_members
-from ragstack_common.settings.search import MAX_QUERY_CHARACTERS
+from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS
 
 if TYPE_CHECKING:
     from ragstack_common.access.callers import Caller

@@ -14,9 +14,10 @@ from ragstack_common.access.rules import Scope
 from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.access.view import require_sight, search_as
 from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.metrics import SLICE_FAILURES
+from ragstack_common.core.reporting import redacted
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.filters import Clause, Filter, Operator, all_of
-from ragstack_common.http.errors import redacted
 from ragstack_common.search import (
     RetrievalBackend,
     RetrievedChunk,
@@ -38,20 +39,19 @@ from ragstack_common.services.catalogue import (
 )
 from ragstack_common.services.known_corpora import FoundCorpora, KnownCorpora
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, answer_to
-from ragstack_common.settings.search import (
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
     CORPUS_KEY,
     DEFAULT_RERANKER,
-    MAX_RESULTS,
     NO_RERANKER,
     OTHER_STORE,
-    SLICE_FAILURES,
     SOURCE_URI_KEY,
     VERSION_KEY,
-    MilvusSettings,
-    QuerySettings,
 )
+from ragstack_common.settings.retriever_tool import MilvusSettings
+from ragstack_common.settings.search import QuerySettings
 
 if TYPE_CHECKING:
     from ragstack_common.search.rerank.chunks import ChunkReranker

@@ -19,13 +19,8 @@ from ragstack_common.search.models import (
     SearchOutcome,
     SliceReport,
 )
-from ragstack_common.settings.search import (
-    ALL_CORPORA,
-    MAX_PASSAGES,
-    MAX_QUERY_CHARACTERS,
-    MAX_RESULTS,
-    REQUEST_RERANKERS,
-)
+from ragstack_common.settings.limits import MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.settings.names import ALL_CORPORA, REQUEST_RERANKERS
 from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import Position, section_over
 from ragstack_common.text.words import detect_language, query_terms, terms

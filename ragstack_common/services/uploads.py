@@ -12,14 +12,7 @@ from pydantic_core import PydanticCustomError
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
-from ragstack_common.documents import (
-    SIDECAR_SUFFIX,
-    SUFFIXES,
-    fault_of_uri,
-    is_program_file,
-    leaves_its_bucket,
-)
-from ragstack_common.http.errors import reaching_the_registry
+from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.ingestion.sidecars import (
     canonical_attributes,
     check_attributes,
@@ -29,9 +22,10 @@ from ragstack_common.ingestion.sidecars import (
 )
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
+from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, is_program_file, leaves_its_bucket
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.times import Time, iso
-from ragstack_common.settings.ingestion import MAX_URI_CHARACTERS
+from ragstack_common.settings.limits import MAX_URI_CHARACTERS
 
 if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import DocumentApiSettings

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final
 
-from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragstack_common.access.callers import Caller
@@ -14,7 +13,6 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import InvalidRequestError, ServiceUnavailableError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.http.powertools import serve
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import ended_its_reader, took_too_long
@@ -230,18 +228,3 @@ class Viewer:
                 raise UnreadableDocument(ended_its_reader(file_format, error.exit_code)) from None
             found: dict[str, Any] = json.loads(answer)
             return found
-
-
-def add_view(app: APIGatewayRestResolver, viewer: Callable[[], Viewer], caller: Callable[[], Caller]) -> None:
-    """Add the route.
-
-    Args:
-        app: Routes the requests.
-        viewer: Called with each request.
-        caller: Returns the caller of the current request.
-    """
-
-    @serve(app, "view")
-    def view(request: ViewRequest) -> DocumentView:
-        """Show a page of a PDF as an image, or the text of another document, and where the texts are in it."""
-        return viewer().view(caller(), request)

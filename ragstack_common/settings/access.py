@@ -6,8 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from ragstack_common.settings.base import Allowed, Settings, separated_names
-from ragstack_common.settings.search import BusName, JsonObject
+from ragstack_common.settings.base import Allowed, BusName, JsonObject, Settings, separated_names
 
 
 class AuthKind(StrEnum):

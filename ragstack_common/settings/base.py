@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from ragstack_common.core.errors import ConfigurationError
@@ -225,3 +225,19 @@ def _allowed(annotation: Any, metadata: Any) -> str:
         low, high = (next((getattr(m, kind) for m in metadata if hasattr(m, kind)), None) for kind in ("ge", "le"))
         return f"a {'whole ' if annotation is int else ''}number from {low:,} to {high:,}"
     return "text"
+
+
+UPPER_CASE: Final = BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value)
+LOWER_CASE: Final = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
+
+BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
+"""Source: events, shape EventBusName."""
+
+JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
+
+SecretArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}$"),
+    Allowed("the whole ARN of a secret, with the six characters at its end"),
+]
+"""Source: secretsmanager, shape SecretARNType."""

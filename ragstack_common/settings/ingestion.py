@@ -1,24 +1,17 @@
-"""The settings of the functions that ingest, reconcile and list documents; those of searches are in ``config``."""
+"""The settings of the functions that ingest, reconcile and list documents; those of searches are in ``search``."""
 
 from typing import Annotated, ClassVar, Final
 
 from pydantic import BeforeValidator, Field
 
 from ragstack_common.settings.access import AccessSettings
-from ragstack_common.settings.base import Allowed, Settings, separated_names
-from ragstack_common.settings.search import (
-    OTHER_STORE,
-    AnswerSettings,
-    BusName,
-    QuerySettings,
-    RetrieverToolSettings,
-    TraceSettings,
-    VectorStore,
-)
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.base import Allowed, BusName, Settings, separated_names
+from ragstack_common.settings.names import OTHER_STORE
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
+from ragstack_common.settings.search import QuerySettings, VectorStore
 from ragstack_common.settings.tenants import TenantSettings
-
-MAX_URI_CHARACTERS: Final = 133
-"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+from ragstack_common.settings.tracing import TraceSettings
 
 MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
 """What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""

@@ -1,13 +1,13 @@
-"""The settings of a knowledge base in Chroma; those of searches are in ``config``."""
+"""The settings of a knowledge base in Chroma."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from ragstack_common.embedding.model_cache import KNOWN
 from ragstack_common.settings.base import Settings
-from ragstack_common.settings.search import DEFAULT_EMBEDDING
+from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed", *KNOWN)
 """Embeddings without an argument; these names never mean a folder."""

@@ -17,8 +17,8 @@ from ragstack_common.core.errors import (
     RagStackError,
     RetrievalError,
 )
+from ragstack_common.core.reporting import message_of, record_failure
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
-from ragstack_common.http.errors import message_of, record_failure
 
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""

@@ -21,15 +21,15 @@ from ragstack_common.search.engines.milvus.server import MilvusConfig, with_serv
 from ragstack_common.search.merge import merge_slices
 from ragstack_common.search.models import parsed
 from ragstack_common.search.tracing import Attributes, retrieval_span
-from ragstack_common.settings.search import (
+from ragstack_common.settings.names import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
     COLLECTION_OPTION,
     CORPUS_KEY,
     EVERY_COLLECTION,
     MILVUS_ENGINE,
-    RetrieverToolSettings,
 )
+from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, build_input_schema, is_name
 

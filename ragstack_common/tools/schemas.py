@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.settings.search import MAX_QUERY_CHARACTERS
+from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS
 from ragstack_common.tools.registry import ToolError
 
 DEFAULT_TOP_K: Final = 10

@@ -16,9 +16,12 @@ from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import json_object
 from ragstack_common.settings.knowledge import KnowledgeSettings
-from ragstack_common.settings.search import CHROMA_ENGINE, AnswerSettings, MilvusSettings, QuerySettings
+from ragstack_common.settings.names import CHROMA_ENGINE
+from ragstack_common.settings.retriever_tool import MilvusSettings
+from ragstack_common.settings.search import QuerySettings
 
 CONFIG_SUFFIX: Final = ".json"
 

@@ -12,7 +12,8 @@ import typer
 from rich.text import Text
 
 from ragstack_common.core.errors import RagStackError
-from ragstack_common.settings.search import ALL_CORPORA, MAX_TURNS
+from ragstack_common.settings.limits import MAX_TURNS
+from ragstack_common.settings.names import ALL_CORPORA
 from ragstack_local.api.calls import each, run
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions

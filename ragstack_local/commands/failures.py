@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress
 from rich.text import Text
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.api.calls import run
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.text import Text
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.errors import INTERRUPTED, UsageError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import Round, note_keys, note_skipped, warn_of_copies

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ragstack_common.settings.search import MAX_RESULTS, SOURCE_URI_KEY
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.show import display

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_cache
-from ragstack_common.embedding.model_cache import KNOWN, MINILM
+from ragstack_common.settings.models import KNOWN, MINILM
 from ragstack_local.show import display
 
 MEGABYTE: Final = 1_000_000

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from ragstack_common.settings.search import BEDROCK_RERANKER, MAX_PASSAGES, NO_RERANKER, REQUEST_RERANKERS
+from ragstack_common.settings.limits import MAX_PASSAGES
+from ragstack_common.settings.names import BEDROCK_RERANKER, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, SearchOptions

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents

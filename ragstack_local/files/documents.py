@@ -18,10 +18,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
-from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, DocumentStatus
 from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, structure_of
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import DocumentRegistry, ambiguous_name
 from ragstack_common.registry.records import Attributes, DocumentRecord
+from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES
 from ragstack_common.services.operations import DocumentStatusRequest
 from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
 from ragstack_local.api.calls import run

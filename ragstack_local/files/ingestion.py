@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import Status
 from ragstack_local.files.bucket import NotUploaded, Result, Unchanged
 from ragstack_local.files.documents import Documents

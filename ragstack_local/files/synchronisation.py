@@ -8,7 +8,7 @@ from typing import Final
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.errors import UsageError
 from ragstack_local.files.documents import Documents, Present
 from ragstack_local.files.uploads import LocalFile, Selection, check_prefix, shown

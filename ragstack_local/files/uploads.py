@@ -15,7 +15,6 @@ from typing import Any, Final, NoReturn
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
-from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import (
     canonical_sidecar,
     check_attributes,
@@ -25,6 +24,7 @@ from ragstack_common.ingestion.sidecars import (
     write_sidecar,
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
+from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_local.errors import UsageError
 from ragstack_local.target.roots import Roots, join_key
 

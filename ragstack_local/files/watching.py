@@ -12,7 +12,7 @@ import watchfiles
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.core.errors import RegistryError
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.errors import StackError
 from ragstack_local.files.bucket import State, state_of
 from ragstack_local.files.documents import StackDocuments

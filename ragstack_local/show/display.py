@@ -29,8 +29,8 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from ragstack_common.documents import DocumentStatus
-from ragstack_common.settings.search import DEFAULT_EMBEDDING
+from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.settings.names import DEFAULT_EMBEDDING
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import ENDED, FOUND
 

@@ -18,7 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock.creation import ACCOUNT, MCP_TAGS, await_active, create_knowledge_base
-from ragstack_common.settings.search import OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
 from ragstack_local.errors import StackError
 from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
 from ragstack_local.target.connection import (

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from local_bedrock.options import LOCAL
 from ragstack_common.core.addresses import is_here
+from ragstack_common.core.metrics import STACKS
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS
-from ragstack_common.settings.search import STACKS
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.environment import DATA_VARIABLE

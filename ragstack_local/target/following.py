@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
 from ragstack_local.target.connection import Connection
 

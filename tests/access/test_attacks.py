@@ -23,7 +23,7 @@ from ragstack_common.search.engines.bedrock import BedrockEngine
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, headers_of, stable, user
 from tests.support.aws_service import AwsService, aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hits, search_of

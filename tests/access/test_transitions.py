@@ -14,7 +14,7 @@ from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from tests.access.world import Document, World, deployed, stable, user
 from tests.support.knowledge_base import KNOWLEDGE_BASE
 

@@ -40,7 +40,7 @@ from ragstack_common.services.ask import AskService
 from ragstack_common.services.documents import Documents
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.tools import retriever
 from tests.support.events import Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE

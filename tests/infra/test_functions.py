@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from infra.layers import LAMBDA_PYTHON
+from ragstack_common.core.metrics import STACK
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.ingestion import (
     FUNCTION_SETTINGS,
     DocumentApiSettings,
@@ -15,7 +17,7 @@ from ragstack_common.settings.ingestion import (
     ReconcileSettings,
 )
 from ragstack_common.settings.reranking_weights import RerankingWeights
-from ragstack_common.settings.search import STACK, AnswerSettings, QuerySettings
+from ragstack_common.settings.search import QuerySettings
 
 from .conftest import CHOSEN
 

@@ -10,8 +10,8 @@ from botocore.stub import Stubber
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import ingest_documents_with_retry
 from ragstack_common.ingestion.sidecars import read_sidecar
-from ragstack_common.settings.search import OPENSEARCH_SERVERLESS
-from ragstack_common.settings.search import S3_VECTORS as S3_VECTORS_STORE
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import S3_VECTORS as S3_VECTORS_STORE
 from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, Source, client, s3_document, s3_identifier
 from tests.support.sidecars import REFUSED, TAKEN
 

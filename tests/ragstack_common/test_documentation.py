@@ -19,7 +19,6 @@ from ragstack_common.access.callers import caller_from_key
 from ragstack_common.answers.answer import Quotation, Sentence, Source
 from ragstack_common.core import errors
 from ragstack_common.core.errors import InvalidFilterError, NotAllowedError
-from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
@@ -32,6 +31,7 @@ from ragstack_common.registry.catalogue import MAX_COUNTED_PER_DOCUMENT, MAX_VAL
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.registry.snapshot import VALUES_LEFT_OUT
 from ragstack_common.registry.table import INVALID_ITEMS
+from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
 from ragstack_common.search import RetrievalBackend, factory
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.services.search_models import RetrieveRequest

@@ -38,8 +38,11 @@ MISSING = {
         "local",
     ),
     "from ragstack_common.search.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
-    "from ragstack_common.answers.factory import provider_from; from ragstack_common.settings.search import AnswerSettings;"
-    " provider_from(AnswerSettings())": ("markdown_it", "answers"),
+    "from ragstack_common.answers.factory import provider_from;"
+    " from ragstack_common.settings.answers import AnswerSettings; provider_from(AnswerSettings())": (
+        "markdown_it",
+        "answers",
+    ),
     "from evaluation import table": ("matplotlib", "evaluation"),
     "from evaluation import metrics": ("ir_measures", "evaluation"),
 }

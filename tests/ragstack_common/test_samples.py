@@ -17,7 +17,7 @@ from ragstack_common.access.policy import read_policy
 from ragstack_common.filters import evaluate, parse, to_bedrock
 from ragstack_common.ingestion.sidecars import read_sidecar
 from ragstack_common.reading import formats
-from ragstack_common.settings.search import S3_VECTORS
+from ragstack_common.settings.names import S3_VECTORS
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = SAMPLES / "documents"

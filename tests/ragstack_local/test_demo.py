@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local import demo
 from ragstack_local.cli import app
 from ragstack_local.demo import ANSWERS, SEARCHES, AnswerExample, SearchExample

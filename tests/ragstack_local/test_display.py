@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display, explanation, results
 from ragstack_local.target.roots import Roots

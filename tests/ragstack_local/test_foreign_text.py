@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import ragstack_local
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.commands.reconcile import print_report
 from ragstack_local.show import display, results
 from ragstack_local.show.explanation import print_explanation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.documents import SUFFIXES
+from ragstack_common.registry.uris import SUFFIXES
 from ragstack_local.errors import StackError
 from ragstack_local.files.ingestion import note_skipped
 from ragstack_local.files.uploads import Selection, Skip, Skipped, select

@@ -32,7 +32,8 @@ from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest, AskResponse
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.search import AnswerSettings, QuerySettings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.search import QuerySettings
 from tests.contract.cases.chroma import COLLECTION, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding

@@ -1,0 +1,1 @@
+"""The language models that can write answers. Start with ``protocol``."""

@@ -41,7 +41,7 @@ from ragstack_common.core.errors import (
     RagStackError,
 )
 from ragstack_common.core.interruptible import InterruptibleCall, make_interruptible
-from ragstack_common.settings.search import GENERATOR_HEADER, QUOTING_GENERATOR
+from ragstack_common.settings.names import GENERATOR_HEADER, QUOTING_GENERATOR
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
 from ragstack_common.search import RetrievedChunk
 
 Role = Literal["user", "assistant"]
@@ -17,6 +16,9 @@ character, and more tokens."""
 MAX_CHARACTERS_IN_TOKEN: Final = 8
 """Bytes per token at which a model that ignores its maximum of tokens is stopped. English has 4 to 5, so a model that
 obeys its maximum is not cut off."""
+
+MIN_CONFIDENCE: Final = 0.6
+"""A quotation with less is shown as one of the closest passages, not as an answer."""
 
 NO_ANSWER_MARK: Final = "[no answer]"
 """A model writes it if the passages contain no answer, as its instructions say; the caller never receives it."""

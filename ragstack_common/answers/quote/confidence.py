@@ -13,9 +13,6 @@ from typing import Final
 
 from ragstack_common.settings.relevance import logistic
 
-MIN_CONFIDENCE: Final = 0.6
-"""A quotation with less is shown as one of the closest passages, not as an answer."""
-
 INTERCEPT: Final = -2.4
 """Above that of the fit, -2.97: three of five questions can be answered, and weights below are larger."""
 

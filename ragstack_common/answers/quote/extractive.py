@@ -24,7 +24,7 @@ from ragstack_common.answers.verify.visible import LINE_BREAK
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.naming import attributes
-from ragstack_common.settings.search import QUOTING_GENERATOR
+from ragstack_common.settings.names import QUOTING_GENERATOR
 from ragstack_common.text.words import detect_language
 
 LONGEST_QUOTATION: Final = 800

@@ -1,0 +1,1 @@
+"""Whether an answer's quotations and citations hold. Start with ``citations``."""

@@ -12,16 +12,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common import filters
+from ragstack_common.core.aws_errors import meaning, reason_of
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
 from ragstack_common.filters.store_rules import STORE_RULES
-from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.search.base import PAGE_SIZE
 from ragstack_common.search.document_search import Ask
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.search.errors import describe
 from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identity_of, merge_slices, rank_key
 from ragstack_common.search.models import (
@@ -39,16 +41,10 @@ from ragstack_common.search.models import (
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
+from ragstack_common.settings.limits import MAX_RESULTS
+from ragstack_common.settings.names import EMBEDDING_HEADER, OTHER_STORE, SIGNALS_HEADER, SOURCE_URI_KEY
 from ragstack_common.settings.relevance import Calibration, Calibrations, calibration_of
-from ragstack_common.settings.search import (
-    DEFAULT_BOOST,
-    EMBEDDING_HEADER,
-    MAX_RESULTS,
-    OTHER_STORE,
-    SIGNALS_HEADER,
-    SLICE_FAILURES,
-    SOURCE_URI_KEY,
-)
+from ragstack_common.settings.search import DEFAULT_BOOST
 from ragstack_common.settings.tenants import SHARED
 from ragstack_common.text import contextual_headers
 

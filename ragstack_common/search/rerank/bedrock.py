@@ -9,7 +9,7 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidQueryError, ServiceUnavailableError
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.chunks import by_score, text_of
-from ragstack_common.settings.search import DEFAULT_RERANKING_MODEL
+from ragstack_common.settings.names import DEFAULT_RERANKING_MODEL
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient

@@ -7,7 +7,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.plugins import imported, third_parties
 from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
 from ragstack_common.search.rerank.lexical import LexicalReranker
-from ragstack_common.settings.search import RERANKERS
+from ragstack_common.settings.names import RERANKERS
 
 ENTRY_POINTS: Final = "ragstack.rerankers"
 """Entry points of other packages' rerankers: ``acme = "package.module:AcmeReranker"``.

@@ -24,10 +24,8 @@ from ragstack_common.search.parts import search_together
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span
 from ragstack_common.search.wrappers.reranked import reranked
+from ragstack_common.settings.names import ALL_CORPORA, CORPUS_KEY, DEFAULT_RERANKER
 from ragstack_common.settings.search import (
-    ALL_CORPORA,
-    CORPUS_KEY,
-    DEFAULT_RERANKER,
     PER_CORPUS,
     PER_CORPUS_VARIABLE,
     SEARCH_K,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ragstack_common.core.aws_errors import reason_of
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.search.base import RetrievalBackend, Wrapper
+from ragstack_common.search.errors import describe
 from ragstack_common.search.merge import best_of
 from ragstack_common.search.models import (
     Note,
@@ -23,7 +24,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.rerank.chunks import ChunkReranker
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span, traced_reranking
-from ragstack_common.settings.search import DEFAULT_RERANKER
+from ragstack_common.settings.names import DEFAULT_RERANKER
 
 DEFAULT_CANDIDATES: Final = 50
 DEFAULT_TIMEOUT_SECONDS: Final = 2.0

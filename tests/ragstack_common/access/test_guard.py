@@ -9,7 +9,7 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
 from ragstack_common.core.errors import AccessRulesError, InvalidRequestError, NotAllowedError, RegistryError
-from ragstack_common.http.errors import status_of
+from ragstack_common.core.reporting import status_of
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import ACCESS, PARTITION_KEY, SORT_KEY, to_item

@@ -11,7 +11,7 @@ from ragstack_common.answers.factory import judge_from
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.support import judged
 from ragstack_common.core.errors import EmbeddingError
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from tests.support.entailment_models import make_entailment_folder
 from tests.support.passages import numbered
 

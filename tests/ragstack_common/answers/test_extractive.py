@@ -4,10 +4,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelRequest, ModelText, Passage
+from ragstack_common.answers.models.protocol import (
+    MIN_CONFIDENCE,
+    ModelEnd,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    Passage,
+)
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER, NO_ANSWERS
 from ragstack_common.answers.prompt import model_request
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.search import RetrievedChunk

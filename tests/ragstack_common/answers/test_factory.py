@@ -6,7 +6,7 @@ from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.support import ModelJudge
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.settings.search import AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from tests.support.aws_service import aws_service
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelResponse, Passage
-from ragstack_common.answers.quote.confidence import MIN_CONFIDENCE
+from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelRequest, ModelResponse, Passage
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.quote.quoting import best_quotations
 from ragstack_common.search import RetrievedChunk

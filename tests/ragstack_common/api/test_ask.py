@@ -32,7 +32,8 @@ from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
 from ragstack_common.services.search import QueryService
-from ragstack_common.settings.search import AnswerSettings, QuerySettings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.search import QuerySettings
 from ragstack_common.text.positions import PAGE_KEY, SECTION_KEY
 from tests.support.backends import Shelf
 from tests.support.spans import Spans, attributes, recorded

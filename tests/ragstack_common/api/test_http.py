@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.http.errors import MAX_DETAILS
+from ragstack_common.core.reporting import MAX_DETAILS
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.services.uploads import UploadRequest
 from tests.ragstack_common.api.conftest import Aws, Call

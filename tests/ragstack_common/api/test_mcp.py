@@ -32,7 +32,8 @@ from ragstack_common.services.documents import Documents
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrievedResult, RetrieveRequest, RetrieveResponse
-from ragstack_common.settings.search import AnswerSettings, QuerySettings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.search import QuerySettings
 from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.contract.cases.third_party import InMemoryBackend

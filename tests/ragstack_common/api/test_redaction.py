@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.core.errors import ConfigurationError, EmbeddingError, InvalidFilterError, ServiceUnavailableError
-from ragstack_common.http.errors import message_of, redacted
+from ragstack_common.core.reporting import message_of, redacted
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status, Transition
 from tests.ragstack_common.api.conftest import Aws, Call

@@ -13,7 +13,8 @@ from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.http.asgi import create_app
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.search import QueryService
-from ragstack_common.settings.search import AnswerSettings, QuerySettings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.search import QuerySettings
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
 from tests.support.callers import open_callers

@@ -15,7 +15,8 @@ from ragstack_common.answers.factory import provider_from
 from ragstack_common.http.asgi import create_app
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.search import QueryService
-from ragstack_common.settings.search import AnswerSettings, QuerySettings
+from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.search import QuerySettings
 from tests.ragstack_common.api.test_asgi import request_of
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk

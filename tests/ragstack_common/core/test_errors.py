@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 
 from ragstack_common import filters
 from ragstack_common.core import errors
-from ragstack_common.http.errors import code_of, failing_as, record_failure, status_of
-from ragstack_common.settings.search import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
+from ragstack_common.core.metrics import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
+from ragstack_common.core.reporting import code_of, failing_as, record_failure, status_of
 
 
 def subclasses(kind: type[Exception]) -> list[type[Exception]]:

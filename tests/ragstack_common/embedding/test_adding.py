@@ -11,7 +11,8 @@ from ragstack_common import embedding
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import adding, model_cache
 from ragstack_common.embedding.adding import add
-from ragstack_common.embedding.model_cache import AUTOMATIC, MINILM
+from ragstack_common.embedding.model_cache import AUTOMATIC
+from ragstack_common.settings.models import MINILM
 from tests.support.bert_models import config, random_weights, write_model
 
 

@@ -12,7 +12,8 @@ from ragstack_common.filters import check_vector_store, parse
 from ragstack_common.search.engines.bedrock import BedrockBackend
 from ragstack_common.services.search import QueryService, engine_of
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.search import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
+from ragstack_common.settings.search import QuerySettings
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 

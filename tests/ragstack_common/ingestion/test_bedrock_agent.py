@@ -9,7 +9,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     check_document_status,
@@ -18,6 +17,8 @@ from ragstack_common.ingestion import (
     start_ingestion_with_retry,
 )
 from ragstack_common.ingestion.bedrock_agent import PacedAgent
+from ragstack_common.ingestion.requests import key_of
+from ragstack_common.registry.document_status import DocumentStatus
 from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE

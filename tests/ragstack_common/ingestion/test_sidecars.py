@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.ingestion.sidecars import (
     RecordStructure,
@@ -19,6 +18,7 @@ from ragstack_common.ingestion.sidecars import (
     read_sidecar,
     write_sidecar,
 )
+from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
 from tests.support.sidecars import (
     ALL_TYPED,
     OTHER,

@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.lifecycle import EventMarks, Next, Patience, Step
 from ragstack_common.registry.records import (
     FINAL,

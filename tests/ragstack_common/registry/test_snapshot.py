@@ -20,7 +20,7 @@ from ragstack_common.registry.snapshot import (
     read_if_changed,
     unpacked,
 )
-from ragstack_common.settings.search import SNAPSHOT_KEY
+from ragstack_common.settings.names import SNAPSHOT_KEY
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ragstack_common.search.naming import QuestionTerms, Values, attributes
-from ragstack_common.settings.search import MAX_QUERY_CHARACTERS
+from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS
 
 COMPANIES = [
     "Foot Locker",

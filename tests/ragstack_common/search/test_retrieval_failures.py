@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from ragstack_common.core import errors
 from ragstack_common.filters import parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval_errors import describe
+from ragstack_common.search.errors import describe
 from tests.support.aws_service import AwsService, Fault, Late, Raw
 from tests.support.backends import Ledger
 from tests.support.deadlines import deadline_after

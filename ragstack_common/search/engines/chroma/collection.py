@@ -27,7 +27,7 @@ from ragstack_common.search.engines.chroma.manifest import Manifest
 from ragstack_common.search.engines.chroma.store import Connection, OpenStore
 from ragstack_common.search.indexing import IndexDocument
 from ragstack_common.search.models import RetrievedChunk
-from ragstack_common.settings.search import DEFAULT_EMBEDDING
+from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -1,7 +1,5 @@
 """What a failed Retrieve call means to the caller."""
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -17,7 +15,6 @@ from ragstack_common.core.errors import (
     ServiceUnavailableError,
     ThrottledError,
 )
-from ragstack_common.filters import Filter, clauses_of
 
 Meaning: TypeAlias = tuple[type[RagStackError], str]
 """A class, and what the caller can do."""
@@ -41,42 +38,16 @@ _MEANING: Final[dict[str, Meaning]] = {
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
-_MAX_SHOWN: Final = 16
-"""Characters of a filter's value by which it is recognized in a message that may have shortened it."""
-
-
 def reason_of(error: Exception) -> str:
     """Return the part of an error that callers may see: the service's code, or the error's class.
 
-    Messages of AWS name roles, accounts and endpoints; :func:`describe` has them, for logs. The messages of RAGStack's
+    Messages of AWS name roles, accounts and endpoints, and are for logs alone. The messages of RAGStack's
     own errors are part of the reason.
     """
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", "Unknown"))
     name = type(error).__name__
     return " ".join(f"{name}: {error}".split()) if isinstance(error, RagStackError) else name
-
-
-def describe(error: Exception, query: str, filters: Filter | None = None) -> str:
-    """Return the error with its full message, in one line, for logs.
-
-    The service quotes a value that it refuses. The query and the values of the filter are left out, because they can
-    be personal data.
-    """
-    if isinstance(error, ClientError):
-        details = error.response.get("Error", {})
-        text = f"{details.get('Code', 'Unknown')}: {details.get('Message', '')}"
-    else:
-        text = f"{type(error).__name__}: {error}"
-    text = text.replace(f"'{query}'", "'...'")
-    literals = [clause.value for clause in clauses_of(filters)] if filters is not None else []
-    values = {str(each) for value in literals for each in (value if isinstance(value, tuple) else (value,))}
-    for value in sorted(filter(None, values), key=len, reverse=True):
-        # The service may shorten a long value, and escapes it where it quotes JSON.
-        for form in {value, json.dumps(value)[1:-1]}:
-            shown, more = form[:_MAX_SHOWN], r"[^'\"]*" if len(form) > _MAX_SHOWN else r"(?!\w)"
-            text = re.sub(rf"(?<!\w){re.escape(shown)}{more}", "...", text)
-    return " ".join(text.split())
 
 
 def meaning(error: Exception, own: Mapping[str, Meaning] = _MEANING) -> Meaning:

@@ -1,0 +1,103 @@
+"""Names that functions, stacks and the local Bedrock share: stores, engines, rerankers, attributes and headers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+S3_VECTORS: Final = "S3_VECTORS"
+OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+OTHER_STORE: Final = "OTHER"
+"""Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
+
+EMBEDDING_HEADER: Final = "x-ragstack-embedding"
+"""Names the embedding of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+
+GENERATOR_HEADER: Final = "x-ragstack-generator"
+"""Names what writes the answers of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+
+QUOTING_GENERATOR: Final = "extractive"
+"""Its value if the local Bedrock quotes the documents without a model."""
+
+SIGNALS_HEADER: Final = "x-ragstack-signals"
+"""Header of the local Bedrock's Retrieve: a JSON object for each result with the signals of its score.
+
+``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share; 0 to 1.
+"""
+
+BEDROCK_ENGINE: Final = "bedrock"
+CHROMA_ENGINE: Final = "chroma"
+MILVUS_ENGINE: Final = "milvus"
+
+COLLECTION_OPTION: Final[Mapping[str, str]] = {
+    BEDROCK_ENGINE: "knowledge_base_id",
+    CHROMA_ENGINE: "collection_name",
+    MILVUS_ENGINE: "collection_name",
+}
+"""The option by which each engine names what the retriever tool calls a collection."""
+
+EVERY_COLLECTION: Final = "*"
+DEFAULT_EMBEDDING: Final = "hashed"
+"""The default embedding: it needs no model and no download."""
+
+DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
+"""Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
+
+NO_RERANKER: Final = "none"
+DEFAULT_RERANKER: Final = "lexical"
+BEDROCK_RERANKER: Final = "bedrock"
+
+
+@dataclass(frozen=True)
+class RerankerEntry:
+    """A reranker of this package.
+
+    Attributes:
+        place: Module and name of what makes it.
+        form: How it is written, with its argument.
+        for_requests: Whether a request to the API can choose it by its name alone.
+        in_layer: Whether the functions' layer has what it needs.
+        extra: The extra that it needs.
+    """
+
+    place: str
+    form: str
+    for_requests: bool = False
+    in_layer: bool = False
+    extra: str | None = None
+
+
+RERANKERS: Final[Mapping[str, RerankerEntry]] = {
+    DEFAULT_RERANKER: RerankerEntry(
+        "ragstack_common.search.rerank.chunks:make_lexical", "lexical", for_requests=True, in_layer=True
+    ),
+    BEDROCK_RERANKER: RerankerEntry(
+        "ragstack_common.search.rerank.bedrock:BedrockReranker", "bedrock[:MODEL_ARN]", in_layer=True
+    ),
+    "cross_encoder": RerankerEntry(
+        "ragstack_common.search.rerank.cross_encoder:CrossEncoderReranker", "cross_encoder:FOLDER", extra="local"
+    ),
+}
+"""The rerankers by name. The choices of the API, the command line, the settings and the stacks come from here."""
+
+REQUEST_RERANKERS: Final = tuple(name for name, entry in RERANKERS.items() if entry.for_requests)
+
+SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
+"""The attribute with which Bedrock names a chunk's document."""
+
+CORPUS_KEY: Final = "corpus"
+"""The attribute that names a document's corpus."""
+
+VERSION_KEY: Final = "version"
+"""The attribute that names a document's version."""
+
+RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
+"""How the attributes begin that Bedrock gives to chunks."""
+
+OWN_PREFIX: Final = "ragstack_"
+"""How the attributes begin that RAGStack gives to chunks."""
+
+ALL_CORPORA: Final = "all"
+"""The corpus filter that asks for every corpus; no corpus can have this name."""
+
+SNAPSHOT_KEY: Final = "values.json.gz"
+"""The only object in the bucket of the snapshot."""
