@@ -51,4 +51,4 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
         " if the knowledge base is on OpenSearch Serverless",
     ),
 }
-"""By the names of vector stores in ``config``."""
+"""By the names of vector stores in ``settings.names``."""

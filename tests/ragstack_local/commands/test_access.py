@@ -15,7 +15,7 @@ from ragstack_local.files.uploading import note_unlabelled
 from ragstack_local.files.uploads import LocalFile
 from ragstack_local.target.following import Uploaded
 from ragstack_local.targets import Target
-from tests.ragstack_common.api.conftest import BUCKET, Aws
+from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.api_server import BASE_PATH, api_server
 

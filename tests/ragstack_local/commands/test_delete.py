@@ -10,7 +10,7 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local import targets
 from ragstack_local.commands import delete as command
-from tests.ragstack_common.api.conftest import BUCKET, Aws
+from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 

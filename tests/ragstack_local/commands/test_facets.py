@@ -6,7 +6,7 @@ import pytest
 
 from ragstack_common.registry.records import Observation, Status
 from ragstack_local.commands import query as command
-from tests.ragstack_common.api.conftest import Aws
+from tests.ragstack_common.services.conftest import Aws
 from tests.ragstack_local.commands.conftest import Run
 
 

@@ -12,8 +12,8 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.services import dead_letters
 from ragstack_local.errors import ApiError, StackError
-from tests.ragstack_common.api.conftest import Aws
-from tests.ragstack_common.api.test_failures import bury, remaining, sent, uri
+from tests.ragstack_common.services.conftest import Aws
+from tests.ragstack_common.services.test_failures import bury, remaining, sent, uri
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 

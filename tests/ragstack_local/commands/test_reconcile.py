@@ -7,7 +7,7 @@ import pytest
 
 from ragstack_common.registry.jobs import JobStatus, JobStore
 from ragstack_local.errors import ApiError, StackError
-from tests.ragstack_common.api.conftest import Aws
+from tests.ragstack_common.services.conftest import Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 

@@ -16,7 +16,7 @@ from lambdas.query import handler as query
 from ragstack_common.http.asgi import create_app
 from ragstack_common.http.route_table import ROUTES
 from ragstack_common.text.contextual_headers import prepend
-from tests.ragstack_common.api.conftest import Call, error_of
+from tests.ragstack_common.services.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.callers import open_callers
 from tests.support.events import Context, api_event, sample

@@ -15,7 +15,7 @@ from ragstack_common.core.errors import ConfigurationError, EmbeddingError, Inva
 from ragstack_common.core.reporting import message_of, redacted
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status, Transition
-from tests.ragstack_common.api.conftest import Aws, Call
+from tests.ragstack_common.services.conftest import Aws, Call
 from tests.support.aws_service import AwsService, Fault
 from tests.support.events import REQUEST_ID
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered

@@ -14,7 +14,7 @@ from ragstack_common.reading import viewing
 from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
 from ragstack_common.registry.records import Status
 from ragstack_common.services import view
-from tests.ragstack_common.api.conftest import Aws, Show, error_of
+from tests.ragstack_common.services.conftest import Aws, Show, error_of
 from tests.support import hostile_files as hostile
 from tests.support.hostile_files import MEGABYTE, pdf_of_a_box
 from tests.support.soak import SOAK

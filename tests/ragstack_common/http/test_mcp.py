@@ -38,7 +38,7 @@ from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
-from tests.ragstack_common.api.conftest import BUCKET, Aws
+from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.support.asgi_server import asgi_server
 from tests.support.callers import open_callers
 from tests.support.registry_table import TABLE

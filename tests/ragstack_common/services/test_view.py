@@ -14,7 +14,7 @@ from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments
 from ragstack_common.reading.warm_process import ProcessBusy
 from ragstack_common.registry.records import Status
 from ragstack_common.services import view
-from tests.ragstack_common.api.conftest import Aws, Show, error_of
+from tests.ragstack_common.services.conftest import Aws, Show, error_of
 from tests.support.pdf_files import mapped, pages, protected, text
 
 FIRST = text((700, 12, b"(Travel costs are paid)"), (686, 12, b"(within thirty days of the)"))

@@ -11,7 +11,7 @@ from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, record_to_item
 from ragstack_common.services import status
 from ragstack_common.services.status import WITHOUT_ALARMS, WITHOUT_CLOUDWATCH
-from tests.ragstack_common.api.conftest import Aws, Call
+from tests.ragstack_common.services.conftest import Aws, Call
 from tests.support.registry_table import TABLE
 
 HOUR = 3600

@@ -14,7 +14,7 @@ from lambdas.query import handler as query
 from ragstack_common.core.reporting import MAX_DETAILS
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.services.uploads import UploadRequest
-from tests.ragstack_common.api.conftest import Aws, Call
+from tests.ragstack_common.services.conftest import Aws, Call
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits

@@ -15,7 +15,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Status
 from ragstack_common.services import judgments
 from ragstack_common.services.judgments import JudgmentChange, Judgments
-from tests.ragstack_common.api.conftest import Aws, Call, error_of
+from tests.ragstack_common.services.conftest import Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/judgments"

@@ -17,7 +17,7 @@ from ragstack_common.services.ask import AskService
 from ragstack_common.services.search import QueryService
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.search import QuerySettings
-from tests.ragstack_common.api.test_asgi import request_of
+from tests.ragstack_common.http.test_asgi import request_of
 from tests.support.asgi_server import asgi_server
 from tests.support.backends import Shelf, chunk
 from tests.support.callers import open_callers

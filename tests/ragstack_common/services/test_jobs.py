@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.registry.jobs import JobStore
-from tests.ragstack_common.api.conftest import Aws, Call, error_of
+from tests.ragstack_common.services.conftest import Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/ingestion-jobs"

@@ -29,7 +29,7 @@ from ragstack_common.services.known_corpora import FoundCorpora
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 from tests.ingestion.clock import Clock
-from tests.ragstack_common.api.conftest import Call
+from tests.ragstack_common.services.conftest import Call
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import hit, hits, is_filtered, is_unfiltered, search_of
 from tests.support.registry_table import TABLE, create_table

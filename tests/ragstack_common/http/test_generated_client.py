@@ -19,7 +19,7 @@ from ragstack_common.http.description import describe
 from ragstack_common.http.route_table import ROUTES
 from ragstack_common.services.ask_models import EVENTS
 from ragstack_common.settings.access import AccessSettings
-from tests.ragstack_common.api.conftest import Aws, Call
+from tests.ragstack_common.services.conftest import Aws, Call
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
 from tests.support.events import api_event

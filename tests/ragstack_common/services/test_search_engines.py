@@ -12,7 +12,7 @@ from ragstack_common.search import RetrievalBackend, register_backend
 from ragstack_common.services import catalogue
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
-from tests.ragstack_common.api.conftest import Call
+from tests.ragstack_common.services.conftest import Call
 from tests.support.events import REQUEST_ID
 
 DOCUMENTS = [

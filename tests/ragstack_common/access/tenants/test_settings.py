@@ -3,7 +3,7 @@ import pytest
 from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.search import QuerySettings
-from tests.ragstack_common.tenants.conftest import POLICY
+from tests.ragstack_common.access.tenants.conftest import POLICY
 
 
 def settings(ids: str) -> QuerySettings:

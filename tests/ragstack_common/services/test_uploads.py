@@ -14,7 +14,7 @@ from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from ragstack_common.registry.uris import SUFFIXES
-from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
+from tests.ragstack_common.services.conftest import BUCKET, Aws, Call, error_of
 from tests.support.documents import PROGRAM_FILES
 from tests.support.sidecars import record_sidecar
 

@@ -10,7 +10,7 @@ import pytest
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.registry.table import document_id
-from tests.ragstack_common.api.conftest import AT, Aws, Call, error_of
+from tests.ragstack_common.services.conftest import AT, Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/documents"

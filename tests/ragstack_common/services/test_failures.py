@@ -11,7 +11,7 @@ import pytest
 from ragstack_common.ingestion.messages import check
 from ragstack_common.registry.records import Status
 from ragstack_common.services import dead_letters
-from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
+from tests.ragstack_common.services.conftest import BUCKET, Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/failures"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
+from tests.ragstack_common.access.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment, with_tenants
 from tests.ragstack_common.reconciliation.clients import Death
 from tests.ragstack_common.reconciliation.stack import Stack
 from tests.ragstack_common.reconciliation.test_synchronisation import run_and_die
-from tests.ragstack_common.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment, with_tenants
 
 QUESTION = "How many days of leave are there?"
 ACME, ZENITH, PUBLIC = "tenants/acme/leave.txt", "tenants/zenith/leave.txt", "public/law.txt"

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from ragstack_common.registry.catalogue import MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import Observation, Status
 from ragstack_common.services.documents import MAX_VALUES
-from tests.ragstack_common.api.conftest import Aws, Call, error_of
+from tests.ragstack_common.services.conftest import Aws, Call, error_of
 
 JOB = {"kind": "full"}
 UPLOAD = {"key": "b.md", "content_type": "text/markdown", "size": 5, "attributes": {"topic": "travel"}}

@@ -13,7 +13,7 @@ import pytest
 from local_bedrock.reading.chunking import Chunk, FixedSize
 from local_bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_common.reading import formats
-from tests.ragstack_common.api.conftest import Show
+from tests.ragstack_common.services.conftest import Show
 from tests.support.pdf_files import report
 
 SAMPLES: Final = Path(__file__).parents[3] / "samples" / "documents"
