@@ -16,7 +16,7 @@ from local_bedrock.options import (
     Options,
     Pace,
 )
-from ragstack_common.embedding.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
+from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from local_bedrock.limits.fault_injection import FaultRule
 from local_bedrock.limits.quotas import Quotas
-from ragstack_common.embedding import model_cache
+from ragstack_common.settings import model_cache
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 LOCAL: Final = "127.0.0.1"

@@ -34,7 +34,8 @@ from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import resources as stored
 from local_bedrock.store.database import Database, DiskFullError
 from ragstack_common import embedding
-from ragstack_common.embedding import Embedding, EmbeddingError, model_cache
+from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.settings import model_cache
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {

@@ -17,7 +17,7 @@ from ragstack_common.http import mcp
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.services.catalogue import Corpora
-from ragstack_common.settings import search as config
+from ragstack_common.settings import names
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
 
@@ -106,7 +106,7 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_a_reranker_is_an_entry_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     place = f"{Longest.__module__}:{Longest.__name__}"
-    monkeypatch.setitem(config.RERANKERS, "longest", config.RerankerEntry(place, "longest"))  # type: ignore[misc]
+    monkeypatch.setitem(names.RERANKERS, "longest", names.RerankerEntry(place, "longest"))  # type: ignore[misc]
     backend = InMemoryBackend([Document("1", "s3://b/1", "leave", {}), Document("2", "s3://b/2", "days of leave", {})])
 
     async with RerankedBackend(backend, "longest") as reranked:

@@ -15,7 +15,7 @@ from local_bedrock.processes.worker_pool import PoolClosed, WorkerPool
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
-from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from typing import Final
 
 from ragstack_common import __version__
 from ragstack_common.core.errors import EmbeddingError, needs_extra
-from ragstack_common.embedding import model_cache
-from ragstack_common.embedding.model_cache import MANIFEST
-from ragstack_common.settings.models import KNOWN, MINILM, KnownModel
+from ragstack_common.settings import model_cache
+from ragstack_common.settings.model_cache import KNOWN, MANIFEST, MINILM, KnownModel
 
 with needs_extra("local", "Adding a model"):
     import httpx2

@@ -8,10 +8,10 @@ from typing import Final
 
 from ragstack_common.core.addresses import EMBEDDING_KEY_VARIABLE
 from ragstack_common.core.errors import EmbeddingError, needs_extra
-from ragstack_common.embedding import model_cache
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings import model_cache
+from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 POOLING_VARIABLE: Final = "POOLING"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from ragstack_common.core.errors import EmbeddingError, needs_extra
-from ragstack_common.embedding.model_cache import MANIFEST, TAKES_BATCHES
+from ragstack_common.settings.model_cache import MANIFEST, TAKES_BATCHES
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from ragstack_common.settings.base import Settings
-from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed", *KNOWN)

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from local_bedrock.options import EMBEDDING_HELP, chosen_embedding
 from ragstack_common.core.errors import needs_extra
-from ragstack_common.embedding.model_cache import EMBEDDING_VARIABLE
 from ragstack_common.settings.knowledge import KnowledgeSettings, with_pooling
+from ragstack_common.settings.model_cache import EMBEDDING_VARIABLE
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.errors import NOTHING_FOUND

@@ -6,8 +6,8 @@ import typer
 from rich.text import Text
 
 from ragstack_common.core.errors import EmbeddingError
-from ragstack_common.embedding import model_cache
-from ragstack_common.settings.models import KNOWN, MINILM
+from ragstack_common.settings import model_cache
+from ragstack_common.settings.model_cache import KNOWN, MINILM
 from ragstack_local.show import display
 
 MEGABYTE: Final = 1_000_000

@@ -15,8 +15,8 @@ import typer
 from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_CHOICE_HELP
-from ragstack_common.embedding.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 from ragstack_common.settings.access import AuthKind
+from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display

@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.dataset import EvaluationError
 from evaluation.setups import AnswerSetup, Setup
-from ragstack_common.embedding import model_cache
+from ragstack_common.settings import model_cache
 
 
 def test_changes_are_those_of_the_first_setup() -> None:

@@ -13,7 +13,7 @@ from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.search import known_backends
 from ragstack_common.settings.access import AuthKind
-from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.relevance import Calibrations
 from ragstack_common.settings.reranking_weights import RerankingWeights
 

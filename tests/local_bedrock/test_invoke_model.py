@@ -12,7 +12,7 @@ from local_bedrock.operations.invoke_model import resized
 from local_bedrock.server import running
 from ragstack_common.embedding import EmbeddingError, choice_of
 from ragstack_common.embedding.bedrock import BedrockEmbedding
-from ragstack_common.embedding.model_cache import AUTOMATIC
+from ragstack_common.settings.model_cache import AUTOMATIC
 from tests.local_bedrock.support import Bedrock, client
 from tests.support.embedding_models import add_minilm, shared_sentence_model
 

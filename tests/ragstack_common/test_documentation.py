@@ -35,8 +35,7 @@ from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
 from ragstack_common.search import RetrievalBackend, factory
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings import ingestion as ingestion_config
-from ragstack_common.settings import search as config
+from ragstack_common.settings import ingestion, limits, names
 from ragstack_common.tools import RetrieverSettings, Tool
 from ragstack_common.tools.schemas import INPUT_SCHEMA
 from ragstack_local.cli import app
@@ -235,11 +234,11 @@ def test_the_limits_of_documents_are_documented() -> None:
 
     assert documented == [
         MAX_SIDECAR_BYTES,
-        STORE_RULES[config.S3_VECTORS].metadata_bytes,
-        STORE_RULES[config.S3_VECTORS].metadata_keys,
+        STORE_RULES[names.S3_VECTORS].metadata_bytes,
+        STORE_RULES[names.S3_VECTORS].metadata_keys,
         MAX_LIST_MEMBERS,
-        ingestion_config.MAX_DOCUMENT_BYTES,
-        ingestion_config.MAX_URI_CHARACTERS,
+        ingestion.MAX_DOCUMENT_BYTES,
+        limits.MAX_URI_CHARACTERS,
         MAX_COUNTED_PER_DOCUMENT,
         MAX_VALUE_CHARACTERS,
     ]
@@ -261,7 +260,7 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
     added = {name for source in sources for name in re.findall(r'add_metric\(\s*"(\w+)"', source)}
 
     assert documented == added | set(METRICS.values()) | {
-        ingestion_config.JOBS_NOT_COMPLETE,
+        ingestion.JOBS_NOT_COMPLETE,
         INVALID_ITEMS,
         VALUES_LEFT_OUT,
     }
@@ -270,7 +269,7 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
 def test_the_example_event_has_the_members_of_a_real_event() -> None:
     event, _ = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
 
-    assert event["source"] == ingestion_config.EVENT_SOURCE
+    assert event["source"] == ingestion.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
@@ -286,4 +285,4 @@ def test_the_example_of_an_audit_event_is_a_real_one() -> None:
         guard.require(caller_from_key("reader"), Right.WRITE, "POST /api/documents")
 
     assert sent == [event["detail"]]
-    assert (event["source"], event["detail-type"]) == (ingestion_config.EVENT_SOURCE, AUDIT)
+    assert (event["source"], event["detail-type"]) == (ingestion.EVENT_SOURCE, AUDIT)

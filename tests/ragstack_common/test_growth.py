@@ -16,11 +16,10 @@ from ragstack_common.answers.models.protocol import ModelMessage, Passage
 from ragstack_common.answers.quote import apparatus, figures, kinds, questions, quotable, quoting
 from ragstack_common.answers.verify import markers
 from ragstack_common.answers.verify.citations import Verifier
-from ragstack_common.core import errors
+from ragstack_common.core import errors, reporting
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import parse, to_mongo
 from ragstack_common.http import bodies
-from ragstack_common.http import errors as error_responses
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.inference import Vocabulary
@@ -136,7 +135,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "attributes": lambda text: AttributeMatches(text).of({"a": text, "b": text.split()}),
     "vocabulary": lambda text: Vocabulary({"a": dict.fromkeys(text.split(), 3)}, 10**6).infer(QuestionTerms(text)),
     "body": body,
-    "redaction": error_responses.redacted,
+    "redaction": reporting.redacted,
     "log": lambda text: errors.loggable(errors.InvalidFilterError(text)),
 }
 

@@ -18,11 +18,10 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from ragstack_common.embedding import Embedding
-from ragstack_common.embedding.model_cache import MANIFEST
 from ragstack_common.embedding.model_folder import Pooling
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from ragstack_common.settings.models import KNOWN, MINILM
+from ragstack_common.settings.model_cache import KNOWN, MANIFEST, MINILM
 from tests.support.http_server import http_server
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question")

@@ -7,8 +7,7 @@ import pytest
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import adding
 from ragstack_common.embedding.adding import Added
-from ragstack_common.embedding.model_cache import MANIFEST, folder_of
-from ragstack_common.settings.models import MINILM
+from ragstack_common.settings.model_cache import MANIFEST, MINILM, folder_of
 from ragstack_local.commands.model import add, list_models
 
 

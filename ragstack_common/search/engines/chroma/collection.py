@@ -18,7 +18,7 @@ from ragstack_common.core.errors import (
     EmbeddingError,
     InvalidDocumentError,
 )
-from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded, model_cache
+from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded
 from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.filters.chroma import Where
 from ragstack_common.search.engine import similarity_score, squared_distance_score
@@ -27,6 +27,7 @@ from ragstack_common.search.engines.chroma.manifest import Manifest
 from ragstack_common.search.engines.chroma.store import Connection, OpenStore
 from ragstack_common.search.indexing import IndexDocument
 from ragstack_common.search.models import RetrievedChunk
+from ragstack_common.settings import model_cache
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:

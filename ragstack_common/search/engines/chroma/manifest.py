@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ragstack_common.core.addresses import EMBEDDING_KEY_VARIABLE
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.knowledge import KnowledgeSettings, with_pooling
-from ragstack_common.settings.models import KNOWN
+from ragstack_common.settings.model_cache import KNOWN
 
 FOLDER: Final = "manifests"
 

@@ -19,13 +19,13 @@ from ragstack_common.core.errors import (
     PartitionNotFoundError,
     needs_extra,
 )
-from ragstack_common.embedding.model_cache import default_embedding
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import Attributes, describe_span
+from ragstack_common.settings.model_cache import default_embedding
 
 with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient

@@ -7,12 +7,12 @@ manifest can be used.
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ragstack_common.core.errors import EmbeddingError
-from ragstack_common.settings.models import KNOWN, MINILM
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 MANIFEST: Final = "manifest.json"
@@ -25,8 +25,59 @@ AUTOMATIC: Final = "auto"
 EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
 """Chooses the embedding of what is new, such as a collection."""
 
+MINILM: Final = "minilm"
+
 RUNTIME: Final = ("onnxruntime", "tokenizers")
 """Packages that run a model of the cache; the extra ``milvus`` has neither."""
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model that can be added by name.
+
+    Attributes:
+        name: As ``--embedding`` takes it.
+        folder: Its folder in the cache; part of the embedding's name.
+        title: The published model.
+        languages: What it was trained for.
+        pooling: How its tokens become one vector.
+    """
+
+    name: str
+    folder: str
+    title: str
+    languages: str
+    licence: str
+    dimension: int
+    max_tokens: int
+    pooling: Literal["mean", "cls"]
+
+
+KNOWN: Final[Mapping[str, KnownModel]] = {
+    model.name: model
+    for model in (
+        KnownModel(
+            name=MINILM,
+            folder="minilm-int8",
+            title="sentence-transformers/all-MiniLM-L6-v2",
+            languages="English",
+            licence="Apache-2.0",
+            dimension=384,
+            max_tokens=256,
+            pooling="mean",
+        ),
+        KnownModel(
+            name="granite",
+            folder="granite-multilingual",
+            title="ibm-granite/granite-embedding-97m-multilingual-r2",
+            languages="many languages",
+            licence="Apache-2.0",
+            dimension=384,
+            max_tokens=512,
+            pooling="cls",
+        ),
+    )
+}
 
 
 def models_folder() -> Path:
