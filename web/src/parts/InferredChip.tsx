@@ -1,5 +1,5 @@
 import type { InferredFilter } from "../api/types";
-import { percent } from "./names";
+import { percent } from "../format";
 
 /** A filter that the search inferred from the question; it can be removed. */
 export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {

@@ -41,23 +41,3 @@ export function place(position: {
       : null;
   return [pages, position.sheet, position.section].filter(Boolean).join(" › ");
 }
-
-export function percent(share: number | null | undefined): string {
-  return share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`;
-}
-
-export function milliseconds(value: number): string {
-  return value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value)} ms`;
-}
-
-export function bytes(value: number | null | undefined): string {
-  if (value === null || value === undefined) return "–";
-  const [size, unit] = value < 1000 ? [value, "B"] : value < 1e6 ? [value / 1e3, "kB"] : [value / 1e6, "MB"];
-  return `${size < 10 && unit !== "B" ? size.toFixed(1) : Math.round(size)} ${unit}`;
-}
-
-const TIMES = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
-
-export function time(iso: string | null | undefined): string {
-  return iso ? TIMES.format(new Date(iso)) : "–";
-}

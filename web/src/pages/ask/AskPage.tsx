@@ -1,12 +1,14 @@
 /** Ask: a question, its streamed answer with citations, and the conversation before it. */
+
 import { useEffect, useState } from "react";
 import type { AskResponse, Source } from "../../api/types";
 import { useApp, useKept } from "../../context";
+import { milliseconds, percent } from "../../format";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
-import { milliseconds, percent, plain } from "../../parts/names";
+import { plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { Notes, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";

@@ -1,7 +1,8 @@
 /** The passages that the answerer received; those that it cites come first. */
 
 import type { Source } from "../../api/types";
-import { documentName, percent, place, plain } from "../../parts/names";
+import { percent } from "../../format";
+import { documentName, place, plain } from "../../parts/names";
 import { spans } from "../../parts/spans";
 
 interface Props {

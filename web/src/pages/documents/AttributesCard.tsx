@@ -6,9 +6,9 @@ import { useApp, useKept } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
 import { Notice } from "../../parts/states";
+import { isFinal } from "../../status";
 import { prefixOf } from "./folders";
 import { LabelSelect } from "./LabelSelect";
-import { isFinal } from "./status";
 
 const POLL_SECONDS = 2;
 

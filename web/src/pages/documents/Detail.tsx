@@ -1,21 +1,23 @@
 /** One document: what happened to it, whether searches find it, its original next to its text, its attributes. */
+
 import { useEffect, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
+import { bytes, duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
-import { bytes, documentKey, documentName, time } from "../../parts/names";
+import { documentKey, documentName } from "../../parts/names";
+import { StatusBadge } from "../../parts/StatusBadge";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
+import { isFinal, meaning } from "../../status";
 import { AttributesCard } from "./AttributesCard";
 import { followDeletion, lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
 import { Probe } from "./Probe";
-import { StatusBadge } from "./StatusBadge";
-import { isFinal, meaning } from "./status";
-import { duration, steps } from "./timeline";
+import { steps } from "./timeline";
 
 const FIRST_DELAY_SECONDS = 1;
 const LONGEST_DELAY_SECONDS = 15;

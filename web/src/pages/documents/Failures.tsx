@@ -1,11 +1,13 @@
 /** What could not be processed, and what operators do about it. */
+
 import { useState } from "react";
 import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { FailureList } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
+import { time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { documentKey, documentName, time } from "../../parts/names";
+import { documentKey, documentName } from "../../parts/names";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { Confirm } from "./Confirm";

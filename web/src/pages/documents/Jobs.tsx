@@ -1,12 +1,12 @@
 /** Jobs: the last reconciliation, the ones before, and a button that starts the next. */
+
 import { useEffect, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
 import { useApp, useLoaded } from "../../context";
+import { duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { time } from "../../parts/names";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
-import { duration } from "./timeline";
 
 type JobList = components["schemas"]["JobList"];
 type Job = JobList["jobs"][number];

@@ -1,4 +1,5 @@
 /** All documents: filters, and a table that holds only the rows in sight. */
+
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import {
   Fragment,
@@ -12,14 +13,15 @@ import {
 } from "react";
 import type { Corpora, DocumentSummary, Facets } from "../../api/types";
 import { useLoaded } from "../../context";
+import { bytes, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { bytes, documentName, plain, time } from "../../parts/names";
+import { documentName, plain } from "../../parts/names";
+import { StatusBadge } from "../../parts/StatusBadge";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
+import { LISTED, meaning } from "../../status";
 import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
-import { StatusBadge } from "./StatusBadge";
-import { LISTED, meaning } from "./status";
 import { isActive, useUploads } from "./uploads";
 
 const ROW_PIXELS = 52;

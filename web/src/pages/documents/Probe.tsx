@@ -1,8 +1,10 @@
 /** The last step of a document's way: a search with its own words, which should find it. */
+
 import type { components } from "../../api/schema";
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
-import { documentName, milliseconds } from "../../parts/names";
+import { milliseconds } from "../../format";
+import { documentName } from "../../parts/names";
 import { address } from "../../route";
 import { probe } from "./timeline";
 

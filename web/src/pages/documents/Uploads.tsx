@@ -1,15 +1,17 @@
 /** Uploads: choose or drop files and folders, and follow each until searches find it. */
+
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
 import type { Corpora } from "../../api/types";
 import { useApp, useKept, useLoaded } from "../../context";
+import { bytes, percent } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { bytes, documentName, percent, plain } from "../../parts/names";
+import { documentName, plain } from "../../parts/names";
+import { StatusBadge } from "../../parts/StatusBadge";
 import { address } from "../../route";
 import { type Chosen, fromInput, SUFFIXES } from "./files";
 import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./folders";
 import { LabelSelect } from "./LabelSelect";
-import { StatusBadge } from "./StatusBadge";
 import { type UploadApi, uploadApi } from "./sending";
 import { overall, type Upload, uploads, useUploads } from "./uploads";
 

@@ -1,6 +1,6 @@
 /** What happened to a document, with how long each step took. */
 import type { DocumentDetail } from "../../api/types";
-import { isFinal, meaning, type Status } from "./status";
+import { isFinal, meaning, type Status } from "../../status";
 
 export interface Step {
   at: string;
@@ -27,23 +27,6 @@ export function steps(document: DocumentDetail): Step[] {
     const reason = line.reason === next?.reason ? null : line.reason; // the last of several has it
     return { ...line, reason, seconds: isWork ? (Date.parse(next.at) - Date.parse(line.at)) / 1000 : null };
   });
-}
-
-const UNITS: [string, number][] = [
-  ["day", 86_400],
-  ["hour", 3600],
-  ["min", 60],
-];
-
-export function duration(seconds: number): string {
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  for (const [unit, size] of UNITS) {
-    if (seconds < size) continue;
-    const count = Math.floor(seconds / size);
-    return `${count} ${unit}${count > 1 && unit !== "min" ? "s" : ""}`;
-  }
-  return "";
 }
 
 const WORDS = 14;

@@ -3,9 +3,9 @@ import { useSyncExternalStore } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import type { Attributes } from "../../parts/attributes";
+import { isFinal } from "../../status";
 import { type Chosen, keyOf, mediaType, numbered, refusal } from "./files";
 import { EXISTS, type UploadApi } from "./sending";
-import { isFinal } from "./status";
 
 const AT_ONCE = 3;
 const FIRST_DELAY_SECONDS = 0.5;

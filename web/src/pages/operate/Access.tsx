@@ -1,10 +1,12 @@
 /** The rules of access: who sees which label, and the changes since the access file. */
+
 import { type FormEvent, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
 import { useApp, useLoaded } from "../../context";
+import { time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { plain, time } from "../../parts/names";
+import { plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { MissingGroups } from "./Groups";

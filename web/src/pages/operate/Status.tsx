@@ -1,11 +1,13 @@
 /** The state of the service at a glance, read again every 30 seconds. */
+
 import { useEffect, useState } from "react";
 import { useKept, useLoaded } from "../../context";
-import { time } from "../../parts/names";
+import { count, duration, time } from "../../format";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { address } from "../../route";
+import { isStatus, meaning, STATUSES } from "../../status";
 import { CONVERSATIONS, type Conversations, NO_CONVERSATIONS } from "../ask/conversation";
-import { count, duration, problems, quietAlarms, type ServiceStatus, STATUSES } from "./status";
+import { problems, quietAlarms, type ServiceStatus } from "./service";
 import { Throughput } from "./Throughput";
 
 const REFRESH_SECONDS = 30;
@@ -85,14 +87,13 @@ function Glance({ status }: { status: ServiceStatus }) {
 }
 
 function Documents({ documents }: { documents: Record<string, number> }) {
-  const known = STATUSES.filter(([name]) => (documents[name] ?? 0) > 0);
-  const others = Object.entries(documents).filter(
-    ([name, number]) => number > 0 && !STATUSES.some(([each]) => each === name),
-  );
+  const isUsed = (name: string) => (documents[name] ?? 0) > 0;
+  const others = Object.keys(documents).filter((name) => isUsed(name) && !isStatus(name));
+  const shown = [...STATUSES.filter(isUsed), ...others];
   return (
     <section className="card stack" aria-labelledby="documents-title">
       <h2 id="documents-title">Documents</h2>
-      {known.length + others.length === 0 ? (
+      {shown.length === 0 ? (
         <p className="small">There are no documents yet.</p>
       ) : (
         <table>
@@ -103,11 +104,14 @@ function Documents({ documents }: { documents: Record<string, number> }) {
             </tr>
           </thead>
           <tbody>
-            {[...known, ...others.map(([name]) => [name, name, ""] as const)].map(([name, title, kind]) => (
+            {shown.map((name) => (
               <tr key={name}>
                 <th scope="row">
-                  <a href={address("documents", { status: name })} className={`badge ${kind}`}>
-                    {title}
+                  <a
+                    href={address("documents", { status: name })}
+                    className={`badge ${isStatus(name) ? meaning(name).badge : ""}`}
+                  >
+                    {isStatus(name) ? meaning(name).label : name}
                   </a>
                 </th>
                 <td className="number">{(documents[name] ?? 0).toLocaleString()}</td>

@@ -1,5 +1,6 @@
 /** How many documents were indexed and failed in each hour of a day. */
-import { axisEnd, count, type Hour } from "./status";
+import { count } from "../../format";
+import { axisEnd, type Hour } from "./service";
 
 const HEIGHT = 100;
 const GAP = 0.2;

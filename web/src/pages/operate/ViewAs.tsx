@@ -1,9 +1,11 @@
 /** The documents as another user sees them, each with the rule that shows or hides it. */
+
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, type Client } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { DocumentList, DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
+import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
@@ -12,7 +14,6 @@ import { useRules } from "./Access";
 import { MissingGroups } from "./Groups";
 import { PrincipalField } from "./PrincipalField";
 import { principals } from "./principals";
-import { count } from "./status";
 
 type Explanation = components["schemas"]["Explanation"];
 

@@ -1,7 +1,9 @@
 /** Two rankings side by side, with lines that show what moved. */
+
 import { useState } from "react";
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
-import { documentName, percent, place } from "../../parts/names";
+import { percent } from "../../format";
+import { documentName, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { type Change, changes, described, resultKey, summary } from "./changes";
 import { figure, isKnown } from "./ranking";

@@ -1,8 +1,10 @@
 /** The figures and the passage behind the reason why a document is found, or not. */
+
 import type { ReactNode } from "react";
 import type { ExplainResponse } from "../../api/types";
+import { percent } from "../../format";
 import { describe } from "../../parts/InferredChip";
-import { documentKey, percent, place } from "../../parts/names";
+import { documentKey, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { Excerpt } from "./Excerpt";
 import { FILTERS } from "./explanation";

@@ -1,6 +1,7 @@
 /** How the parallel parts of a search went. */
+
 import type { RetrieveResponse, SliceReport } from "../../api/types";
-import { milliseconds, percent } from "../../parts/names";
+import { milliseconds, percent } from "../../format";
 import { Bar } from "./Bar";
 import { groups, isKnown, reportName, type SliceGroup, whereName } from "./ranking";
 

@@ -1,7 +1,9 @@
 /** One result: its passage, and how it came to its place. */
+
 import type { ReactNode } from "react";
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
-import { documentKey, documentName, percent, place } from "../../parts/names";
+import { percent } from "../../format";
+import { documentKey, documentName, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { Bar, partClass, StackedBar } from "./Bar";
 import { Excerpt } from "./Excerpt";

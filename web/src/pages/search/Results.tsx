@@ -1,9 +1,10 @@
 /** What a search found: the report of the search, and its results. */
+
 import type { InferredFilter, RetrieveResponse } from "../../api/types";
+import { milliseconds, percent } from "../../format";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
-import { milliseconds, percent } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { Empty, Notes, Notice } from "../../parts/states";
 import { address } from "../../route";

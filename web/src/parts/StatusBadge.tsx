@@ -1,4 +1,4 @@
-import { meaning, type Status } from "./status";
+import { meaning, type Status } from "../status";
 
 export function StatusBadge({ status }: { status: Status }) {
   const { label, badge } = meaning(status);

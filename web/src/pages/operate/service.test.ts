@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisEnd, duration, problems, quietAlarms, type ServiceStatus } from "./status";
+import { axisEnd, problems, quietAlarms, type ServiceStatus } from "./service";
 
 const WELL: ServiceStatus = {
   documents: { INDEXED: 12, FAILED: 0 },
@@ -49,10 +49,6 @@ describe("problems", () => {
       `${(1200).toLocaleString()} documents failed`,
     ]);
   });
-});
-
-it("durations have one unit", () => {
-  expect([null, 5, 300, 7200, 260_000].map(duration)).toEqual(["–", "5 s", "5 min", "2 h", "3 days"]);
 });
 
 it("an axis ends at a round number", () => {

@@ -1,5 +1,5 @@
 /** What the statuses of documents mean to people. */
-import type { DocumentSummary } from "../../api/types";
+import type { DocumentSummary } from "./api/types";
 
 export type Status = DocumentSummary["status"];
 
@@ -9,20 +9,23 @@ interface Meaning {
   isFinal: boolean;
 }
 
+/** In the order in which they are listed. */
 const MEANINGS: Record<Status, Meaning> = {
+  INDEXED: { label: "Indexed", badge: "good", isFinal: true },
+  PARTIALLY_INDEXED: { label: "Partly indexed", badge: "warn", isFinal: true },
   UPLOADED: { label: "Uploaded", badge: "accent", isFinal: false },
   WAITING: { label: "Waiting", badge: "accent", isFinal: false },
   SUBMITTING: { label: "Submitting", badge: "accent", isFinal: false },
   INDEXING: { label: "Indexing", badge: "accent", isFinal: false },
-  DELETING: { label: "Deleting", badge: "warn", isFinal: false },
-  INDEXED: { label: "Indexed", badge: "good", isFinal: true },
-  PARTIALLY_INDEXED: { label: "Partly indexed", badge: "warn", isFinal: true },
+  DELETING: { label: "Deleting", badge: "accent", isFinal: false },
   FAILED: { label: "Failed", badge: "bad", isFinal: true },
   DELETED: { label: "Deleted", badge: "", isFinal: true },
 };
 
+export const STATUSES = Object.keys(MEANINGS) as Status[];
+
 /** The statuses by which documents can be listed. */
-export const LISTED = (Object.keys(MEANINGS) as Status[]).filter((status) => status !== "UPLOADED");
+export const LISTED = STATUSES.filter((status) => status !== "UPLOADED");
 
 export function meaning(status: Status): Meaning {
   return MEANINGS[status];
@@ -30,4 +33,9 @@ export function meaning(status: Status): Meaning {
 
 export function isFinal(status: Status): boolean {
   return MEANINGS[status].isFinal;
+}
+
+/** Whether the console knows the status; a newer service may have others. */
+export function isStatus(name: string): name is Status {
+  return name in MEANINGS;
 }

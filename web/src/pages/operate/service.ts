@@ -1,21 +1,10 @@
 /** The state of the service, as GET /api/status reports it. */
+
 import type { components } from "../../api/schema";
+import { count } from "../../format";
 
 export type ServiceStatus = components["schemas"]["StatusReport"];
 export type Hour = components["schemas"]["HourlyThroughput"];
-
-/** Statuses in the order of a document's life, with the colour of what they mean. */
-export const STATUSES: readonly (readonly [name: string, title: string, kind: string])[] = [
-  ["INDEXED", "Indexed", "good"],
-  ["PARTIALLY_INDEXED", "Partially indexed", "warn"],
-  ["UPLOADED", "Uploaded", "accent"],
-  ["WAITING", "Waiting", "accent"],
-  ["SUBMITTING", "Submitting", "accent"],
-  ["INDEXING", "Indexing", "accent"],
-  ["DELETING", "Being deleted", ""],
-  ["FAILED", "Failed", "bad"],
-  ["DELETED", "Deleted", ""],
-];
 
 /** What the alarms say while none fires. An alarm without data has not judged anything. */
 export function quietAlarms({ alarms }: ServiceStatus): { text: string; isGood: boolean } {
@@ -38,18 +27,6 @@ export function problems(status: ServiceStatus): string[] {
     (job?.status === "FAILED" || job?.status === "INCOMPLETE") &&
       `The last reconciliation is ${job.status.toLowerCase()}`,
   ].filter((each) => each !== false);
-}
-
-export function count(number: number, noun: string): string {
-  return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-export function duration(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} days`;
 }
 
 /** The largest value of an axis: 1, 2 or 5 times a power of ten. */
