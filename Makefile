@@ -66,7 +66,7 @@ $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
 NPM := $(BIN)/npm --prefix web --silent
 BUILT := ragstack_local/console/static/index.html
 OPENAPI := web/src/api/openapi.json
-WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts)
+WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts -not -name facts.ts)
 
 $(STAMPS)/web: web/package.json web/package-lock.json | $(STAMPS)/demo
 	@echo "Installing the packages of the console into web/node_modules ..."
@@ -74,7 +74,7 @@ $(STAMPS)/web: web/package.json web/package-lock.json | $(STAMPS)/demo
 	  && touch $@ || { ! $(NPM) ping --fetch-retries 0 && rm -rf web/node_modules \
 	  && echo "  The npm registry cannot be reached: build the console later with \`make setup\`"; }
 
-$(STAMPS)/openapi: $(shell find ragstack_common/services lambdas/query -name '*.py') | $(STAMPS)/demo
+$(STAMPS)/openapi: $(shell find ragstack_common lambdas/query -name '*.py') | $(STAMPS)/demo
 	@$(BIN)/python -m web.openapi
 	@touch $@
 

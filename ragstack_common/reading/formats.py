@@ -42,17 +42,21 @@ PROTECTED: Final = "The .{} file is protected by a password: remove the protecti
 _ZIP: Final = b"PK"
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 _BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
-_MIME_TYPES: Final = {
-    "text/plain": "txt",
-    "text/markdown": "md",
-    "text/html": "html",
-    "text/csv": "csv",
-    "application/pdf": "pdf",
-    "application/msword": "doc",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.ms-excel": "xls",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".doc": "application/msword",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".csv": "text/csv",
+    ".xls": "application/vnd.ms-excel",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".pdf": "application/pdf",
 }
+"""The file types that can be uploaded. Source: user guide of Knowledge Bases, formats of the default parser."""
+
+_OTHER_EXTENSIONS: Final = {"htm": "html", "markdown": "md"}
 
 
 class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
@@ -79,7 +83,7 @@ def of_name(name: str) -> str:
         UnreadableDocument: The format is not supported.
     """
     extension = PurePosixPath(name).suffix.lower().lstrip(".")
-    extension = {"htm": "html", "markdown": "md"}.get(extension, extension)
+    extension = _OTHER_EXTENSIONS.get(extension, extension)
     if extension not in SUPPORTED:
         shown = f"The file type .{extension}" if extension else "A file without an extension"
         raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(SUPPORTED))}.")
@@ -92,10 +96,12 @@ def of_mime_type(mime_type: str) -> str:
     Raises:
         UnreadableDocument: The format is not supported.
     """
-    found = _MIME_TYPES.get(mime_type.split(";", maxsplit=1)[0].strip().lower())
-    if found is None:
-        raise UnreadableDocument(f"The MIME type {mime_type} is not supported: use one of {', '.join(_MIME_TYPES)}.")
-    return found
+    wanted = mime_type.split(";", maxsplit=1)[0].strip().lower()
+    for suffix, known in MEDIA_TYPES.items():
+        if known == wanted:
+            return of_name(f"document{suffix}")
+    supported = ", ".join(dict.fromkeys(MEDIA_TYPES.values()))
+    raise UnreadableDocument(f"The MIME type {mime_type} is not supported: use one of {supported}.")
 
 
 def of_request(request: Mapping[str, Any]) -> str:

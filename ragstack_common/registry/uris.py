@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_common.settings.limits import MAX_URI_CHARACTERS
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
@@ -11,8 +12,8 @@ SIDECAR_SUFFIX: Final = ".metadata.json"
 MAX_SIDECAR_BYTES: Final = 10 * 1024
 """Source: user guide of Knowledge Bases, metadata files."""
 
-SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf"})
-"""Supported file types. Source: user guide of Knowledge Bases, formats of the default parser."""
+SUFFIXES: Final = frozenset(MEDIA_TYPES)
+"""Supported file types."""
 
 _PROGRAM_FILE: Final = re.compile(
     # Owner files of Microsoft Office, lock files of LibreOffice, resource forks and folder views of macOS, thumbnails

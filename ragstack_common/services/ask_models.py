@@ -10,7 +10,7 @@ from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, Role
 from ragstack_common.services.error_models import ErrorDetail
 from ragstack_common.services.search_models import SearchOptions, SearchReport
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
-from ragstack_common.text.languages import language_name
+from ragstack_common.text.languages import LANGUAGE_NAMES, language_name
 
 MAX_TURN_CHARACTERS: Final = 200_000
 
@@ -37,6 +37,7 @@ class AskRequest(SearchOptions):
         default=None,
         description="Language of the answer: a name in English, such as German, or a BCP 47 tag, such as de or pt-BR."
         " Default: the language of the question",
+        json_schema_extra={"x-ragstack-languages": [*LANGUAGE_NAMES]},
     )
     check_support: bool = Field(
         default=False,

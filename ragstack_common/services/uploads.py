@@ -20,6 +20,7 @@ from ragstack_common.ingestion.sidecars import (
     parse_sidecar,
     replaced_sidecar,
 )
+from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
 from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, is_program_file, leaves_its_bucket
@@ -91,7 +92,10 @@ class UploadRequest(BaseModel):
         default=None, description="Folders, with or without slashes at both ends"
     )
     content_type: Annotated[str, AfterValidator(_media_type)] = Field(
-        max_length=200, description="The upload must have the same content type", examples=["application/pdf"]
+        max_length=200,
+        description="The upload must have the same content type",
+        examples=["application/pdf"],
+        json_schema_extra={"x-ragstack-media-types": {**MEDIA_TYPES}},
     )
     size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have exactly this size")
     attributes: _Attributes | None = Field(

@@ -36,6 +36,8 @@ _NAMES: Final = dict(
 )
 """English names by their tags. Source: ISO 639-1."""
 
+LANGUAGE_NAMES: Final = tuple(sorted(set(_NAMES.values())))
+
 _OWN_NAMES: Final = dict(
     entry.split("=")
     for entry in (

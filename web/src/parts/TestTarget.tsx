@@ -1,32 +1,11 @@
 /** The Test Target box: where a question is asked, and how the search for it is made. Source: specification 002. */
 import type { ReactNode } from "react";
+import { LANGUAGES, MAX_TOP_K, RERANKERS } from "../api/facts";
 import type { Corpora, Facets, Versions } from "../api/types";
 import { useLoaded } from "../context";
 import type { Scalar, Settings } from "../settings";
 
 const ALL = "all";
-
-const LANGUAGES = [
-  "Arabic",
-  "Chinese",
-  "Dutch",
-  "English",
-  "French",
-  "German",
-  "Hindi",
-  "Italian",
-  "Japanese",
-  "Portuguese",
-  "Russian",
-  "Spanish",
-];
-
-const RERANKERS: [string, string][] = [
-  ["none", "None"],
-  ["lexical", "Lexical"],
-];
-
-const MAX_RESULTS = 100;
 
 interface Props {
   settings: Settings;
@@ -92,9 +71,10 @@ export function TestTarget({
           onChange={(event) => set({ reranker: event.target.value || null })}
         >
           <option value="">Default</option>
-          {RERANKERS.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
+          <option value="none">None</option>
+          {RERANKERS.map((name) => (
+            <option key={name} value={name}>
+              {name.charAt(0).toUpperCase() + name.slice(1)}
             </option>
           ))}
         </select>
@@ -104,12 +84,12 @@ export function TestTarget({
         <input
           type="number"
           min={1}
-          max={MAX_RESULTS}
+          max={MAX_TOP_K}
           placeholder="Default"
           value={settings.topK ?? ""}
           onChange={(event) => {
             const value = event.target.valueAsNumber;
-            set({ topK: Number.isInteger(value) && value >= 1 ? Math.min(value, MAX_RESULTS) : null });
+            set({ topK: Number.isInteger(value) && value >= 1 ? Math.min(value, MAX_TOP_K) : null });
           }}
         />
       </label>

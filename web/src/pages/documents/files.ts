@@ -1,18 +1,6 @@
 /** Files that people choose or drop, folders included, and whether the service can read them. */
 
-/** Source: GET /openapi.json, UploadRequest; user guide of Knowledge Bases, formats of the default parser. */
-const MEDIA_TYPES: Record<string, string> = {
-  ".txt": "text/plain",
-  ".md": "text/markdown",
-  ".html": "text/html",
-  ".htm": "text/html",
-  ".doc": "application/msword",
-  ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-  ".csv": "text/csv",
-  ".xls": "application/vnd.ms-excel",
-  ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-  ".pdf": "application/pdf",
-};
+import { MEDIA_TYPES } from "../../api/facts";
 
 export const SUFFIXES = Object.keys(MEDIA_TYPES);
 const SIDECAR = ".metadata.json";
@@ -24,7 +12,8 @@ export interface Chosen {
 }
 
 export function mediaType(path: string): string | undefined {
-  return MEDIA_TYPES[/\.[^./]+$/.exec(path)?.[0].toLowerCase() ?? ""];
+  const types: Record<string, string> = MEDIA_TYPES;
+  return types[/\.[^./]+$/.exec(path)?.[0].toLowerCase() ?? ""];
 }
 
 /** Why a file cannot be uploaded; null if it can. */

@@ -1,12 +1,12 @@
 /** Judgments as a data set in BEIR's form, with the same files as `ragstack judgments export` writes. */
 import type { Client } from "../../api/client";
+import { MAX_TOP_K } from "../../api/facts";
 import type { RetrieveResponse } from "../../api/types";
 import type { Question } from "../../judgments";
 import { keyIn } from "../../parts/names";
 
 const SOURCE = "x-amz-bedrock-kb-source-uri";
 const OWN_ATTRIBUTES = "x-amz-bedrock-kb-";
-const MAX_PASSAGES = 100;
 const AT_ONCE = 4;
 
 interface CorpusDocument {
@@ -56,7 +56,7 @@ async function readDocument(
     filter_mode: "strict",
     infer_filter: false,
     deduplicate_by: "chunk",
-    top_k: MAX_PASSAGES,
+    top_k: MAX_TOP_K,
   };
   const { results } = await client.post<RetrieveResponse>("/api/retrieve", request, signal);
   const own = results.filter((result) => result.source === source);

@@ -1,4 +1,5 @@
 /** Why a document is among the results, or not, and what people can do about it. */
+import { MAX_TOP_K } from "../../api/facts";
 import type { ExplainResponse } from "../../api/types";
 import type { Settings } from "../../settings";
 
@@ -7,8 +8,6 @@ export interface Step {
   label: string;
   settings: Settings;
 }
-
-const MAX_RESULTS = 100;
 
 export function steps(explanation: ExplainResponse, settings: Settings): Step[] {
   const { reason, rank, details } = explanation;
@@ -20,14 +19,14 @@ export function steps(explanation: ExplainResponse, settings: Settings): Step[] 
         ? []
         : [{ label: "Search without a minimum relevance", settings: { ...settings, minRelevance: null } }];
     case "ranked below": {
-      const topK = Math.min(MAX_RESULTS, Math.ceil((rank ?? MAX_RESULTS) / 10) * 10);
-      return rank !== null && rank <= MAX_RESULTS && topK > details.top_k
+      const topK = Math.min(MAX_TOP_K, Math.ceil((rank ?? MAX_TOP_K) / 10) * 10);
+      return rank !== null && rank <= MAX_TOP_K && topK > details.top_k
         ? [{ label: `Show ${topK} results`, settings: { ...settings, topK } }]
         : [];
     }
     case "not among candidates":
-      return details.top_k < MAX_RESULTS
-        ? [{ label: `Show up to ${MAX_RESULTS} results`, settings: { ...settings, topK: MAX_RESULTS } }]
+      return details.top_k < MAX_TOP_K
+        ? [{ label: `Show up to ${MAX_TOP_K} results`, settings: { ...settings, topK: MAX_TOP_K } }]
         : [];
     default:
       return [];
