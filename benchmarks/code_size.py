@@ -1,13 +1,16 @@
 """Count lines, functions, constants, import cycles and words of documentation, of one or two revisions.
 
 Run: ``python benchmarks/code_size.py [--against REVISION]``. Only files that git tracks count. Lines include comments
-and blank lines. A cycle breaker is an import to remove so that sibling modules and packages no longer import each
-other in a circle (grimp's nominate_cycle_breakers); imports inside functions count too. A constant is a name in capital
-letters that a module of the source assigns; it is used once if one other place of the source names it.
+and blank lines. A room is a module or package directly in ``ragstack_common``; an arrow leads from one to another that
+it imports; each room is a floor above those that it imports. A cycle breaker is an import to remove so that sibling
+modules and packages no longer import each other in a circle (grimp's nominate_cycle_breakers); imports inside functions
+count too. A constant is a name in capital letters that a module of the source assigns; it is used once if one other
+place of the source names it.
 """
 
 import argparse
 import ast
+import json
 import re
 import statistics
 import subprocess
@@ -24,12 +27,21 @@ REPOSITORY = Path(__file__).parent.parent
 LONG_MODULE_LINES = 500
 SHORT_FUNCTION_LINES = 3  # with the line of its name
 CONSTANT = re.compile("_?[A-Z][A-Z0-9_]+")
-CYCLE_BREAKERS = """
+IMPORTS = """
+import json
 import sys
 import grimp
 roots = sys.argv[1:]
 graph = grimp.build_graph(*roots, exclude_type_checking_imports=True, cache_dir=None)
-print(sum(len(graph.nominate_cycle_breakers(module)) for module in graph.modules if graph.find_children(module)))
+breakers = sum(len(graph.nominate_cycle_breakers(module)) for module in graph.modules if graph.find_children(module))
+rooms = {room: {room, *graph.find_descendants(room)} for room in graph.find_children("ragstack_common")}
+room_of = {module: room for room, modules in rooms.items() for module in modules}
+below = {
+    room: {room_of.get(each) for module in modules for each in graph.find_modules_directly_imported_by(module)}
+    for room, modules in rooms.items()
+}
+below = {room: sorted(others - {room, None}) for room, others in below.items()}
+print(json.dumps([breakers, below]))
 """
 
 
@@ -44,10 +56,15 @@ class Counts:
     names: Counter[str] = field(default_factory=Counter)
     constants: set[str] = field(default_factory=set)
     long_modules: int = 0
+    typescript: int = 0
+    typescript_tests: int = 0
     readme_words: int = 0
     words: int = 0
     decision_words: int = 0
     cycle_breakers: int = 0
+    rooms: int = 0
+    floors: int = 0
+    arrows: int = 0
 
     @property
     def median_function(self) -> float:
@@ -110,6 +127,12 @@ def count(root: Path) -> Counts:
                 counts.constants.update(
                     node.id for node in names if isinstance(node.ctx, ast.Store) and CONSTANT.fullmatch(node.id)
                 )
+        elif path.startswith("web/") and path.endswith((".ts", ".tsx")):
+            lines = len((root / path).read_text(encoding="utf-8").splitlines())
+            if ".test." in path:
+                counts.typescript_tests += lines
+            else:
+                counts.typescript += lines
         elif path == "README.md":
             counts.readme_words = len((root / path).read_text(encoding="utf-8").split())
         elif path.endswith(".md") and path.startswith("docs/adr/"):
@@ -121,10 +144,21 @@ def count(root: Path) -> Counts:
     )
     packages = [package for package in packages if package != "tests"]
     found = subprocess.run(
-        [sys.executable, "-c", CYCLE_BREAKERS, *packages], cwd=root, check=True, capture_output=True, text=True
+        [sys.executable, "-c", IMPORTS, *packages], cwd=root, check=True, capture_output=True, text=True
     )
-    counts.cycle_breakers = int(found.stdout)
+    counts.cycle_breakers, below = json.loads(found.stdout)
+    counts.rooms, counts.floors, counts.arrows = len(below), floors(below), sum(map(len, below.values()))
     return counts
+
+
+def floors(below: dict[str, list[str]]) -> int:
+    """Return how many rooms stand on one another; rooms in a circle are on the same floor."""
+    left, number = dict(below), 0
+    while left:
+        free = [room for room, others in left.items() if left.keys().isdisjoint(others)]
+        left = {room: others for room, others in left.items() if room not in free} if free else {}
+        number += 1
+    return number
 
 
 def room_of(path: str) -> str:
@@ -155,6 +189,11 @@ def table(columns: dict[str, Counts]) -> Table:
         "constants used once": "constants_used_once",
         f"modules over {LONG_MODULE_LINES} lines": "long_modules",
         "imports that close a cycle": "cycle_breakers",
+        "rooms of ragstack_common": "rooms",
+        "floors": "floors",
+        "arrows": "arrows",
+        "lines of TypeScript": "typescript",
+        "lines of its tests": "typescript_tests",
         "words in docs/, CONTRIBUTING": "words",
         "words in docs/adr/": "decision_words",
         "words in README": "readme_words",
