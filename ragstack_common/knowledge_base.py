@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
-from ragstack_common.answers.agent import format_knowledge_context
+from ragstack_common.answers.agent import KnowledgeAgent, format_knowledge_context
 from ragstack_common.core.errors import (
     InvalidQueryError,
     RagStackError,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_RESULTS",
+    "KnowledgeAgent",
     "KnowledgeBase",
     "KnowledgeSettings",
     "aretrieve_knowledge",

@@ -1,4 +1,4 @@
-"""Search and ask in one line, without asyncio.
+"""Search and ask in one line, without asyncio; ``AskService`` streams answers.
 
 >>> search("How long is parental leave?", engine="chroma:chroma#handbook").results[0].content
 >>> ask("How long is parental leave?").answer
@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ragstack_common.access.callers import OPERATOR
+from ragstack_common.answers.answer import TokenEvent
+from ragstack_common.answers.models.protocol import ModelProvider
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.reporting import invalid_members
@@ -21,6 +23,19 @@ from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest, AskResponse
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
+
+__all__ = [
+    "OPERATOR",
+    "AskRequest",
+    "AskResponse",
+    "AskService",
+    "ModelProvider",
+    "RetrieveRequest",
+    "RetrieveResponse",
+    "TokenEvent",
+    "ask",
+    "search",
+]
 
 _Request = TypeVar("_Request", bound=BaseModel)
 

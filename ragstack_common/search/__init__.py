@@ -6,11 +6,15 @@ imported when :func:`create_retrieval_backend` is asked for it.
 """
 
 from ragstack_common.search.base import RetrievalBackend, Wrapper
+from ragstack_common.search.engine import Engine
 from ragstack_common.search.factory import create_retrieval_backend, known_backends, register_backend
 from ragstack_common.search.models import CorpusCount, Ranking, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.text.positions import Position
 
 __all__ = [
     "CorpusCount",
+    "Engine",
+    "Position",
     "Ranking",
     "RetrievalBackend",
     "RetrievedChunk",

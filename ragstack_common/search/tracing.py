@@ -30,6 +30,8 @@ MAX_DOCUMENTS: Final = 15
 The SDK keeps 128 attributes of a span and drops the oldest of more (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT).
 """
 
+__all__ = ["TracingSettings", "configure_tracing", "export_spans"]
+
 TRACER_NAME: Final = "ragstack"
 UNKNOWN: Final = "unknown"
 """The pooling of an embedding that does not tell it, such as that of a service."""

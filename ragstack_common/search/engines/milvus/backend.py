@@ -43,6 +43,8 @@ with needs_extra("milvus", "The engine milvus"):
     )
     from ragstack_common.search.engines.milvus.errors import NOT_LOADED, REJECTED, translated_errors
 
+__all__ = ["MilvusBackend", "MilvusDocument"]
+
 T = TypeVar("T")
 
 LITE_SUFFIX: Final = ".db"
