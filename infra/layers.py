@@ -1,7 +1,7 @@
 """Build the layers of the functions, without docker.
 
 ``python -m infra.layers`` builds the layer of third-party packages that every function shares from the wheels that
-``requirements-layer.txt`` pins with their hashes: for AWS the ones of Lambda's interpreter and processor, for the local
+``requirements/layer.txt`` pins with their hashes: for AWS the ones of Lambda's interpreter and processor, for the local
 stack those of this machine, where functions run as local processes. Packages that one function alone needs are an extra
 layer, so that they cost the others no cold start. The last layer is ``ragstack_common`` itself: a change to it does not
 upload the packages again.
@@ -28,11 +28,11 @@ from infra.environments import pip_settings, uv_settings
 from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
+REQUIREMENTS: Final = ROOT / "requirements/layer.txt"
 TRACING: Final = "tracing"
 VIEWER: Final = "viewer"
 EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
-    name: ROOT / f"requirements-{name}.txt" for name in ("answers", "milvus", TRACING, VIEWER)
+    name: ROOT / f"requirements/{name}.txt" for name in ("answers", "milvus", TRACING, VIEWER)
 }
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
 

@@ -234,7 +234,13 @@ def _console(folder: Path) -> Path:
 def _sources_digest() -> str:
     """Identify all that an assembly is made of, apart from its context."""
     digest = hashlib.sha256(f"{ROOT} {sys.version}".encode())
-    files = [Path(__file__), ROOT / "app.py", *ROOT.glob("cdk*.json"), *ROOT.glob("requirements*.txt")]
+    files = [
+        Path(__file__),
+        ROOT / "app.py",
+        *ROOT.glob("cdk*.json"),
+        ROOT / "requirements.txt",
+        *ROOT.glob("requirements/*.txt"),
+    ]
     for folder in ("infra", "lambdas", "ragstack_common"):
         files += [file for file in (ROOT / folder).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     for file in sorted(files):

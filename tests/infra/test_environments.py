@@ -73,7 +73,8 @@ def test_a_moved_environment_runs_its_programs_again(tmp_path: Path) -> None:
 
 def test_make_repairs_a_checkout_that_was_moved(tmp_path: Path) -> None:
     (tmp_path / ".venv/stamps").mkdir(parents=True)
-    (tmp_path / "requirements-build.txt").touch()
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements/build.txt").touch()
     (tmp_path / ".venv/stamps/environment").touch()
     description = tmp_path / ".venv/pyvenv.cfg"
     plan = ["make", "--dry-run", "--file", ROOT / "Makefile", ".venv/stamps/environment"]
@@ -180,7 +181,9 @@ def test_a_package_that_only_an_extra_index_has_is_found(
     assert installed(pin, f"index-url = file://{tmp_path}/main\nextra-index-url = file://{tmp_path}/extra")
 
 
-@pytest.mark.parametrize("file", sorted(ROOT.glob("requirements*.txt")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", [ROOT / "requirements.txt", *sorted((ROOT / "requirements").glob("*.txt"))], ids=lambda file: file.name
+)
 def test_every_locked_package_has_a_hash_and_no_file_names_an_index(file: Path) -> None:
     lines = file.read_text().replace("\\\n", "").splitlines()
     pins = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
