@@ -39,6 +39,17 @@ def test_files_and_folders_exist() -> None:
     assert [path for path in paths if not any((ROOT / base / path).exists() for base in BASES)] == []
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("**/*.md")), ids=lambda page: page.name)
+def test_source_files_named_in_documentation_exist(page: Path) -> None:
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"docs"}
+    named = re.findall(
+        r"`((?:[\w.-]+/)+[\w.-]*)`", re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    )
+    paths = [path for path in named if path.endswith(".py") or path.partition("/")[0] in folders]
+
+    assert [path for path in paths if not path.startswith(".") and not (ROOT / path).exists()] == []
+
+
 def test_names_are_in_their_files() -> None:
     named = re.findall(r"`(\w+)`(?: in | \()`([\w/]+\.py)`", PAGE)
 

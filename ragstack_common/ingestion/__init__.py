@@ -3,6 +3,7 @@
 ::
 
     bedrock_agent.py  calls of the knowledge base with batches and retries (the helpers of specification 001)
+    requests.py       documents as bedrock-agent takes them
     messages.py       the queues and the messages in them, S3 event notifications included
     observation.py    reading a document and its sidecar in the bucket
     sidecars.py       attributes, checked against the limits of the vector store

@@ -1,1 +1,4 @@
-"""Convert files to the text that is indexed and shown."""
+"""The text of files, as it is indexed and shown, and where its characters are on a page.
+
+Start with ``formats`` and ``conversion``; ``warm_process`` reads in a process with limits.
+"""

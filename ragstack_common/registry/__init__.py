@@ -6,6 +6,7 @@ Everything that calls the table raises botocore's ClientError if the table does 
 ::
 
     table.py         keys, attributes and indexes, which the stacks share; plain values to items and back
+    uris.py          URIs, keys, sidecars and formats of documents
     transactions.py  conditional writes that report which of them failed
     records.py       a document's record, and its item
     lifecycle.py     how a document gets from one state to the next

@@ -1,1 +1,4 @@
-"""Words, languages, sections and positions of texts."""
+"""Words, numbers, languages, sentences, sections and positions of texts.
+
+Functions of strings; files are in ``reading``, and questions in ``search`` and ``answers``. Start with ``words``.
+"""
