@@ -182,34 +182,6 @@ def answers(
 
 
 @evaluate.command()
-def support(
-    dataset: Annotated[
-        Path, typer.Argument(metavar="DATASET", help="Folder with corpus.jsonl and support.jsonl.", show_default=False)
-    ],
-    judge: Annotated[
-        str,
-        typer.Option(metavar="MODEL", help="A model, or onnx:FOLDER with a classifier, as SUPPORT_MODEL."),
-    ],
-    output: Output = None,
-) -> None:
-    """Measure how well a model judges whether passages support sentences, as `check_support` asks it to.
-
-    Example:  ragstack eval support samples/judged --judge qwen3:8b
-    """
-    with needs_extra(*EXTRA):
-        from evaluation import support as run  # noqa: PLC0415 - as above
-        from evaluation.judge import support_judge  # noqa: PLC0415
-        from evaluation.table import show  # noqa: PLC0415
-
-    cases, documents = run.read(dataset)
-    chosen = support_judge(judge)
-    with _progress() as bars, bars.bar("sentences", len(cases)) as advance:
-        found = run.measured(cases, documents, chosen, advance)
-    folder = output or Project.find().data / "evaluation" / "results" / f"support-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    show(folder, run.tables(found), judge=judge, verdicts=dict(found.verdicts))
-
-
-@evaluate.command()
 def relevance(
     dataset: DataFolder,
     setup: SetupOption = "",

@@ -10,11 +10,10 @@ from typing import Final
 
 from evaluation.answers import Verdict, token_f1
 from evaluation.dataset import Query
-from ragstack_common.answers.factory import judge_from, provider_from
+from ragstack_common.answers.factory import provider_from
 from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest
-from ragstack_common.answers.support import SupportJudge
 from ragstack_common.core.errors import GenerationError
-from ragstack_common.settings.answers import ONNX_SUPPORT, AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.limits import MAX_ANSWER_SECONDS
 
 RETRIES: Final = 2
@@ -64,18 +63,6 @@ def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[Answer
     read = AnswerSettings.from_env(settings)
     key = os.environ.get("RAGSTACK_LLM_API_KEY")
     return read, OpenAIProvider(url, model, key, temperature=read.answer_temperature, retries=RETRIES)
-
-
-def support_judge(model: str) -> SupportJudge:
-    """Return what judges sentences: a model as for :func:`chosen_model`, or a classifier on this machine.
-
-    Raises:
-        GenerationError: RAGSTACK_LLM_URL is not a URL.
-        EmbeddingError: The classifier cannot be loaded.
-    """
-    settings, provider = chosen_model(None if model.startswith(ONNX_SUPPORT) else model, {})
-    named = settings.model_copy(update={"support_model": model if model.startswith(ONNX_SUPPORT) else None})
-    return judge_from(named, provider)
 
 
 @dataclass

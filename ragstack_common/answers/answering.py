@@ -36,7 +36,7 @@ from ragstack_common.answers.phrases import no_answer
 from ragstack_common.answers.prompt import last_turns, model_request, selected_passages
 from ragstack_common.answers.quote.quotable import surroundings
 from ragstack_common.answers.remarks import unanswerable_notes
-from ragstack_common.answers.support import SupportJudge, judged
+from ragstack_common.answers.support import judged
 from ragstack_common.answers.verify.citations import Verifier
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
@@ -123,7 +123,7 @@ class Answering:
         provider: ModelProvider,
         settings: AnswerSettings,
         watch: Stopwatch,
-        judge: SupportJudge,
+        judge: ModelProvider,
     ) -> None:
         """Select the passages."""
         self._question = question

@@ -1,12 +1,10 @@
 """The provider that the settings choose."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstack_common.answers.models.protocol import ModelProvider
-from ragstack_common.answers.support import ModelJudge, SupportJudge
 from ragstack_common.core.errors import needs_extra
-from ragstack_common.settings.answers import ONNX_SUPPORT, AnswerSettings
+from ragstack_common.settings.answers import AnswerSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -21,22 +19,9 @@ def provider_from(settings: AnswerSettings, client: "BedrockRuntimeClient | None
     return _provider(settings, settings.answer_model, client)
 
 
-def judge_from(settings: AnswerSettings, provider: ModelProvider) -> SupportJudge:
-    """Create what judges the sentences of a provider's answers: the provider itself, or what SUPPORT_MODEL names.
-
-    Raises:
-        EmbeddingError: The classifier cannot be loaded.
-        MissingPackageError: Its packages are not installed.
-    """
-    model = settings.support_model
-    if model is None:
-        return ModelJudge(provider)
-    if model.startswith(ONNX_SUPPORT):
-        with needs_extra("local", "A classifier that checks sentences"):
-            from ragstack_common.answers.entailment import EntailmentJudge  # noqa: PLC0415
-
-        return EntailmentJudge(Path(model.removeprefix(ONNX_SUPPORT)))
-    return ModelJudge(_provider(settings, model, None))
+def judge_from(settings: AnswerSettings, provider: ModelProvider) -> ModelProvider:
+    """Return what judges the sentences of a provider's answers: the provider itself, or SUPPORT_MODEL."""
+    return provider if settings.support_model is None else _provider(settings, settings.support_model, None)
 
 
 def _provider(settings: AnswerSettings, model: str | None, client: "BedrockRuntimeClient | None") -> ModelProvider:

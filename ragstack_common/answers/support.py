@@ -4,13 +4,13 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Final
 
 from ragstack_common.answers.answer import Sentence, Verdict
 from ragstack_common.answers.models.protocol import ModelProvider, ModelText, Passage
 from ragstack_common.answers.prompt import support_request
 from ragstack_common.core.deadline import inner_deadline, seconds_left
-from ragstack_common.core.errors import EmbeddingError, GenerationError
+from ragstack_common.core.errors import GenerationError
 
 SUPPORT_SECONDS: Final = 30.0
 MAX_SENTENCES: Final = 40
@@ -31,58 +31,15 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 }
 
 
-class SupportJudge(Protocol):
-    """Judges sentences: a language model, or a classifier on this machine."""
-
-    async def verdicts(
-        self, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
-    ) -> Mapping[int, Verdict]:
-        """Return verdicts by the position of the sentence; a missing one is unknown.
-
-        Args:
-            sentences: Each with the numbers of the passages that it cites.
-            passages: What the answerer received.
-
-        Raises:
-            GenerationError: The model failed.
-            EmbeddingError: The classifier failed.
-        """
-        ...
-
-
-class ModelJudge:
-    """A language model, which judges all sentences in one call."""
-
-    def __init__(self, provider: ModelProvider) -> None:
-        self._provider = provider
-        self.model = provider.model
-
-    async def verdicts(
-        self, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
-    ) -> Mapping[int, Verdict]:
-        """Return the verdicts of the lines that the model writes; two for one sentence are none."""
-        request = support_request(sentences, passages)
-        said = ""
-        async with aclosing(self._provider.stream(request)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
-                said += piece.text if isinstance(piece, ModelText) else ""
-                if len(said) > MAX_JUDGEMENT:
-                    break
-        found: dict[int, set[Verdict]] = {}
-        for number, word in _VERDICT.findall(said):
-            found.setdefault(int(number) - 1, set()).add(_VERDICTS[word.lower()])
-        return {place: verdicts.pop() for place, verdicts in found.items() if len(verdicts) == 1}
-
-
 async def judged(
-    sentences: Sequence[Sentence], passages: Sequence[Passage], judge: SupportJudge, seconds: float
+    sentences: Sequence[Sentence], passages: Sequence[Passage], judge: ModelProvider, seconds: float
 ) -> tuple[dict[int, Verdict], str | None]:
     """Judge the sentences that cite passages.
 
     Args:
         sentences: Those of the answer.
         passages: What the answerer received.
-        judge: Who judges.
+        judge: The model that judges all of them in one call.
         seconds: Time until the deadline of the answer.
 
     Returns:
@@ -98,9 +55,25 @@ async def judged(
         with inner_deadline(limit):
             async with asyncio.timeout(limit):
                 asked = [(sentence.text, sentence.citations) for _, sentence in chosen]
-                found = await judge.verdicts(asked, passages)
-    except (GenerationError, EmbeddingError, TimeoutError) as error:
+                found = await _verdicts(judge, asked, passages)
+    except (GenerationError, TimeoutError) as error:
         return verdicts, f"The model did not check the sentences: {str(error) or 'there was no time left'}"
     return verdicts | {
         chosen[place][0]: verdict for place, verdict in found.items() if place in range(len(chosen))
     }, None
+
+
+async def _verdicts(
+    judge: ModelProvider, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
+) -> Mapping[int, Verdict]:
+    """Return the verdicts of the lines that the model writes; two for one sentence are none."""
+    said = ""
+    async with aclosing(judge.stream(support_request(sentences, passages))) as pieces:  # type: ignore[type-var]
+        async for piece in pieces:
+            said += piece.text if isinstance(piece, ModelText) else ""
+            if len(said) > MAX_JUDGEMENT:
+                break
+    found: dict[int, set[Verdict]] = {}
+    for number, word in _VERDICT.findall(said):
+        found.setdefault(int(number) - 1, set()).add(_VERDICTS[word.lower()])
+    return {place: verdicts.pop() for place, verdicts in found.items() if len(verdicts) == 1}

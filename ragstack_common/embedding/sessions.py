@@ -1,12 +1,10 @@
 """What all models in ONNX form need: a session, a tokenizer, and the names of the inputs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.model_folder import ModelFolder
@@ -67,16 +65,6 @@ def model_inputs(session: Any) -> list[str]:
             f" {', '.join(sorted(INPUTS))}"
         )
     return names
-
-
-def pair_feed(pair: Encoding, inputs: Sequence[str]) -> dict[str, Any]:
-    """Return the inputs of a model that reads two texts together, as a batch of one."""
-    feed = {
-        "input_ids": np.array([pair.ids], dtype=np.int64),
-        "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
-        "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
-    }
-    return {name: feed[name] for name in inputs}
 
 
 def first_line(error: Exception) -> str:

@@ -12,7 +12,6 @@ from ragstack_common.answers.answering import Answering, Question, Stopwatch
 from ragstack_common.answers.followup import self_contained
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
-from ragstack_common.answers.support import ModelJudge, SupportJudge
 from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.core.reporting import redacted
@@ -40,7 +39,7 @@ class AskService:
         searches: QueryService,
         provider: ModelProvider,
         *,
-        judge: SupportJudge | None = None,
+        judge: ModelProvider | None = None,
         budget: DailyBudget | None = None,
         clock: Callable[[], float] = monotonic,
         now: Callable[[], float] = time,
@@ -52,7 +51,7 @@ class AskService:
         self.searches = searches
         self._settings = settings
         self._provider = provider
-        self._judge = judge or ModelJudge(provider)
+        self._judge = judge or provider
         self._budget = budget
         self._clock = clock
         self._now = now

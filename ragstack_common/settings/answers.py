@@ -26,8 +26,6 @@ Guardrail = Annotated[
     Allowed("the id or ARN of a guardrail with a version, such as abc123:1"),
 ]
 
-ONNX_SUPPORT: Final = "onnx:"
-
 
 class AnswerSettings(Settings):
     """How the function `answers` answers questions; it searches with the settings of `query`."""
@@ -49,9 +47,7 @@ class AnswerSettings(Settings):
     answer_guardrail: Guardrail | None = Field(None, description="guardrail of the model calls, as `ID:VERSION`")
     support_model: str | None = Field(
         None,
-        description="what judges sentences for `check_support`: another model of the same provider, or"
-        f" `{ONNX_SUPPORT}FOLDER` with a classifier for natural language inference on this machine; by default"
-        " `ANSWER_MODEL`",
+        description="model of Amazon Bedrock that judges sentences for `check_support`; by default, `ANSWER_MODEL`",
     )
     answer_timeout_seconds: float = Field(
         60.0, ge=1, le=MAX_ANSWER_SECONDS, description="deadline of an answer, from the request to its last token"

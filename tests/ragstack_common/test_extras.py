@@ -145,18 +145,17 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
 
 @pytest.mark.parametrize(
     "command",
-    ["eval search", "eval filters", "eval answers", "eval support", "eval relevance", "tune"],
+    ["eval search", "eval filters", "eval answers", "eval relevance", "tune"],
 )
 def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(command: str) -> None:
     """Not the smaller extra of numpy, which is imported first."""
     blocked = BLOCKED.format(names={"ir_measures", "matplotlib", "numpy", "onnxruntime", "apsw"})
-    judge = ["--judge", "x"] if command.endswith("support") else []
 
     def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         argv = ["ragstack", *command.split(), *arguments]
         return run("-c", f"{blocked}\nsys.argv = {argv}; from ragstack_local.__main__ import main; main()")
 
-    helped, started = ran("--help"), ran("samples/judged", *judge)
+    helped, started = ran("--help"), ran("samples/judged")
 
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "Example:" in helped.stdout

@@ -13,8 +13,8 @@ from tokenizers import Encoding
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
-from ragstack_common.embedding.protocol import cores
-from ragstack_common.embedding.sessions import model_inputs, open_session, open_tokenizer, pair_feed
+from ragstack_common.embedding.protocol import cores, scalar
+from ragstack_common.embedding.sessions import model_inputs, open_session, open_tokenizer
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.chunks import by_score, text_of
 
@@ -69,14 +69,19 @@ class CrossEncoderReranker:
     def _scores(self, query: str, texts: Sequence[str]) -> list[float]:
         longest = CHARACTERS_PER_TOKEN * self._model.max_tokens
         try:
-            pairs = self._tokenizer.encode_batch([(_scalar(query), _scalar(text[:longest])) for text in texts])
+            pairs = self._tokenizer.encode_batch([(scalar(query), scalar(text[:longest])) for text in texts])
         except Exception as error:  # the library raises bare exceptions, such as for a query longer than the model
             raise EmbeddingError(f"The reranker {self._model.name} cannot read the query ({error})") from error
         return list(self._threads.map(self._score, pairs))
 
     def _score(self, pair: Encoding) -> float:
+        feed = {
+            "input_ids": np.array([pair.ids], dtype=np.int64),
+            "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
+            "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+        }
         try:
-            (found,) = self._session.run([self._output], pair_feed(pair, self._inputs))
+            (found,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         except Exception as error:
             raise EmbeddingError(f"The reranker {self._model.name} failed ({error})") from error
         return _probability(np.asarray(found, dtype=np.float64).reshape(-1), self._model.name)
@@ -98,8 +103,3 @@ def _output(session: Any, name: str) -> str:
             f" returns {OUTPUT} of one or two values for each text"
         )
     return chosen
-
-
-def _scalar(text: str) -> str:
-    # The tokenizer takes Unicode scalar values only.
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -8,7 +8,7 @@ import pytest
 from ragstack_common.answers.answer import Sentence, Verdict
 from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelText
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
-from ragstack_common.answers.support import ModelJudge, judged
+from ragstack_common.answers.support import judged
 from ragstack_common.core.errors import GenerationError
 from tests.support.passages import numbered
 
@@ -44,7 +44,7 @@ SENTENCES = [sentence("Leave is sixteen weeks.", 1), sentence("Ask early."), sen
 async def verdicts(
     judge: ExtractiveProvider, sentences: Sequence[Sentence] = SENTENCES
 ) -> tuple[dict[int, Verdict], str | None]:
-    return await judged(sentences, numbered(LEAVE), ModelJudge(judge), 0.5)
+    return await judged(sentences, numbered(LEAVE), judge, 0.5)
 
 
 @pytest.mark.parametrize(
