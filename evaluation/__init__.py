@@ -1,1 +1,1 @@
-"""How well searches find what people judged to be relevant: ``ragstack eval`` and ``ragstack tune``."""
+"""How well searches find what people judged to be relevant: ``ragstack eval``."""

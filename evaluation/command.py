@@ -213,63 +213,6 @@ def relevance(
         display.console.print(f"Deploy them:  npx cdk deploy --all --context settings={calibrate}", soft_wrap=True)
 
 
-def tune(
-    dataset: DataFolder,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(help="cosine_share, filtered_score_boost, reranker.vector, or all. Repeatable."),
-    ] = None,
-    values: Annotated[str | None, typer.Option(help="What to try of one parameter: 1,1.25,1.5")] = None,
-    setup: SetupOption = "",
-    wrong_share: Annotated[
-        float, typer.Option(help="Share of filters assumed to be wrong, for the boost.", min=0, max=1)
-    ] = 0.2,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the better values to a JSON file for `ragstack up --settings FILE` and `cdk deploy -c"
-            " settings=FILE`.",
-        ),
-    ] = None,
-    take_best: Annotated[
-        bool, typer.Option("--take-best", help="Take the best value of each parameter, even if its gain may be chance.")
-    ] = False,
-    split: Split = "test",
-    queries: Queries = None,
-    cluster: Cluster = None,
-    output: Output = None,
-    fresh: Fresh = False,
-) -> None:
-    """Vary parameters of the ranking, and say whether another value beats the default.
-
-    "held out" judges each query by the value that the other half of the queries chose: that is what new queries can
-    expect. A value is better if the whole 95 % interval is over 0. It then applies while later parameters are tuned.
-
-    Example:  ragstack tune samples/judged --parameter reranker.vector --values 0.3,1,3
-
-    For a deployment:  ragstack tune samples/judged --write settings.json; ragstack up --settings settings.json
-    """
-    with needs_extra(*EXTRA):
-        from evaluation import tuning as run  # noqa: PLC0415 - as above
-
-    data, chosen = _read(dataset, split, queries, cluster), Setup.of(setup)
-    parameters, numbers = run.chosen(data, parameter or [run.ALL], values, chosen)
-    tunings: list[run.Tuning] = []
-
-    def verdicts(engines: "Engines") -> Iterator[run.Verdict]:
-        tunings.append(run.Tuning(engines, chosen, parameters, numbers, wrong_share, take_best))
-        return tunings[0].verdicts()
-
-    def shown(found: "Sequence[run.Verdict]") -> "tuple[list[Table], dict[str, Any]]":
-        if write is not None:
-            names = ", ".join(run.write_settings(write, tunings[0], found)) or "nothing, because no value is better"
-            display.console.print(f"Settings for a deployment:  {write} ({names})", soft_wrap=True)
-        return run.tables(data, found), {"choices_of_halves": {v.sweep.parameter: v.choices for v in found}}
-
-    _run(data, [chosen], verdicts, shown, output, fresh=fresh)
-
-
 def _run(
     data: "DataSet",
     setups: Sequence[Setup],

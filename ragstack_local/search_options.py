@@ -40,7 +40,8 @@ class SettingsOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file of settings: JSON, such as `ragstack tune --write` makes, or NAME=VALUE lines in a .txt file.",
+            help="A file of settings: JSON, such as `ragstack eval relevance --calibrate` makes, or NAME=VALUE lines in"
+            " a .txt file.",
             show_default=False,
         ),
     ] = None

@@ -75,7 +75,7 @@ def read_settings(file: Path) -> dict[str, Any]:
     """Read a file of settings by the names of context values, which are those of variables in lower case.
 
     A file NAME.txt has a line ``SEARCH_K=15`` for each; blank lines and lines with a # are comments. Another file is a
-    JSON object, such as ``ragstack tune --write`` makes.
+    JSON object, such as ``ragstack eval relevance --calibrate`` makes.
 
     Raises:
         ValueError: The file cannot be read, or has another form.
@@ -111,14 +111,13 @@ def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None
 
     Args:
         file: The file.
-        changes: By name; None removes a value.
+        changes: By name.
         comment: Where the values come from.
 
     Raises:
         ValueError: The file exists, and is not a file of settings.
     """
-    values = {**(read_settings(file) if file.exists() else {}), **changes}
-    kept = {name: value for name, value in values.items() if value is not None}
+    kept = {**(read_settings(file) if file.exists() else {}), **changes}
     if file.suffix == LINES_SUFFIX:
         lines = [f"# {comment}", *(f"{name.upper()}={as_text(value)}" for name, value in kept.items())]
         text = "\n".join(lines)

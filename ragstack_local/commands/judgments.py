@@ -38,7 +38,7 @@ def export(
         bool, typer.Option("--all", help="Those of all callers, which takes the right operate; the newest counts.")
     ] = False,
 ) -> None:
-    """Write your judgments as a data set for `ragstack eval` and `ragstack tune`.
+    """Write your judgments as a data set for `ragstack eval`.
 
     The folder has BEIR's form: queries.jsonl, corpus.jsonl with the passages of the judged documents, and
     qrels/test.tsv. Its questions.csv names the relevant documents; with --setup engine=stack, `ragstack eval search`

@@ -1,4 +1,4 @@
-"""`ragstack eval` and `ragstack tune`, as a user starts them, with a real local Bedrock."""
+"""`ragstack eval`, as a user starts it, with a real local Bedrock."""
 
 import json
 import signal
@@ -14,10 +14,9 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
-from evaluation.tuning import COSINE_SHARE, GRID
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.core.errors import RagStackError
-from ragstack_common.settings.base import as_text, read_settings
+from ragstack_common.settings.base import read_settings
 from ragstack_common.settings.relevance import calibration_of
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.cli import app
@@ -266,67 +265,6 @@ def test_an_impossible_evaluation_is_rejected_with_its_option(
 ) -> None:
     with pytest.raises(RagStackError) as refused:
         in_process("eval", arguments[0], data, *arguments[1:], data=home)
-
-    assert message in str(refused.value)
-
-
-def test_a_sweep_names_the_best_value_and_draws_its_curve(
-    home: Path, data: Path, tmp_path: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(GRID, COSINE_SHARE, (0.0, 1.0))  # each value needs a server
-
-    in_process("tune", data, "--output", tmp_path / "tuned", data=home)
-
-    assert list(rows(tmp_path / "tuned")) == [*GRID]
-    assert "reranker.vector" in (tmp_path / "tuned" / "results.svg").read_text()
-    boosts = {row.pop("filtered_score_boost"): row for row in results(tmp_path / "tuned")["tables"][2]["rows"]}
-    assert boosts[1.25].keys() == {"20% of the filters wrong", "right filter", "wrong filter"}
-    # q2 asks for a boat, and a bird has its words too: the more a wrong filter counts, the worse.
-    assert boosts[5]["wrong filter"]["mean"] < boosts[1]["wrong filter"]["mean"]
-
-
-def test_chosen_values_are_written_and_other_settings_stay(
-    home: Path, data: Path, tmp_path: Path, in_process: InProcess
-) -> None:
-    file = tmp_path / "settings.json"
-    file.write_text('{"search_k": 7, "cosine_share": 0.9, "reranking_weights": {"vector": 3}}')
-    worse = ["--setup", "boost=5", "--wrong-share", "1", "--output", tmp_path / "tuned"]
-    arguments = ["tune", data, "--parameter", "filtered_score_boost", "--values", "1.25", *worse, "--write", file]
-
-    in_process(*arguments, data=home)
-    none_is_better = read_settings(file)
-    in_process(*arguments, "--take-best", data=home)
-
-    assert none_is_better == {"search_k": 7}
-    chosen = read_settings(file)
-    assert chosen["filtered_score_boost"] == 1.25
-    read = QuerySettings.from_env(
-        {"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): as_text(chosen[name]) for name in chosen}}
-    )
-    assert read.filtered_score_boost == chosen["filtered_score_boost"]
-    assert read.search_k == 7
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--parameter", "colour"], "There is no parameter colour: choose all, cosine_share, filtered_score_boost"),
-        (["--parameter", "reranker.vector", "--values", "-1"], "vector: Input should be greater than or equal to 0"),
-        (["--values", "1,2"], "name one with --parameter"),
-        (["--parameter", "reranker.vector", "--values", "1,many"], "--values must be numbers"),
-        (["--parameter", "filtered_score_boost", "--values", "0"], "boost: Input should be greater than 0"),
-        (
-            ["--parameter", "cosine_share", "--values", "0.5,1.5"],
-            "cosine_share: Input should be less than",
-        ),
-        (["--parameter", "cosine_share", "--setup", "search=SEMANTIC"], "it has no part in a SEMANTIC search"),
-    ],
-)
-def test_an_impossible_tuning_is_rejected(
-    home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
-) -> None:
-    with pytest.raises(RagStackError) as refused:
-        in_process("tune", data, *arguments, data=home)
 
     assert message in str(refused.value)
 

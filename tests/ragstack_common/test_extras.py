@@ -145,7 +145,7 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
 
 @pytest.mark.parametrize(
     "command",
-    ["eval search", "eval filters", "eval answers", "eval relevance", "tune"],
+    ["eval search", "eval filters", "eval answers", "eval relevance"],
 )
 def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(command: str) -> None:
     """Not the smaller extra of numpy, which is imported first."""

@@ -17,7 +17,6 @@ const COMMANDS = [
   "ragstack judgments export judged",
   "ragstack eval search judged",
   "ragstack eval search judged/questions.csv --setup engine=stack",
-  "ragstack tune judged",
 ] as const;
 
 /** Own judgments, or those of everybody for people who may see them. */
