@@ -31,6 +31,7 @@ from pydantic import (
 )
 
 from ragstack_common.core.errors import RagStackError
+from ragstack_common.core.uris import file_name
 from ragstack_local.errors import UsageError
 
 CORPUS: Final = "corpus.jsonl"
@@ -154,7 +155,7 @@ class DataSet:
         if not self.has_texts:
             ends = (source[place + 1 :] for place, character in enumerate(source) if character == "/")
             return next((end for end in ends if end in self.documents), source)
-        name = source.rpartition("/")[2]
+        name = file_name(source)
         for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
             if candidate in self.documents:
                 return candidate

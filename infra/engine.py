@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
+from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.names import (
     BEDROCK_ENGINE,
     BEDROCK_RERANKER,
@@ -223,7 +224,7 @@ def _options(choice: Any) -> Mapping[str, Any]:
 
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:
     if part.get("type") == BEDROCK_ENGINE and part.get("knowledge_base_id"):
-        name = str(part["knowledge_base_id"]).rpartition("/")[2]
+        name = resource_id(str(part["knowledge_base_id"]))
         yield (
             ("bedrock:Retrieve",),
             stack.format_arn(service="bedrock", resource="knowledge-base", resource_name=name),

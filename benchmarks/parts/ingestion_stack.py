@@ -14,10 +14,10 @@ import urllib3
 from botocore.exceptions import ClientError
 
 from local_bedrock.creation import create_knowledge_base
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS
-from ragstack_common.registry.uris import s3_uri
 from ragstack_local.show import display
 from ragstack_local.stack.local_stack import StackOptions, local_stack
 from ragstack_local.target.connection import Connection, Project

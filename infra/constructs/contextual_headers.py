@@ -12,6 +12,7 @@ from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.settings.ingestion import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 
 FOLDER: Final = "contextual_headers"
@@ -120,7 +121,7 @@ class ContextualHeaders(Construct):
         return bedrock.CfnDataSource.VectorIngestionConfigurationProperty(
             custom_transformation_configuration=bedrock.CfnDataSource.CustomTransformationConfigurationProperty(
                 intermediate_storage=bedrock.CfnDataSource.IntermediateStorageProperty(
-                    s3_location=bedrock.CfnDataSource.S3LocationProperty(uri=f"s3://{self._bucket.bucket_name}/")
+                    s3_location=bedrock.CfnDataSource.S3LocationProperty(uri=s3_uri(self._bucket.bucket_name, ""))
                 ),
                 transformations=[
                     bedrock.CfnDataSource.TransformationProperty(

@@ -36,8 +36,8 @@ from infra.engine import grant_model
 from infra.layers import VIEWER, extra_layer
 from infra.options import Options
 from infra.target import Target
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GATE, JUDGMENT, RATE, SNAPSHOT
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings

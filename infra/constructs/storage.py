@@ -17,6 +17,7 @@ from infra.constructs.adopted_bucket import AdoptedBucket
 from infra.constructs.queues import DocumentQueue
 from infra.options import Options
 from infra.target import Target
+from ragstack_common.core.uris import MAX_URI_CHARACTERS, s3_uri
 from ragstack_common.registry.table import (
     BY_LABEL,
     BY_URI,
@@ -28,7 +29,6 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     URI,
 )
-from ragstack_common.settings.limits import MAX_URI_CHARACTERS
 from ragstack_common.settings.names import SNAPSHOT_KEY
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
@@ -141,7 +141,7 @@ class DocumentsBucket(Construct):
 
     def _warn_of_short_keys(self, length: int, reason: str) -> None:
         """Warn at synthesis if a bucket's name of this length leaves little room for keys."""
-        room = MAX_URI_CHARACTERS - len("s3:///") - length
+        room = MAX_URI_CHARACTERS - len(s3_uri("", "")) - length
         if room < ENOUGH_FOR_KEYS:
             Annotations.of(self).add_warning_v2(
                 "ragstack:short-keys",

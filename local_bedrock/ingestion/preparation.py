@@ -23,8 +23,7 @@ from local_bedrock.store.submissions import Submission
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
-from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
 from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline

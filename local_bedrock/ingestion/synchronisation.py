@@ -14,8 +14,8 @@ from local_bedrock.store.database import Change, Database
 from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.reading import formats
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
 
 SUBMITTED_AT_ONCE: Final = 100
 POLL_SECONDS: Final = 0.05

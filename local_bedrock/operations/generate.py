@@ -15,6 +15,7 @@ from local_bedrock.operations.retrieval import results, vector_search_configurat
 from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelText
 from ragstack_common.answers.phrases import is_no_answer
 from ragstack_common.answers.verify.markers import MARKERS, MarkerReader, numbers_in
+from ragstack_common.core.uris import resource_id
 
 UNABLE: Final = "Sorry, I am unable to assist you with this request."
 """Amazon Bedrock's answer if the search results contain none."""
@@ -31,7 +32,7 @@ def require_text_model(name: str) -> None:
     """
     if not name.startswith("arn:") and not _ID.fullmatch(name):
         raise InvalidRequest("The provided model identifier is invalid.")
-    if _NO_TEXT.search(name.rpartition("/")[2]):
+    if _NO_TEXT.search(resource_id(name)):
         raise InvalidRequest(
             "This action doesn't support the model that you provided. Try again with a supported text or chat model."
         )

@@ -16,6 +16,7 @@ from local_bedrock.http.errors import InvalidRequest, ModelError
 from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from ragstack_common.answers.models.protocol import estimated_tokens
+from ragstack_common.core.uris import resource_id
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
 from ragstack_common.settings.names import EMBEDDING_HEADER
@@ -65,7 +66,7 @@ MODELS: Final = {"amazon.titan-embed-text-v1": TitanV1, "amazon.titan-embed-text
 def invoke_model(context: Context, request: Request) -> Answer:
     """Embed a text with the local Bedrock's embedding, in the format of a Titan model."""
     model_id: str = request["modelId"]
-    name = model_id.rpartition("/")[2] if model_id.startswith("arn:") else model_id
+    name = resource_id(model_id) if model_id.startswith("arn:") else model_id
     if name not in MODELS:
         raise InvalidRequest(
             f"The provided model identifier is invalid. The local Bedrock supports InvokeModel for"

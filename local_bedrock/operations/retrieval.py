@@ -23,6 +23,7 @@ from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.core.errors import InvalidFilterError
+from ragstack_common.core.uris import resource_id
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
@@ -53,7 +54,7 @@ def retrieve(context: Context, request: Request) -> Answer:
     else:
         ranked, start = continued
         with context.database.read() as view:
-            base = active_knowledge_base(view.connection, _id_of(request["knowledgeBaseId"]))
+            base = active_knowledge_base(view.connection, resource_id(request["knowledgeBaseId"]))
             size, embedding = read_configuration(base, configuration).number_of_results, base.embedding
             found, following = further_page(view.connection, ranked, start, size)
     more = context.snapshots.token(listing, ranked, following) if following is not None else None
@@ -88,7 +89,7 @@ class _FirstPage:
 
 
 def _first_page(context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]) -> _FirstPage:
-    knowledge_base_id = _id_of(knowledge_base)
+    knowledge_base_id = resource_id(knowledge_base)
     with context.database.read() as view:
         base = active_knowledge_base(view.connection, knowledge_base_id)
         asked = read_configuration(base, configuration)
@@ -108,11 +109,6 @@ def _first_page(context: Context, knowledge_base: str, text: str, configuration:
         return _FirstPage(reranked(found, text, asked.reranking, embedding), ranked, None, base.embedding)
     following = asked.number_of_results if len(ranked) > asked.number_of_results else None
     return _FirstPage(found, ranked, following, base.embedding)
-
-
-def _id_of(knowledge_base: str) -> str:
-    """Return the id in an id or an ARN."""
-    return knowledge_base.rpartition("/")[2]
 
 
 def _query_text(request: Request) -> str:

@@ -9,6 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.uris import s3_uri, split_uri
 from ragstack_common.reading.formats import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ObjectStore:
             TooLarge: It has more than ``limit`` bytes.
             UnreadableDocument: It doesn't exist, or access is denied.
         """
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        bucket, key = split_uri(uri)
         if not bucket or not key:
             raise UnreadableDocument(f"{uri} is not the URI of an object: write s3://bucket/key.")
         try:
@@ -89,7 +90,7 @@ class ObjectStore:
         try:
             for page in pages:
                 for entry in page.get("Contents", ()):
-                    yield Object(f"s3://{bucket}/{entry['Key']}", entry["ETag"], entry["Size"])
+                    yield Object(s3_uri(bucket, entry["Key"]), entry["ETag"], entry["Size"])
         except (ClientError, BotoCoreError) as error:
             raise ListingFailed(f"The bucket {bucket} cannot be listed: {error}") from None
 

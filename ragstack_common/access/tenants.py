@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.uris import key_of_uri
 from ragstack_common.settings.search import SearchSettings
 from ragstack_common.settings.tenants import SHARED, TenantKnowledgeBases
 
@@ -55,7 +56,7 @@ class KnowledgeBases:
         """Return the knowledge base of a document of the bucket."""
         if not self.tenants:
             return self.shared
-        tenant = self.policy.tenant_of(uri.removeprefix("s3://").partition("/")[2])
+        tenant = self.policy.tenant_of(key_of_uri(uri))
         return self.shared if tenant is None else self.tenants[tenant]
 
     def grouped(self, uris: Iterable[str]) -> Iterator[tuple[KnowledgeBase, list[str]]]:

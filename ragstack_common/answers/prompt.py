@@ -19,6 +19,7 @@ from ragstack_common.answers.models.protocol import (
     estimated_tokens,
 )
 from ragstack_common.answers.verify.markers import in_parentheses
+from ragstack_common.core.uris import file_name
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.merge import identity_of
 from ragstack_common.text.positions import Position
@@ -272,7 +273,7 @@ def _text_of(passage: Passage) -> str:
 
 def _rendered(passage: Passage, code: str) -> str:
     chunk = passage.chunk
-    name = chunk.source.rpartition("/")[2]
+    name = file_name(chunk.source)
     headings = chunk.context or Position.of(chunk.metadata).section
     head = _cut(
         " ".join(harmless(f"From {name}: {headings}" if headings else f"From {name}").split()), LONGEST_HEAD_TOKENS

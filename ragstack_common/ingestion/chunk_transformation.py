@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragstack_common.core import clients
 from ragstack_common.core.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.filters.store_rules import S3_VECTORS_BYTES
 from ragstack_common.settings.ingestion import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.text import contextual_headers
@@ -166,7 +167,9 @@ class ChunkTransformation:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in ("NoSuchKey", "404"):
                 raise
-            raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the ingestion job again") from error
+            raise InvalidDocumentError(
+                f"{s3_uri(bucket, key)} does not exist: start the ingestion job again"
+            ) from error
 
 
 def _problems(error: ValidationError) -> str:

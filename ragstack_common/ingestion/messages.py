@@ -23,10 +23,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.core.uris import SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.registry.lifecycle import EventMarks, newest
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, is_program_file, s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
+from ragstack_common.core.uris import SIDECAR_SUFFIX, split_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -37,5 +37,5 @@ def unless_absent(read: Callable[[], Any]) -> Any | None:
 def sidecar_of(uri: str, s3: "S3Client") -> str | None:
     """Return the URI of a document's sidecar, or None if there is none."""
     sidecar = uri + SIDECAR_SUFFIX
-    bucket, _, key = sidecar.removeprefix("s3://").partition("/")
+    bucket, key = split_uri(sidecar)
     return None if unless_absent(lambda: s3.head_object(Bucket=bucket, Key=key)) is None else sidecar

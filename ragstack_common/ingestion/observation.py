@@ -8,12 +8,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
 from ragstack_common.registry.records import Observation
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
-from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,15 +64,17 @@ class Observer:
         Raises:
             InvalidDocumentError: The URI does not name an object.
         """
-        bucket, slash, key = uri.removeprefix("s3://").partition("/")
-        if not (uri.startswith("s3://") and bucket and slash and key):
+        bucket, key = split_uri(uri)
+        if not (bucket and key):
             raise InvalidDocumentError(f"{uri!r:.200} does not name an object: write s3://BUCKET/KEY")
         document = unless_absent(lambda: self._s3.head_object(Bucket=bucket, Key=key))
         if document is None:
             return Observation()
         size = document["ContentLength"]
         sidecar, sidecar_fault = self._labelled_sidecar(bucket, key)
-        too_large = f"The document has {size / 1024**2:.1f} MB; Bedrock takes 50 MB: divide it"
+        too_large = (
+            f"The document has {size / 1024**2:.1f} MB; Bedrock takes {MAX_DOCUMENT_BYTES // 1024**2} MB: divide it"
+        )
         return Observation(
             etag=document["ETag"],
             version_id=document.get("VersionId"),

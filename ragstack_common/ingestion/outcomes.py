@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.uris import split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import DeadLetter, Queue, failure
 from ragstack_common.registry.records import DocumentRecord, Status
@@ -93,7 +94,7 @@ def may_be_unannounced(record: DocumentRecord, now: float) -> bool:
 
 def event_detail(record: DocumentRecord) -> dict[str, Any]:
     """Return the ``detail`` of a document's event."""
-    bucket, _, key = record.uri.removeprefix("s3://").partition("/")
+    bucket, key = split_uri(record.uri)
     finished = record.finished_at
     return {
         "id": record.id,

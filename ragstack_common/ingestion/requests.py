@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.uris import is_s3_uri
 
 
 def s3_identifier(uri: str) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
         identifier_of(request)
         return request
     uri = (document.get("s3") or {}).get("uri")
-    if not isinstance(uri, str) or not uri.startswith("s3://"):
+    if not isinstance(uri, str) or not is_s3_uri(uri):
         raise InvalidDocumentError(f'A document needs {{"s3": {{"uri": "s3://bucket/key"}}}}, not {document!r:.200}')
     request = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": uri}}}}
     if document.get("metadata"):

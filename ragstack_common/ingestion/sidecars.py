@@ -30,7 +30,7 @@ from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical, canonical_if_text
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
+from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 from ragstack_common.settings.names import ALL_CORPORA, RESERVED_PREFIX
 
 MAX_LIST_MEMBERS: Final = 10

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from ragstack_common.access.tenants import KnowledgeBase
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion.bedrock_agent import (
     batched,
     delete_documents_with_retry,
@@ -39,7 +40,6 @@ from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, fault_of_uri
 
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before another attempt."""

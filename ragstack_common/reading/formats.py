@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
+
 if TYPE_CHECKING:
     from _csv import Reader
-
-MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
-"""Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
 MAX_PLAIN_BYTES: Final = 64 * 1024
 """Bytes of a text that is embedded together with others: about 40 chunks of 300 tokens."""
@@ -25,23 +24,6 @@ LIGHT: Final = 1
 PLAIN: Final = 2
 """How quickly a document is processed: it may take long, it is small, or it is short and needs no conversion."""
 
-READ_DIRECTLY: Final = ("txt", "md", "csv")
-CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
-UNREADABLE_HERE: Final = ("doc",)
-WITH_HEADINGS: Final = ("md", "txt", "html", "docx")
-"""Formats whose text has Markdown headings; in a PDF, a line that begins with # is not one."""
-
-WITH_SHEETS: Final = ("xls", "xlsx")
-"""Formats whose text has the name of each sheet as a heading."""
-
-SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
-
-DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
-PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
-
-_ZIP: Final = b"PK"
-_OLE: Final = b"\xd0\xcf\x11\xe0"
-_BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".txt": "text/plain",
     ".md": "text/markdown",
@@ -54,9 +36,26 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".pdf": "application/pdf",
 }
-"""The file types that can be uploaded. Source: user guide of Knowledge Bases, formats of the default parser."""
+"""The supported file types. Source: user guide of Knowledge Bases, formats of the default parser."""
 
-_OTHER_EXTENSIONS: Final = {"htm": "html", "markdown": "md"}
+_OTHER_EXTENSIONS: Final = {"htm": "html"}
+_FORMATS: Final = tuple(each for suffix in MEDIA_TYPES if (each := suffix[1:]) not in _OTHER_EXTENSIONS)
+
+READ_DIRECTLY: Final = ("txt", "md", "csv")
+UNREADABLE_HERE: Final = ("doc",)
+CONVERTED: Final = tuple(each for each in _FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
+WITH_HEADINGS: Final = ("md", "txt", "html", "docx")
+"""Formats whose text has Markdown headings; in a PDF, a line that begins with # is not one."""
+
+WITH_SHEETS: Final = ("xls", "xlsx")
+"""Formats whose text has the name of each sheet as a heading."""
+
+DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
+PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
+
+_ZIP: Final = b"PK"
+_OLE: Final = b"\xd0\xcf\x11\xe0"
+_BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
 
 
 class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
@@ -76,6 +75,16 @@ def csv_reader(
     return csv.reader(lines, delimiter=delimiter, strict=strict, skipinitialspace=skipinitialspace)
 
 
+def is_supported(name: str) -> bool:
+    """Whether a file name has the extension of a supported format."""
+    return PurePosixPath(name).suffix.lower() in MEDIA_TYPES
+
+
+def media_type(name: str) -> str:
+    """Return the media type of a supported file."""
+    return MEDIA_TYPES[PurePosixPath(name).suffix.lower()]
+
+
 def of_name(name: str) -> str:
     """Return the format by a file name's extension.
 
@@ -84,9 +93,9 @@ def of_name(name: str) -> str:
     """
     extension = PurePosixPath(name).suffix.lower().lstrip(".")
     extension = _OTHER_EXTENSIONS.get(extension, extension)
-    if extension not in SUPPORTED:
+    if extension not in _FORMATS:
         shown = f"The file type .{extension}" if extension else "A file without an extension"
-        raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(SUPPORTED))}.")
+        raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(_FORMATS))}.")
     return extension
 
 
@@ -156,4 +165,4 @@ def check(data: bytes, file_format: str) -> None:
 
 def too_large(size: int) -> str:
     """Return the message for a document that is too large."""
-    return f"The file has {size:,} bytes; the maximum is {MAX_DOCUMENT_BYTES:,} (50 MB)."
+    return f"The file has {size:,} bytes; the maximum is {MAX_DOCUMENT_BYTES:,} ({MAX_DOCUMENT_BYTES // 1024**2} MB)."

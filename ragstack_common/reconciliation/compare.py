@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
+from ragstack_common.core.uris import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.registry.uris import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.settings.ingestion import ReconcileSettings
 
 CLOCK_SECONDS: Final = 10.0

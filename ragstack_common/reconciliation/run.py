@@ -11,6 +11,7 @@ from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched, delete_documents_with_retry, is_retryable
 from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.ingestion.requests import key_of
@@ -27,7 +28,6 @@ from ragstack_common.reconciliation.compare import (
 from ragstack_common.registry.catalogue import Catalogue, Place, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.registry.snapshot import SnapshotWriter
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.settings.ingestion import ReconcileSettings
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from ragstack_common.core.errors import InvalidRequestError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.uris import key_of_uri
 from ragstack_common.registry.catalogue import count_changes, count_writes
 from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
 from ragstack_common.registry.table import (
@@ -102,7 +103,7 @@ class Listing:
         """Check the key in a URI."""
         if self.name is None:
             return True
-        key = folded(uri.removeprefix("s3://").partition("/")[2])
+        key = folded(key_of_uri(uri))
         return all(word in key for word in folded(self.name).split())
 
     def matches(self, record: DocumentRecord) -> bool:

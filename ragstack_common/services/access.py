@@ -12,9 +12,9 @@ from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
+from ragstack_common.core.uris import SIDECAR_SUFFIX, is_s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.times import iso
 
@@ -214,7 +214,7 @@ class Access:
         return self._explained(viewer, uris)
 
     def _key(self, member: str, name: str) -> str:
-        key = self._bucket.key(name) if name.startswith("s3://") else name
+        key = self._bucket.key(name) if is_s3_uri(name) else name
         if not key or key.endswith(SIDECAR_SUFFIX):
             raise InvalidRequestError(f"{member}: write the document's key, or {self._bucket.uri('')} and its key")
         return key

@@ -16,6 +16,7 @@ from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.core.uris import SIDECAR_SUFFIX, file_name, is_program_file, key_of_uri
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import (
     DEFAULT_LIMIT,
@@ -33,7 +34,6 @@ from ragstack_common.registry.records import (
     Status,
 )
 from ragstack_common.registry.table import document_id
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, is_program_file
 from ragstack_common.search.values import natural_order
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.document_models import (
@@ -276,8 +276,8 @@ class Documents:
             token = page.next_token
             if token is None:
                 break
-        wanted = folded(key).rpartition("/")[2]
-        same = [each for each in found if folded(each).rpartition("/")[2] == wanted]
+        wanted = file_name(folded(key))
+        same = [each for each in found if file_name(folded(each)) == wanted]
         return (same or found)[:MAX_MEANT], token is None
 
     def sees_everything(self, caller: Caller) -> bool:
@@ -419,7 +419,7 @@ def _members(record: DocumentRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "uri": record.uri,
-        "key": record.uri.removeprefix("s3://").partition("/")[2],
+        "key": key_of_uri(record.uri),
         "status": record.status,
         "reason": redacted_or_none(record.reason),
         "searchable": record.status in SEARCHABLE,

@@ -12,12 +12,12 @@ from typing import Final
 
 from ragstack_common.core.errors import DeliveryError, InvalidRequestError, NotFoundError
 from ragstack_common.core.reporting import failing_as, reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.dead_letters import DeadLetterQueue, FailedMessage
 from ragstack_common.services.failure_models import (

@@ -10,6 +10,7 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, OperationError
 from ragstack_common.core.reporting import invalid_members
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.core.uris import is_s3_uri
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DocumentStatusRequest(BaseModel):
     @property
     def name(self) -> dict[str, str]:
         """The parameter of ``GET /api/documents`` that names it."""
-        return {"uri" if self.document.startswith("s3://") else "key": self.document}
+        return {"uri" if is_s3_uri(self.document) else "key": self.document}
 
 
 class Operations(Protocol):

@@ -17,6 +17,7 @@ from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_de
 from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.reporting import redacted
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.core.uris import resource_id
 from ragstack_common.filters import Clause, Filter, Operator, all_of
 from ragstack_common.search import (
     RetrievalBackend,
@@ -116,7 +117,7 @@ def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str
     if parts.get("type") != BEDROCK_ENGINE:
         return parts
     searched, own = (
-        str(name).rpartition("/")[2]  # of an ARN, the id
+        resource_id(str(name))
         for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
     )
     return {**(own_store if searched == own else {"vector_store": OTHER_STORE}), **parts}

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -13,6 +12,13 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
 from ragstack_common.core.reporting import reaching_the_registry
+from ragstack_common.core.uris import (
+    MAX_URI_CHARACTERS,
+    SIDECAR_SUFFIX,
+    fault_of_uri,
+    is_program_file,
+    leaves_its_bucket,
+)
 from ragstack_common.ingestion.sidecars import (
     canonical_attributes,
     check_attributes,
@@ -20,13 +26,11 @@ from ragstack_common.ingestion.sidecars import (
     parse_sidecar,
     replaced_sidecar,
 )
-from ragstack_common.reading.formats import MEDIA_TYPES
+from ragstack_common.reading import formats
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, is_program_file, leaves_its_bucket
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.times import Time, iso
-from ragstack_common.settings.limits import MAX_URI_CHARACTERS
 
 if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import DocumentApiSettings
@@ -56,8 +60,8 @@ def _name_of_a_document(value: str) -> str:
             "This is a file of an office program or operating system, such as a lock file: upload the document itself"
         )
         raise PydanticCustomError("key", text)
-    if PurePosixPath(value).suffix.lower() not in SUFFIXES:
-        known = ", ".join(sorted(SUFFIXES))
+    if not formats.is_supported(value):
+        known = ", ".join(sorted(formats.MEDIA_TYPES))
         raise PydanticCustomError("key", "The file type is not supported; supported types: {known}", {"known": known})
     return value
 
@@ -95,7 +99,7 @@ class UploadRequest(BaseModel):
         max_length=200,
         description="The upload must have the same content type",
         examples=["application/pdf"],
-        json_schema_extra={"x-ragstack-media-types": {**MEDIA_TYPES}},
+        json_schema_extra={"x-ragstack-media-types": {**formats.MEDIA_TYPES}},
     )
     size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have exactly this size")
     attributes: _Attributes | None = Field(

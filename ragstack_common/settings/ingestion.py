@@ -7,14 +7,12 @@ from pydantic import BeforeValidator, Field
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Allowed, BusName, Settings, separated_names
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_common.settings.names import OTHER_STORE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings, VectorStore
 from ragstack_common.settings.tenants import TenantSettings
 from ragstack_common.settings.tracing import TraceSettings
-
-MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
-"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
 
 MAX_DELAY_SECONDS: Final = 900
 """Source: SQS API reference, SendMessage, DelaySeconds."""

@@ -1,4 +1,4 @@
-"""Limits of requests that several rooms check, with the source of each."""
+"""Limits of requests and files that several rooms check, with the source of each."""
 
 from typing import Final
 
@@ -26,6 +26,8 @@ MAX_RETRIEVAL_SECONDS: Final = 24
 MAX_ANSWER_SECONDS: Final = 890
 """Lambda ends the function after 900 seconds; the error must be sent before."""
 
+MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
+"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
 
-MAX_URI_CHARACTERS: Final = 133
-"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+MAX_SIDECAR_BYTES: Final = 10 * 1024
+"""Source: user guide of Knowledge Bases, metadata files."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.base import (
     Allowed,
     JsonObject,
@@ -105,7 +106,7 @@ class RetrieverToolSettings(MilvusSettings, SearchSettings):
     def backends(self, shared_options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the configuration of an engine for each collection; :data:`EVERY_COLLECTION` stands for any name."""
         collections = self.retriever_tool_collections
-        own = self.knowledge_base_id.rpartition("/")[2]
+        own = resource_id(self.knowledge_base_id)
         if not collections and own and shared_options["type"] == BEDROCK_ENGINE:
             collections = {own: {}}
         found = {}

@@ -15,6 +15,7 @@ from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.access.view import search_as
 from ragstack_common.core import errors
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.uris import resource_id
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.milvus.server import MilvusConfig, with_server
@@ -90,7 +91,7 @@ class RetrieverSettings:
         settings = RetrieverToolSettings.from_env(env)
         backends = with_server(settings.backends(settings.shared_options()), settings)
         tenants = TenantIndexes.of(settings, policy_from_env(env))
-        own = settings.knowledge_base_id.rpartition("/")[2]
+        own = resource_id(settings.knowledge_base_id)
         for backend in backends.values():
             if tenants is not None and backend.get(COLLECTION_OPTION[BEDROCK_ENGINE]) == own:
                 backend["tenants"] = tenants
@@ -113,7 +114,7 @@ class RetrieverSettings:
 def _collection(backend: dict[str, Any], own_knowledge_base: str) -> SearchedCollection:
     """Take the option ``partition_key``, which engines with partitions of their own go without."""
     partition_key = backend.pop("partition_key", None if backend["type"] == MILVUS_ENGINE else CORPUS_KEY)
-    searched = str(backend.get(COLLECTION_OPTION[BEDROCK_ENGINE], "")).rpartition("/")[2]
+    searched = resource_id(str(backend.get(COLLECTION_OPTION[BEDROCK_ENGINE], "")))
     is_own = backend["type"] == BEDROCK_ENGINE and searched == own_knowledge_base
     return SearchedCollection(backend, partition_key, in_registry=is_own)
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from local_bedrock.reading import metadata
 from local_bedrock.reading.parsing import Parser
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.reading import formats
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
-from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_common.text.sections import outline
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
 from ragstack_local.files.uploads import LocalFile

@@ -7,6 +7,7 @@ import typer
 
 from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.core.names import canonical
+from ragstack_common.core.uris import is_s3_uri
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import remove
@@ -88,7 +89,7 @@ def _folder_or_document(documents: ApiDocuments, name: str) -> str:
 
 
 def _is_in(document: "DocumentSummary", folder: str) -> bool:
-    name = document.uri if folder.startswith("s3://") else document.key
+    name = document.uri if is_s3_uri(folder) else document.key
     return canonical(name).startswith(canonical(folder))
 
 

@@ -312,7 +312,7 @@ def _answer(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
 
 def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str, timeout: float) -> str:
     from ragstack_common.core.errors import DocumentNotFoundError  # noqa: PLC0415
-    from ragstack_common.registry.uris import SIDECAR_SUFFIX  # noqa: PLC0415 - help does without
+    from ragstack_common.core.uris import SIDECAR_SUFFIX  # noqa: PLC0415 - help does without
     from ragstack_local.target.following import Gone  # noqa: PLC0415
 
     try:

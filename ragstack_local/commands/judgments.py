@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ragstack_common.core.uris import key_of_uri
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_local.api.calls import run
@@ -180,7 +181,7 @@ async def _document(api: "HttpOperations", source: str, query: str) -> dict[str,
 
 def _name_of(source: str) -> str:
     """Return the key of an S3 URI, and any other source as it is."""
-    return source.removeprefix("s3://").partition("/")[2] if source.startswith("s3://") else source
+    return key_of_uri(source) or source
 
 
 def _write_lines(file: Path, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, s3_uri
 from ragstack_common.ingestion.sidecars import with_attribute
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, fault_of_uri, s3_uri
-from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_local.files.uploads import LocalFile, sidecar_for
 from ragstack_local.target.connection import TRANSFER_THREADS, Connection
 from ragstack_local.target.following import NO_SIDECAR, Gone, Uploaded

@@ -5,7 +5,6 @@ small files took 19 s through the bucket and 32 s through the API of the same lo
 bucket of a stack if it can reach it.
 """
 
-import mimetypes
 import re
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -14,17 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, structure_of
+from ragstack_common.reading import formats
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import DocumentRegistry, ambiguous_name
 from ragstack_common.registry.records import Attributes, DocumentRecord
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES
 from ragstack_common.services.operations import DocumentStatusRequest
-from ragstack_common.settings.ingestion import MAX_DOCUMENT_BYTES
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_local.api.calls import run
 from ragstack_local.errors import ApiError
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag, tags_of_sidecar
@@ -124,8 +123,8 @@ class StackDocuments:
 
     def present(self, key: str) -> dict[str, Present]:
         """List the objects, and read their records; see :class:`Documents`."""
-        tags = self.bucket.entity_tags_of_name(f"{key}/" if key and not _is_document(key) else key)
-        keys = {each: self.bucket.uri_of(each) for each in tags if is_below(each, key) and _is_document(each)}
+        tags = self.bucket.entity_tags_of_name(f"{key}/" if key and not formats.is_supported(key) else key)
+        keys = {each: self.bucket.uri_of(each) for each in tags if is_below(each, key) and formats.is_supported(each)}
         records = self.registry.read(keys.values())
         return {each: _present(records[uri], tags[each], tags.get(each + SIDECAR_SUFFIX)) for each, uri in keys.items()}
 
@@ -144,7 +143,9 @@ class StackDocuments:
         """Compare entity tags; see :class:`Documents`."""
         # Twenty requests.
         tags = self.bucket.entity_tags("", 20_000) if uploaded else {}
-        return _copies({self.bucket.uri_of(key): tag for key, tag in tags.items() if _is_document(key)}, uploaded)
+        return _copies(
+            {self.bucket.uri_of(key): tag for key, tag in tags.items() if formats.is_supported(key)}, uploaded
+        )
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete from the bucket, in parallel; see :class:`Documents`."""
@@ -286,7 +287,7 @@ class ApiDocuments:
         content = file.path.read_bytes()
         body: dict[str, Any] = {
             "key": file.key,
-            "content_type": mimetypes.guess_type(file.key)[0] or "application/octet-stream",
+            "content_type": formats.media_type(file.key),
             "size": len(content),
             "attributes": self.attributes(file),
         }
@@ -315,10 +316,6 @@ def _sidecar_of(file: LocalFile) -> bytes:
 
 def _not_found(name: str) -> DocumentNotFoundError:
     return DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
-
-
-def _is_document(key: str) -> bool:
-    return PurePosixPath(key).suffix.lower() in SUFFIXES
 
 
 def _has_content(file: LocalFile, present: Present) -> bool:

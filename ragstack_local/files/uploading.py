@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
+from ragstack_common.core.uris import key_of_uri
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
@@ -87,7 +88,7 @@ def note_unlabelled(
     policy = _policy(target, connection)
     if policy is None:
         return
-    keys = {canonical(uri.removeprefix("s3://").partition("/")[2]) for uri in done.uploaded}
+    keys = {canonical(key_of_uri(uri)) for uri in done.uploaded}
     uploaded = [file for file in files if canonical(file.key) in keys]
     unlabelled = [file.key for file in uploaded if _label(policy, documents, file) is None]
     if not unlabelled:

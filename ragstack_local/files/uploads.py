@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.core.uris import SIDECAR_SUFFIX, is_program_file, leaves_its_bucket
 from ragstack_common.ingestion.sidecars import (
     canonical_sidecar,
     check_attributes,
@@ -23,8 +24,8 @@ from ragstack_common.ingestion.sidecars import (
     read_sidecar,
     write_sidecar,
 )
+from ragstack_common.reading import formats
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, SUFFIXES, is_program_file, leaves_its_bucket
 from ragstack_local.errors import UsageError
 from ragstack_local.target.roots import Roots, join_key
 
@@ -164,8 +165,8 @@ class _Search:
             self._walk(root, root, key, {str(root)})
         elif is_program_file(path.name):
             self.skipped.append(Skipped(path, Skip.PROGRAM))
-        elif path.suffix.lower() not in SUFFIXES and not path.name.endswith(SIDECAR_SUFFIX):
-            supported = ", ".join(sorted(SUFFIXES))
+        elif not formats.is_supported(path.name) and not path.name.endswith(SIDECAR_SUFFIX):
+            supported = ", ".join(sorted(formats.MEDIA_TYPES))
             self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
         else:
             place = path.parent.resolve() / path.name
@@ -232,7 +233,7 @@ class _Search:
         if path.name.endswith(SIDECAR_SUFFIX):
             if not os.path.exists(path.with_name(path.name.removesuffix(SIDECAR_SUFFIX))):
                 self.skipped.append(Skipped(path, Skip.ORPHAN))
-        elif path.suffix.lower() not in SUFFIXES:
+        elif not formats.is_supported(path.name):
             self.skipped.append(Skipped(path, Skip.TYPE))
         elif reason := self._fault(file, root):
             self.faults.append(Fault(path, reason))

@@ -29,6 +29,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 from ragstack_local.target.connection import Connection
@@ -205,7 +206,7 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
         ("OpenAPI", connection.api_url + "/openapi.json"),
         ("API of people", connection.people_url),
         ("Answers stream", connection.answers_url),
-        ("Documents", f"s3://{connection.bucket}/"),
+        ("Documents", s3_uri(connection.bucket, "")),
         ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}"),
         ("AWS endpoint", connection.aws_endpoint),
         ("Bedrock endpoint", connection.bedrock_endpoint),

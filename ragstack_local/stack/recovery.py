@@ -19,13 +19,13 @@ from typing import Any, Final
 from local_bedrock.creation import ACCOUNT
 from local_bedrock.http.guard import make_private
 from ragstack_common.core.json_text import parse_json
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, s3_uri
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
 from ragstack_common.ingestion.requests import key_of
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, fault_of_uri, s3_uri
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
 from ragstack_local.target import running

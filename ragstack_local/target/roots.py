@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical
+from ragstack_common.core.uris import key_of_uri
 from ragstack_local.errors import StackError
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection, Project
@@ -84,7 +85,7 @@ class Roots:
 
     def local_file(self, uri: str | None) -> str | None:
         """Return the file of this machine that is a document, as the current folder sees it; None without any."""
-        key = (uri or "").removeprefix("s3://").partition("/")[2]
+        key = key_of_uri(uri or "")
         path = self.path_of(key) if key else None
         if path is None or not path.is_file():
             return None

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, TypeVar
 
 import urllib3
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.registry.uris import s3_uri
 from ragstack_local.files.bucket import Bucket
 from ragstack_local.target import running
 from ragstack_local.target.connection import Connection

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.ingestion.messages import read_checks
 from ragstack_common.ingestion.sidecars import read_sidecar
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.registry.uris import SIDECAR_SUFFIX
 from ragstack_common.settings.names import OTHER_STORE, RESERVED_PREFIX
 from tests.faults.faulty_stack import Places
 from tests.faults.snapshot import Snapshot

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.jobs import JobKind
 from ragstack_common.registry.table import document_id
-from ragstack_common.registry.uris import s3_uri
 
 PATIENCE_SECONDS: Final = 120.0
 PAUSE_SECONDS: Final = 0.5

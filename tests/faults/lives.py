@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final
 
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
+from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 
 BAD_SIDECARS: Final = (
     b"{",

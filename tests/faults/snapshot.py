@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.registry.catalogue import COUNT
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.jobs import MAX_PAGE, Job, JobStore
 from ragstack_common.registry.records import DocumentRecord, record_from_item
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, PARTITION_KEY, SORT_KEY
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, s3_uri
 from tests.faults.faulty_stack import Places
 
 DEPTHS: Final = (

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from tests.faults.document_client import DocumentClient
 from tests.faults.lives import BAD_KEYS, BAD_SIDECARS, TOO_LONG, Life, fault_of
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
@@ -16,7 +17,6 @@ from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.registry.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.settings.ingestion import IngestionSettings
 from tests.ingestion.queues import Held, PolledQueue, received
 from tests.ingestion.services import Aws

@@ -19,6 +19,7 @@ from ragstack_common.access.callers import caller_from_key
 from ragstack_common.answers.answer import Quotation, Sentence, Source
 from ragstack_common.core import errors
 from ragstack_common.core.errors import InvalidFilterError, NotAllowedError
+from ragstack_common.core.uris import MAX_URI_CHARACTERS
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
@@ -31,11 +32,11 @@ from ragstack_common.registry.catalogue import MAX_COUNTED_PER_DOCUMENT, MAX_VAL
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.registry.snapshot import VALUES_LEFT_OUT
 from ragstack_common.registry.table import INVALID_ITEMS
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
 from ragstack_common.search import RetrievalBackend, factory
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings import ingestion, limits, names
+from ragstack_common.settings import ingestion, names
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
 from ragstack_common.tools import RetrieverSettings, Tool
 from ragstack_common.tools.schemas import INPUT_SCHEMA
 from ragstack_local.cli import app
@@ -237,8 +238,8 @@ def test_the_limits_of_documents_are_documented() -> None:
         STORE_RULES[names.S3_VECTORS].metadata_bytes,
         STORE_RULES[names.S3_VECTORS].metadata_keys,
         MAX_LIST_MEMBERS,
-        ingestion.MAX_DOCUMENT_BYTES,
-        limits.MAX_URI_CHARACTERS,
+        MAX_DOCUMENT_BYTES,
+        MAX_URI_CHARACTERS,
         MAX_COUNTED_PER_DOCUMENT,
         MAX_VALUE_CHARACTERS,
     ]

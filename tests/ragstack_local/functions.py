@@ -5,13 +5,13 @@ import uuid
 from dataclasses import replace
 from functools import cache
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
-from ragstack_common.registry.uris import s3_uri
 from ragstack_local.target.connection import Connection
 from ragstack_local.target.following import registry_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.registry.uris import SUFFIXES
+from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_local.errors import StackError
 from ragstack_local.files.ingestion import note_skipped
 from ragstack_local.files.uploads import Selection, Skip, Skipped, select
@@ -288,7 +288,7 @@ def test_named_files_of_other_types_are_reported(folder: Path) -> None:
     selection = select([sidecar, document, picture])
 
     assert keys(selection) == ["leave.md"]
-    assert faults(selection) == {picture: "Its type is not supported; supported are " + ", ".join(sorted(SUFFIXES))}
+    assert faults(selection) == {picture: "Its type is not supported; supported are " + ", ".join(sorted(MEDIA_TYPES))}
 
 
 @pytest.mark.parametrize("letters", [239, 247, 252])

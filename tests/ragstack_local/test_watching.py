@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
-from ragstack_common.registry.uris import s3_uri
 from ragstack_local.files.bucket import Bucket
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.uploads import select

@@ -22,6 +22,7 @@ from ragstack_common.answers.quote.figures import contradicting
 from ragstack_common.answers.quote.quoting import Quotation, best_quotations
 from ragstack_common.answers.verify.visible import LINE_BREAK
 from ragstack_common.core.deadline import in_thread
+from ragstack_common.core.uris import file_name
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.naming import attributes
 from ragstack_common.settings.names import QUOTING_GENERATOR
@@ -98,7 +99,7 @@ class ExtractiveProvider:
 def _description(chunk: RetrievedChunk) -> str:
     """Return what a document says about itself outside of the passage: its name, attributes, title and headings."""
     told = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
-    name = chunk.source.rpartition("/")[2].rpartition(".")
+    name = file_name(chunk.source).rpartition(".")
     return "\n".join(filter(None, (name[0] or name[2], *told, chunk.context)))
 
 

@@ -16,6 +16,7 @@ from ragstack_common.answers.answer import CitedText
 from ragstack_common.answers.models.protocol import Passage
 from ragstack_common.answers.verify.tokens import Tokens
 from ragstack_common.answers.verify.visible import literal, readings
+from ragstack_common.core.uris import file_name
 from ragstack_common.text.characters import SYMBOL, is_dense
 
 LEAST_WORDS: Final = 4
@@ -135,7 +136,7 @@ class PassageIndex:
 
     def is_name(self, phrase: str) -> bool:
         """Whether a text is the name of a document."""
-        names = {chunk.source.rpartition("/")[2].casefold() for chunk in self._passages.values()}
+        names = {file_name(chunk.source).casefold() for chunk in self._passages.values()}
         return phrase.casefold() in names | {name.rpartition(".")[0] for name in names}
 
     def mentions(self, phrase: str) -> bool:

@@ -18,7 +18,7 @@ from ragstack_common.ingestion.sidecars import (
     read_sidecar,
     write_sidecar,
 )
-from ragstack_common.registry.uris import MAX_SIDECAR_BYTES
+from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 from tests.support.sidecars import (
     ALL_TYPED,
     OTHER,

@@ -11,9 +11,9 @@ import pytest
 
 from lambdas.documents import handler
 from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
-from ragstack_common.registry.uris import SUFFIXES
 from tests.ragstack_common.services.conftest import BUCKET, Aws, Call, error_of
 from tests.support.documents import PROGRAM_FILES
 from tests.support.sidecars import record_sidecar
@@ -116,7 +116,7 @@ def test_a_name_is_a_key_or_a_file_in_a_folder(call: Call, name: dict[str, str],
     assert {"key": key} in policy_of(answer)["conditions"]
 
 
-@pytest.mark.parametrize("suffix", sorted(SUFFIXES))
+@pytest.mark.parametrize("suffix", sorted(MEDIA_TYPES))
 def test_every_supported_file_type_is_accepted(call: Call, suffix: str) -> None:
     assert call("POST", PATH, {**REPORT, "key": f"a{suffix}"})[0] == 201
 

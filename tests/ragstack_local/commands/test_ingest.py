@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.messages import read_checks
 from ragstack_common.registry.records import DocumentRecord, Status
-from ragstack_common.registry.uris import s3_uri
 from ragstack_local.files.bucket import Bucket, Unchanged, Uploaded
 from ragstack_local.files.uploads import select
 from ragstack_local.target.connection import Connection

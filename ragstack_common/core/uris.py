@@ -1,19 +1,15 @@
-"""URIs and keys of documents and of their sidecars, and the formats that Bedrock reads."""
+"""URIs and keys of documents and of their sidecars, and the ids in ARNs."""
 
 import re
 from typing import Final
 
-from ragstack_common.reading.formats import MEDIA_TYPES
-from ragstack_common.settings.limits import MAX_URI_CHARACTERS
+_SCHEME: Final = "s3://"
+
+MAX_URI_CHARACTERS: Final = 133
+"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
 """``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""
-
-MAX_SIDECAR_BYTES: Final = 10 * 1024
-"""Source: user guide of Knowledge Bases, metadata files."""
-
-SUFFIXES: Final = frozenset(MEDIA_TYPES)
-"""Supported file types."""
 
 _PROGRAM_FILE: Final = re.compile(
     # Owner files of Microsoft Office, lock files of LibreOffice, resource forks and folder views of macOS, thumbnails
@@ -31,7 +27,33 @@ Sources: bedrock-agent, shape S3BucketUri; ECMA-262, LineTerminator; java.util.r
 
 def s3_uri(bucket: str, key: str) -> str:
     """Return an object's URI; the key is not quoted."""
-    return f"s3://{bucket}/{key}"
+    return f"{_SCHEME}{bucket}/{key}"
+
+
+def is_s3_uri(name: str) -> bool:
+    """Whether a name of a document is its URI rather than its key."""
+    return name.startswith(_SCHEME)
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """Return the bucket and the key; what is missing is empty, and so are both of any other kind of URI."""
+    bucket, _, key = uri.removeprefix(_SCHEME).partition("/") if is_s3_uri(uri) else ("", "", "")
+    return bucket, key
+
+
+def key_of_uri(uri: str) -> str:
+    """Return the key; empty without one."""
+    return split_uri(uri)[1]
+
+
+def file_name(source: str) -> str:
+    """Return the last part of a URI, a key or a path with slashes."""
+    return source.rpartition("/")[2]
+
+
+def resource_id(name: str) -> str:
+    """Return the id of a resource that is named by its id or its ARN."""
+    return name.rpartition("/")[2]
 
 
 def fault_of_uri(uri: str) -> str | None:
@@ -52,7 +74,7 @@ def is_program_file(key: str) -> bool:
     Such files have the extension of a document, and are not documents: Word's ``~$report.docx`` locks ``report.docx``
     while it is open.
     """
-    return _PROGRAM_FILE.fullmatch(key.rpartition("/")[2]) is not None
+    return _PROGRAM_FILE.fullmatch(file_name(key)) is not None
 
 
 def leaves_its_bucket(key: str) -> bool:
