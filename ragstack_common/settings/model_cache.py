@@ -1,4 +1,4 @@
-"""Sentence-embedding models in the user's cache, by name; ``embedding.adding`` puts them there.
+"""Sentence-embedding models in the user's cache, by name; `ragstack model add` puts them there.
 
 A model is a folder in ONNX form with a manifest. It is renamed into place when it is complete, so a folder with a
 manifest can be used.

@@ -74,7 +74,7 @@ def list_models() -> None:
 
 
 def _add(name: str) -> tuple[str, bool]:
-    from ragstack_common.embedding import adding  # noqa: PLC0415 - slow to import
+    from ragstack_local.models import adding  # noqa: PLC0415 - slow to import
 
     with display.progress() as bars:
         bar = bars.add_task(f"Looking for {name}", total=None, detail="")

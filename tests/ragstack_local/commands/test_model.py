@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.core.errors import EmbeddingError
-from ragstack_common.embedding import adding
-from ragstack_common.embedding.adding import Added
 from ragstack_common.settings.model_cache import MANIFEST, MINILM, folder_of
 from ragstack_local.commands.model import add, list_models
+from ragstack_local.models import adding
+from ragstack_local.models.adding import Added
 
 
 @pytest.fixture(autouse=True)

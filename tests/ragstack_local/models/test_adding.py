@@ -9,10 +9,10 @@ import pytest
 
 from ragstack_common import embedding
 from ragstack_common.core.errors import EmbeddingError
-from ragstack_common.embedding import adding
-from ragstack_common.embedding.adding import add
 from ragstack_common.settings import model_cache
 from ragstack_common.settings.model_cache import AUTOMATIC, MINILM
+from ragstack_local.models import adding
+from ragstack_local.models.adding import add
 from tests.support.bert_models import config, random_weights, write_model
 
 

@@ -1,0 +1,1 @@
+"""Known embedding models, fetched and converted into the user's cache."""
