@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ragstack_common.answers.answer import (
+    Answer,
     Answerer,
     Characters,
     CitationEvent,
@@ -258,8 +259,8 @@ class Answering:
             " ANSWER_TIMEOUT_SECONDS, or lower ANSWER_MAX_TOKENS"
         )
 
-    def answer(self) -> dict[str, Any]:
-        """Return the fields of the finished ``Answer``."""
+    def answer(self) -> Answer:
+        """Return the finished answer."""
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
         answered = not verifier.no_answer and stop_reason not in WITHHELD
@@ -268,34 +269,34 @@ class Answering:
             notes.append(Note("citations", NOTHING_CITED))
         if not (answered and verifier.cited):
             notes += unanswerable_notes(self._question.searched or self._question.text, outcome)
-        return {
-            "question": self._question.text,
-            "searched_question": self._question.searched,
-            "answer": verifier.answer,
-            "answered": answered and bool(verifier.cited),
-            "closest_passages": verifier.closest_passages,
-            "confidence": None if end is None else end.confidence,
-            "conflicts": [
+        return Answer(
+            question=self._question.text,
+            searched_question=self._question.searched,
+            answer=verifier.answer,
+            answered=answered and bool(verifier.cited),
+            closest_passages=verifier.closest_passages,
+            confidence=None if end is None else end.confidence,
+            conflicts=[
                 Conflict(figure=each.figure, citations=list(each.passages)) for each in (end.conflicts if end else ())
             ],
-            "sentences": [
+            sentences=[
                 sentence.model_copy(update={"support": self._verdicts.get(index)})
                 for index, sentence in enumerate(verifier.sentences)
             ],
-            "sources": self.sources,
-            "removed_citations": verifier.removed,
-            "answerer": self._answerer(),
-            "stop_reason": stop_reason,
-            "cut_off": stop_reason == "max_tokens",
-            "usage": Usage()
+            sources=self.sources,
+            removed_citations=verifier.removed,
+            answerer=self._answerer(),
+            stop_reason=stop_reason,
+            cut_off=stop_reason == "max_tokens",
+            usage=Usage()
             if end is None
             else Usage(input_tokens=end.input_tokens, output_tokens=end.output_tokens, estimated=end.estimated),
-            "timings": Timings(
+            timings=Timings(
                 retrieval_ms=self.retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
             ),
-            "complete": outcome.complete,
-            "notes": notes,
-        }
+            complete=outcome.complete,
+            notes=notes,
+        )
 
     def _answerer(self) -> Answerer:
         if not self._passages:

@@ -143,13 +143,13 @@ class AskService:
             sources=answering.sources,
             complete=outcome.complete,
             retrieval_ms=answering.retrieval_ms,
-            **search,
+            **dict(search),
         )
         async with aclosing(answering.events()) as events:
             async for event in events:
                 seen_at = await self._seen(outcome, caller, seen_at)
                 yield event
-        answer = AskResponse(**answering.answer(), **search)
+        answer = AskResponse(**dict(answering.answer()), **dict(search))
         await self._seen(outcome, caller, seen_at)
         span.ended(answer)
         yield answer

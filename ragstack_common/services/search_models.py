@@ -19,23 +19,13 @@ from ragstack_common.search.models import (
     SearchOutcome,
     SliceReport,
 )
+from ragstack_common.search.shared_words import shares_words
 from ragstack_common.settings.limits import MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from ragstack_common.settings.names import ALL_CORPORA, REQUEST_RERANKERS
 from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import Position, section_over
-from ragstack_common.text.words import detect_language, query_terms, terms
 
 MAX_NAME_CHARACTERS: Final = 200
-
-MIN_SHARE: Final = 0.35
-"""Share of the question's words that a passage must have to be a possible answer, if there is no calibration.
-
-On samples/judged it does for 66 of 69 questions, and for 25 of 30 that the handbook does not answer in its own words;
-the shipped calibration says the same of 67 and 25. Source: HYBRID, ``hashed``.
-"""
-
-CHUNKS_COMPARED: Final = 10
-"""Results whose words are compared: it bounds the time for long answers."""
 
 DEFAULT_PASSAGES: Final = 3
 """A program that answers from the results needs more than one passage of a document that is about the question."""
@@ -195,14 +185,14 @@ class SearchReport(BaseModel):
     )
 
 
-def report_of(outcome: SearchOutcome) -> dict[str, Any]:
-    """Return the fields of a :class:`SearchReport`."""
-    return {
-        "slices": outcome.parts,
-        "inferred_filter": outcome.inferred,
-        "corpora": outcome.corpora,
-        "best_relevance": _rounded(outcome.best_relevance),
-    }
+def report_of(outcome: SearchOutcome) -> SearchReport:
+    """Return how the search went that has an outcome."""
+    return SearchReport(
+        slices=outcome.parts,
+        inferred_filter=outcome.inferred,
+        corpora=outcome.corpora,
+        best_relevance=_rounded(outcome.best_relevance),
+    )
 
 
 class RetrieveResponse(SearchReport):
@@ -226,9 +216,9 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relev
     least = request.min_score or 0.0
     chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
     return RetrieveResponse(
-        **report_of(outcome),
+        **dict(report_of(outcome)),
         results=[_result(chunk, outcome, request) for chunk in chunks],
-        answerable=_shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
+        answerable=shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
         complete=outcome.complete,
         notes=outcome.notes,
         milliseconds=round(outcome.milliseconds, 2),
@@ -274,15 +264,6 @@ def _passage_members(chunk: RetrievedChunk, query: str) -> dict[str, Any]:
         **dict(position),
         "section": section,
     }
-
-
-def _shares_words(query: str, outcome: SearchOutcome) -> bool | None:
-    """Return True if a passage has enough of the question's words; else None, because it may be in another language."""
-    passages = [passage for chunk in outcome.chunks[:CHUNKS_COMPARED] for passage in chunk.passages or [chunk]]
-    language = detect_language(query, *(passage.content for passage in passages))
-    asked = query_terms(query, language)
-    found = (terms(f"{passage.context or ''} {passage.content}", language) for passage in passages)
-    return any(len(asked.keys() & each) >= MIN_SHARE * max(1, len(asked)) for each in found) or None
 
 
 def _rounded(relevance: float | None) -> float | None:

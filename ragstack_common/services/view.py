@@ -105,11 +105,9 @@ class Mark(BaseModel):
     )
 
 
-class DocumentView(BaseModel):
-    """A document with marks. A mark covers exactly the characters of its text; only white space may differ."""
+class ShownPart(BaseModel):
+    """What the process shows of a document."""
 
-    uri: str
-    key: str
     title: str | None
     format: str = Field(examples=["pdf"])
     pages: int | None = Field(description="Number of pages; null for formats without pages")
@@ -121,14 +119,21 @@ class DocumentView(BaseModel):
     text: str = Field(description="Text of the page, or of the document: the part around the first mark if it is long")
     text_start: int = Field(description="Offset in the document's text at which that part begins")
     marks: list[Mark]
+    pages_without_text: list[int] = Field(
+        description="Pages without text, which may be images. With marks near the page asked for, only those around it"
+    )
+
+
+class DocumentView(ShownPart):
+    """A document with marks. A mark covers exactly the characters of its text; only white space may differ."""
+
+    uri: str
+    key: str
     unmarked: list[int] = Field(
         description="Texts that are marked nowhere: not in the document, outside of the part shown, in several places"
         " of which none is certain to be meant, or without a place on the picture of a page"
     )
     mark_pages: list[int] = Field(description="Pages on which texts are marked")
-    pages_without_text: list[int] = Field(
-        description="Pages without text, which may be images. With marks near the page asked for, only those around it"
-    )
 
 
 class Viewer:
@@ -181,16 +186,16 @@ class Viewer:
             shown = self._shown(seen, request)
         except UnreadableDocument as error:
             raise InvalidRequestError(f"{seen.key!r:.100} cannot be shown: {error}") from error
-        marked = {mark["index"] for mark in shown["marks"] if mark["marked"]}
+        marked = {mark.index for mark in shown.marks if mark.marked}
         return DocumentView(
             uri=request.uri,
             key=seen.key,
             unmarked=[index for index in range(len(request.texts)) if index not in marked],
-            mark_pages=sorted({mark["page"] for mark in shown["marks"] if mark["marked"] and mark["page"]}),
-            **shown,
+            mark_pages=sorted({mark.page for mark in shown.marks if mark.marked and mark.page}),
+            **dict(shown),
         )
 
-    def _shown(self, seen: SeenDocument, request: ViewRequest) -> dict[str, Any]:
+    def _shown(self, seen: SeenDocument, request: ViewRequest) -> ShownPart:
         """Return what the process shows of a document; it gets the file if it does not have it open."""
         if seen.failure is not None:
             raise UnreadableDocument(f"it could not be indexed. {seen.failure}")
@@ -210,8 +215,7 @@ class Viewer:
             raise UnreadableDocument(answer["refused"])
         if "invalid" in answer:
             raise InvalidRequestError(answer["invalid"])
-        found: dict[str, Any] = answer["shown"]
-        return found
+        return ShownPart.model_validate(answer["shown"])
 
     def _answer(self, message: bytes, file_format: str, until: float) -> dict[str, Any]:
         while True:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from ragstack_common.reading.marking import MAX_SHOWN_CHARACTERS
 from ragstack_common.reading.pdf import PdfDocument
-from ragstack_common.reading.viewing import MAX_SHOWN_CHARACTERS, OpenDocuments
+from ragstack_common.reading.viewing import OpenDocuments
 from ragstack_common.reading.warm_process import ProcessBusy
 from ragstack_common.registry.records import Status
 from ragstack_common.services import view
