@@ -27,9 +27,9 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from local_bedrock.creation import await_active, create_knowledge_base
-from local_bedrock.pytest_plugin import text_document
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.embedding.protocol import cores
+from ragstack_common.ingestion.requests import text_document
 from ragstack_common.settings.model_cache import KNOWN, MINILM, added_folder
 
 DOCUMENTS_IN_CALL = 10

@@ -30,7 +30,6 @@ import pytest
 
 from local_bedrock.creation import create_knowledge_base
 from ragstack_common.core.errors import MissingPackageError, needs_extra
-from ragstack_common.ingestion.requests import text_document
 
 DOCUMENTS_PER_CALL: Final = 10
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
@@ -88,6 +87,8 @@ class KnowledgeBase:
             NotIndexedError: A document failed, or the time limit was reached.
             ClientError: The local Bedrock rejected the documents.
         """
+        from ragstack_common.ingestion.requests import text_document  # noqa: PLC0415 - imports boto3
+
         several = [texts] if isinstance(texts, str) else texts
         named = dict(several) if isinstance(several, Mapping) else {_id(text): text for text in several}
         agent = self.client("bedrock-agent")

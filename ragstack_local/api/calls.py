@@ -1,6 +1,7 @@
 """Calls of operations, which are asynchronous, from commands, which are not."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Generator
 from functools import cache
 from typing import TypeVar
@@ -26,6 +27,10 @@ def run(work: Awaitable[T]) -> T:
                 task.cancel()
         loop.call_soon(loop.stop)
         loop.run_forever()
+        if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()  # it was interrupted before there was a task
+            if inspect.iscoroutine(work):
+                work.close()
         raise
 
 

@@ -99,5 +99,5 @@ def test_our_own_code_has_bytecode_too() -> None:
     layer, code = common_layer(Target.LOCAL), function_code("query", Target.LOCAL)
 
     tag = sys.implementation.cache_tag
-    assert (layer / "python" / SOURCE.name / "__pycache__" / f"config.{tag}.pyc").is_file()
+    assert (layer / "python" / SOURCE.name / "__pycache__" / f"shortcuts.{tag}.pyc").is_file()
     assert (code / "__pycache__" / f"handler.{tag}.pyc").is_file()

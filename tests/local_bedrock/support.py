@@ -18,8 +18,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock import server
-from local_bedrock.pytest_plugin import text_document
 from local_bedrock.service import Service
+from ragstack_common.ingestion.requests import text_document
 from tests.support.waiting import eventually
 
 T = TypeVar("T")

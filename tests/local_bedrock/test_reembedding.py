@@ -15,11 +15,11 @@ import pytest
 from local_bedrock.options import Options
 from local_bedrock.processes import embedding_processes
 from local_bedrock.processes.embedding_processes import WorkerProcesses
-from local_bedrock.pytest_plugin import text_document
 from local_bedrock.server import running
 from local_bedrock.service import Service
 from ragstack_common.embedding import Embedding, EmbeddingClosed, EmbeddingError, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
+from ragstack_common.ingestion.requests import text_document
 from ragstack_common.settings import model_cache
 from tests.local_bedrock.support import Bedrock, Source
 from tests.support.waiting import eventually

@@ -1,6 +1,7 @@
 """The operations over HTTP, against a server that answers as the test says."""
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -335,6 +336,19 @@ def test_an_interrupt_just_before_an_operation_ends_it(monkeypatch: pytest.Monke
 
     with pytest.raises(KeyboardInterrupt):
         next(each(events()))
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_interrupt_before_there_is_a_task_leaves_no_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calls._runner().get_loop(), "create_task", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(asyncio.sleep(60))
+    gc.collect()
 
 
 def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
