@@ -11,9 +11,9 @@ import typer
 
 from evaluation.setups import AnswerSetup, Setup
 from ragstack_common.core.errors import needs_extra
+from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.show import display
 from ragstack_local.stack.processes import raised_interrupts
-from ragstack_local.target.connection import Connection, Project
 
 if TYPE_CHECKING:
     from evaluation.dataset import DataSet

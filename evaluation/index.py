@@ -18,9 +18,9 @@ from evaluation.dataset import DataSet, EvaluationError
 from local_bedrock.creation import create_knowledge_base
 from ragstack_common.ingestion.requests import text_document
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.connection import local_client, local_environment
 from ragstack_local.show import display
 from ragstack_local.stack.processes import Child, held_interrupts
-from ragstack_local.target.connection import local_client, local_environment
 
 FORM: Final = 3
 """Version of the ingested form; a new number is a new index."""

@@ -30,7 +30,7 @@ from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import members_of
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.settings.names import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.connection import Connection
 
 COLLECTION: Final = "collection"
 """Type, in a backend's configuration, of the private knowledge base that holds the data set."""

@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError, MissingPackageError, RagStackError
+from ragstack_local.connection.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_files
 from ragstack_local.errors import FAILED, INTERRUPTED, NOTHING_FOUND, WRONG_USAGE, UsageError
-from ragstack_local.target.environment import API_URL_VARIABLE, DATA_VARIABLE, FILE, read_files
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points that are commands too, under their own names: functions, or Typer apps with commands."""

@@ -15,6 +15,10 @@ from ragstack_common.services.document_models import Facets
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.connection.address import Address
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import FOUND
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import StackError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import ingest, note_skipped
@@ -23,10 +27,6 @@ from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
 from ragstack_local.signin.provider import Application, Provider
-from ragstack_local.target.address import Address
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import FOUND
-from ragstack_local.target.roots import Roots
 
 
 @dataclass(frozen=True)

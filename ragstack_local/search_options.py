@@ -16,7 +16,7 @@ from ragstack_common.settings.knowledge import KnowledgeSettings
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import BEDROCK_ENGINE, CHROMA_ENGINE, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_common.settings.search import QuerySettings
-from ragstack_local.target.roots import Roots
+from ragstack_local.connection.roots import Roots
 from ragstack_local.targets import Target, not_blank
 
 if TYPE_CHECKING:

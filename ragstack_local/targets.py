@@ -13,11 +13,11 @@ import typer
 
 from ragstack_common.core.addresses import is_here
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.connection.address import Address, UrlOfFile
+from ragstack_local.connection.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
+from ragstack_local.connection.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE, file_of
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
-from ragstack_local.target.address import Address, UrlOfFile
-from ragstack_local.target.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
-from ragstack_local.target.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE, file_of
 
 if TYPE_CHECKING:
     from ragstack_local.api.http_operations import HttpOperations

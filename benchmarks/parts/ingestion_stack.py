@@ -18,9 +18,9 @@ from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS
+from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.show import display
 from ragstack_local.stack.local_stack import StackOptions, local_stack
-from ragstack_local.target.connection import Connection, Project
 
 PEER_BUCKET: Final = "benchmark-peer"
 POLL_SECONDS: Final = 0.25

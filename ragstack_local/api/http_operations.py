@@ -20,8 +20,8 @@ from ragstack_common.http.tool_models import ToolList, ToolSuccess
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.operations import DocumentStatusRequest
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
+from ragstack_local.connection.address import HOW_TO_AUTHENTICATE, Address
 from ragstack_local.errors import ApiError, InvalidApiRequestError
-from ragstack_local.target.address import HOW_TO_AUTHENTICATE, Address
 
 if TYPE_CHECKING:
     from ragstack_common.services.ask_models import AskRequest, StreamEvent

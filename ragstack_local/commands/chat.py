@@ -15,13 +15,13 @@ from ragstack_common.core.errors import RagStackError
 from ragstack_common.settings.limits import MAX_TURNS
 from ragstack_common.settings.names import ALL_CORPORA
 from ragstack_local.api.calls import each, run
+from ragstack_local.connection.connection import Project
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
 from ragstack_local.show.answers import advise_on_models, last, print_sources, print_stream
 from ragstack_local.show.display import console
-from ragstack_local.target.connection import Project
-from ragstack_local.target.roots import Roots
 from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:

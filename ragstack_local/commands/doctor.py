@@ -22,8 +22,8 @@ from ragstack_local.targets import AsJson, Target, with_target
 if TYPE_CHECKING:
     from ragstack_common.services.search_models import RetrieveResponse
     from ragstack_local.api.http_operations import HttpOperations
+    from ragstack_local.connection.connection import Connection
     from ragstack_local.files.documents import ApiDocuments
-    from ragstack_local.target.connection import Connection
 
 ATTRIBUTE: Final = "ragstack-doctor"
 """The probe's attribute, by which a search finds it among any number of documents."""
@@ -252,8 +252,8 @@ def _health(api: "HttpOperations") -> str:
 
 
 def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:
+    from ragstack_local.connection.following import Uploaded  # noqa: PLC0415 - help does without
     from ragstack_local.files.uploads import LocalFile  # noqa: PLC0415
-    from ragstack_local.target.following import Uploaded  # noqa: PLC0415 - help does without
 
     with _probe(token) as path:
         ((_, uri, result),) = documents.upload([LocalFile(path, key)], force=True)
@@ -313,7 +313,7 @@ def _answer(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
 def _delete(documents: "ApiDocuments", connection: "Connection | None", key: str, timeout: float) -> str:
     from ragstack_common.core.errors import DocumentNotFoundError  # noqa: PLC0415
     from ragstack_common.core.uris import SIDECAR_SUFFIX  # noqa: PLC0415 - help does without
-    from ragstack_local.target.following import Gone  # noqa: PLC0415
+    from ragstack_local.connection.following import Gone  # noqa: PLC0415
 
     try:
         document = documents.named(key)

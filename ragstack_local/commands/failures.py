@@ -13,10 +13,10 @@ from rich.text import Text
 
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.api.calls import run
+from ragstack_local.connection.following import DELETED, ENDED, FOUND, follow
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
-from ragstack_local.target.following import DELETED, ENDED, FOUND, follow
 from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 if TYPE_CHECKING:

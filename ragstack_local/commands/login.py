@@ -9,15 +9,15 @@ from pydantic import BaseModel
 
 from ragstack_common.core.addresses import keeps_secrets
 from ragstack_local.api.calls import run
+from ragstack_local.connection.address import Address, UrlOfFile, user_logins
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
-from ragstack_local.target.address import Address, UrlOfFile, user_logins
 from ragstack_local.targets import ApiUrl, AsJson, StackTarget, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.access import Me, WritablePrefix
+    from ragstack_local.connection.connection import Connection
     from ragstack_local.signin.provider import Application, Provider, Tokens
-    from ragstack_local.target.connection import Connection
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """Source: RFC 9728."""

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Protocol
 import typer
 from rich.text import Text
 
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.show import display
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection
 from ragstack_local.targets import StackTarget, with_target
 
 PROCESSES: Final = ("answers", "bedrock", "ministack")

@@ -6,9 +6,9 @@ import sys
 from functools import cache
 
 from ragstack_common.core.errors import RagStackError, needs_extra
+from ragstack_local.connection.address import Address
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display
-from ragstack_local.target.address import Address
 from ragstack_local.targets import Target, with_target
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.following import DELETED, NOT_UPLOADED
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
@@ -14,7 +15,6 @@ from ragstack_local.files.synchronisation import Folder, SyncPlan, preview
 from ragstack_local.files.uploading import UploadOptions, end, note_unlabelled, print_round, round_as_json
 from ragstack_local.files.uploads import select
 from ragstack_local.show import display
-from ragstack_local.target.following import DELETED, NOT_UPLOADED
 from ragstack_local.targets import AsJson, Target, Timeout, confirm, with_target
 
 

@@ -18,9 +18,9 @@ from ragstack_common.ingestion.sidecars import with_attribute
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
+from ragstack_local.connection.connection import TRANSFER_THREADS, Connection
+from ragstack_local.connection.following import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.files.uploads import LocalFile, sidecar_for
-from ragstack_local.target.connection import TRANSFER_THREADS, Connection
-from ragstack_local.target.following import NO_SIDECAR, Gone, Uploaded
 
 _ATTEMPTS: Final = 5
 """For a file that changes while it is read or uploaded."""

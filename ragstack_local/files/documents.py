@@ -25,12 +25,21 @@ from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.services.operations import DocumentStatusRequest
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_local.api.calls import run
+from ragstack_local.connection.connection import TRANSFER_THREADS, Connection
+from ragstack_local.connection.following import (
+    DELETED,
+    ENDED,
+    Awaited,
+    Gone,
+    Uploaded,
+    follow,
+    registry_of,
+    statuses_of,
+)
+from ragstack_local.connection.roots import is_below
 from ragstack_local.errors import ApiError
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag, tags_of_sidecar
 from ragstack_local.files.uploads import LocalFile, sidecar_for
-from ragstack_local.target.connection import TRANSFER_THREADS, Connection
-from ragstack_local.target.following import DELETED, ENDED, Awaited, Gone, Uploaded, follow, registry_of, statuses_of
-from ragstack_local.target.roots import is_below
 
 if TYPE_CHECKING:
     from ragstack_common.services.document_models import DocumentDetail, DocumentSummary
@@ -100,7 +109,7 @@ class Documents(Protocol):
         """
 
     def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
-        """Poll until documents have their awaited outcomes; see :func:`~ragstack_local.target.following.follow`."""
+        """Poll until documents have their awaited outcomes; see :func:`~ragstack_local.connection.following.follow`."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Final
 
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import Status
+from ragstack_local.connection.following import ENDED, NOT_UPLOADED, Gone, Uploaded
+from ragstack_local.connection.roots import Roots
 from ragstack_local.files.bucket import NotUploaded, Result, Unchanged
 from ragstack_local.files.documents import Documents
 from ragstack_local.files.uploads import Fault, LocalFile, Selection, Skip, Skipped, shown
 from ragstack_local.show import display
-from ragstack_local.target.following import ENDED, NOT_UPLOADED, Gone, Uploaded
-from ragstack_local.target.roots import Roots
 
 SHOW_SKIPPED: Final = "--show-skipped"
 

@@ -9,10 +9,10 @@ from typing import Final
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.roots import Roots, join_key
 from ragstack_local.errors import UsageError
 from ragstack_local.files.documents import Documents, Present
 from ragstack_local.files.uploads import LocalFile, Selection, check_prefix, shown
-from ragstack_local.target.roots import Roots, join_key
 
 PREVIEWED: Final = 10
 """Documents of each kind that are shown before a change."""

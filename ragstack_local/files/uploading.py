@@ -13,15 +13,15 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.uris import key_of_uri
 from ragstack_local.api.calls import run
+from ragstack_local.connection.address import Address
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import ENDED, FOUND
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
 from ragstack_local.files.uploads import FOLLOW_LINKS, LocalFile, Selection, read_options, require, shown
 from ragstack_local.show import display
-from ragstack_local.target.address import Address
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import ENDED, FOUND
-from ragstack_local.target.roots import Roots
 from ragstack_local.targets import Target
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from ragstack_common.ingestion.sidecars import (
 )
 from ragstack_common.reading import formats
 from ragstack_common.registry.records import Attributes, AttributeValue
+from ragstack_local.connection.roots import Roots, join_key
 from ragstack_local.errors import UsageError
-from ragstack_local.target.roots import Roots, join_key
 
 FOLLOW_LINKS: Final = "--follow-links"
 

@@ -13,13 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.following import Gone
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import StackError
 from ragstack_local.files.bucket import State, state_of
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import ingest
 from ragstack_local.files.uploads import Fault, LocalFile, Selection, select, shown
-from ragstack_local.target.following import Gone
-from ragstack_local.target.roots import Roots
 
 
 @dataclass

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import SEPARATOR, section_over
+from ragstack_local.connection.roots import Roots
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_indented
 from ragstack_local.show.results import place_of, print_incomplete, print_local_file
-from ragstack_local.target.roots import Roots
 
 if TYPE_CHECKING:
     from ragstack_common.services.ask_models import StreamEvent

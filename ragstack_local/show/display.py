@@ -32,8 +32,8 @@ from rich.text import Text
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import ENDED, FOUND
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import ENDED, FOUND
 
 PROGRAM: Final = "ragstack"
 

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import Position
+from ragstack_local.connection.roots import Roots
 from ragstack_local.show.display import console, counted, print_indented
-from ragstack_local.target.roots import Roots
 
 RESULT_INDENT: Final = 5
 

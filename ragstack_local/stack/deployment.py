@@ -19,9 +19,7 @@ from botocore.exceptions import ClientError
 
 from local_bedrock.creation import ACCOUNT, MCP_TAGS, await_active, create_knowledge_base
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
-from ragstack_local.errors import StackError
-from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
-from ragstack_local.target.connection import (
+from ragstack_local.connection.connection import (
     DEFAULT_PREFIX,
     LOCAL_REGION,
     Connection,
@@ -29,6 +27,8 @@ from ragstack_local.target.connection import (
     local_client,
     local_environment,
 )
+from ragstack_local.errors import StackError
+from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
 
 Step = Callable[[str], AbstractContextManager[Any]]
 """Shows a step by its name while it runs."""

@@ -21,6 +21,9 @@ from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
 from ragstack_common.registry.table import BY_LABEL, EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
 from ragstack_common.settings.access import NO_ACCESS_FILE, AuthKind
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection, Project, local_environment
+from ragstack_local.connection.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
@@ -28,9 +31,6 @@ from ragstack_local.stack.durable_items import Journal, KeptItems
 from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection, Project, local_environment
-from ragstack_local.target.environment import DATA_VARIABLE
 
 DEFAULT_PORT: Final = 4566
 DEFAULT_DATA: Final = "local"

@@ -12,8 +12,8 @@ from typing import Final
 
 from local_bedrock.http.guard import ENDS_WITH_PARENT
 from local_bedrock.options import LOCAL
+from ragstack_local.connection import running
 from ragstack_local.errors import StackError
-from ragstack_local.target import running
 
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05

@@ -12,9 +12,9 @@ from ragstack_common.services.jobs import JobAnswer, JobList
 from ragstack_local.api.calls import run
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
+from ragstack_local.connection.address import Address
+from ragstack_local.connection.connection import Connection
 from ragstack_local.show import display
-from ragstack_local.target.address import Address
-from ragstack_local.target.connection import Connection
 
 MAX_SECONDS: Final = 12 * 3600.0
 

@@ -26,10 +26,10 @@ from ragstack_common.ingestion import (
     start_ingestion_with_retry,
 )
 from ragstack_common.ingestion.requests import key_of
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection
 
 SYNCHRONISATION_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.1

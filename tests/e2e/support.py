@@ -18,10 +18,10 @@ from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import ENDED, registry_of, statuses_of
 from ragstack_local.files.bucket import Bucket
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import ENDED, registry_of, statuses_of
 from tests.ragstack_local.support import ragstack
 from tests.support.children import start_child
 from tests.support.ports import free_ports

@@ -10,7 +10,7 @@ from ragstack_common.answers.answer import TokenEvent
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent
 from ragstack_local.api.calls import each
 from ragstack_local.api.http_operations import HttpOperations
-from ragstack_local.target.address import Address
+from ragstack_local.connection.address import Address
 from tests.e2e.support import ROOT, LocalStack
 from tests.support.waiting import eventually
 

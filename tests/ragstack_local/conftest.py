@@ -10,7 +10,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from local_bedrock.server import running
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.connection import Connection
 from tests.ragstack_local.support import Api, aws, create_knowledge_base, serving_api, stack_at
 from tests.support.registry_table import create_table
 

@@ -12,8 +12,8 @@ from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import registry_of
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import registry_of
 
 
 @cache

@@ -18,8 +18,8 @@ from unittest.mock import patch
 import boto3
 
 from ragstack_local.cli import main
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection
 from tests.support.http_server import http_server
 
 RAGSTACK = Path(sys.executable).with_name("ragstack")

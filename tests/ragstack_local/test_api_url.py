@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 from typer.testing import CliRunner
 
 from ragstack_local.cli import app
-from ragstack_local.target import address
+from ragstack_local.connection import address
 from tests.ragstack_local.retrieve_answers import answer
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ragstack_common.ingestion.sidecars import with_attribute
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import NO_SIDECAR, Uploaded
 from ragstack_local.files.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.uploads import LocalFile, select
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import NO_SIDECAR, Uploaded
 from tests.ragstack_local import functions
 from tests.ragstack_local.functions import keys
 

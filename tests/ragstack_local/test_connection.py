@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection, Project, local_environment
 from ragstack_local.errors import StackError
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection, Project, local_environment
 from tests.ragstack_local.support import OUTPUTS, aws, deploy, running_stack, stack_at
 from tests.support.children import END_SECONDS, child
 
@@ -128,7 +128,7 @@ def test_a_killed_stack_is_gone_even_if_its_process_id_is_reused(tmp_path: Path)
     file = tmp_path / "running.json"
     code = (
         "import sys, time, pathlib\n"
-        "from ragstack_local.target import running\n"
+        "from ragstack_local.connection import running\n"
         "file = pathlib.Path(sys.argv[1])\n"
         "with running.announcing(file, file.parent) as announce:\n"
         f"    announce({{'process_id': {os.getpid()}}})\n"

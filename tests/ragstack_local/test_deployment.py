@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from local_bedrock.server import running
+from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import deployment
 from ragstack_local.stack.deployment import Assembly, LocalKnowledgeBase
-from ragstack_local.target.connection import Project
 from tests.ragstack_local.support import aws
 
 NOWHERE = "http://127.0.0.1:9"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display, explanation, results
-from ragstack_local.target.roots import Roots
 from tests.ragstack_local.retrieve_answers import RANKING, answer, part, result
 from tests.ragstack_local.support import stack_at
 

@@ -24,13 +24,13 @@ from ragstack_common.access.rules import Effect
 from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.registry.table import BY_LABEL, PARTITION_KEY, SORT_KEY, to_item
 from ragstack_common.services.judgments import JudgmentChange, Judgments
+from ragstack_local.connection.connection import LOCAL_REGION, Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import durable_items
 from ragstack_local.stack.durable_items import Journal
 from ragstack_local.stack.local_stack import KEPT_ITEMS, StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder
-from ragstack_local.target.connection import LOCAL_REGION, Project
 from tests.ragstack_local.test_recovery import kill, ministack, project
 from tests.support.registry_table import TABLE, create_table
 

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.connection import environment
+from ragstack_local.connection.address import Address
 from ragstack_local.errors import ApiError
-from ragstack_local.target import environment
-from ragstack_local.target.address import Address
 from tests.ragstack_local.support import NOWHERE, Api, ragstack, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ import pytest
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_local.connection.connection import Connection
+from ragstack_local.connection.following import NO_SIDECAR, Gone, Uploaded, follow, registry_of, statuses_of
 from ragstack_local.files.bucket import Bucket
-from ragstack_local.target.connection import Connection
-from ragstack_local.target.following import NO_SIDECAR, Gone, Uploaded, follow, registry_of, statuses_of
 from tests.ragstack_local import functions
 
 INDEXED = DocumentRecord(

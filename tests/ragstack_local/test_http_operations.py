@@ -18,8 +18,8 @@ from ragstack_common.services.search_models import RetrieveRequest, RetrieveResp
 from ragstack_local.api import calls
 from ragstack_local.api.calls import each, run
 from ragstack_local.api.http_operations import THROTTLED_ATTEMPTS, HttpOperations
+from ragstack_local.connection.address import Address
 from ragstack_local.errors import ApiError, InvalidApiRequestError
-from ragstack_local.target.address import Address
 from tests.ragstack_local.answer_events import events as to_pieces
 from tests.ragstack_local.answer_events import response
 from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at

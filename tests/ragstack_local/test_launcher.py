@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local.connection.connection import Project
 from ragstack_local.stack import launcher
 from ragstack_local.stack.recovery import DataFolder
-from ragstack_local.target.connection import Project
 from tests.ragstack_local.test_recovery import BUCKET, ministack, project
 from tests.support.web_pages import EVIL, send
 

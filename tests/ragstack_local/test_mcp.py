@@ -9,8 +9,8 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from ragstack_common.http.mcp import build_server
 from ragstack_local.api.http_operations import HttpOperations
+from ragstack_local.connection.address import Address
 from ragstack_local.errors import ApiError
-from ragstack_local.target.address import Address
 from tests.ragstack_local.support import RAGSTACK, Api
 
 SEARCH: dict[str, Any] = {"slices": [], "inferred_filter": None, "corpora": [], "best_relevance": None}

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local.connection import running
 from ragstack_local.errors import StackError
 from ragstack_local.stack import processes
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
-from ragstack_local.target import running
 from tests.support.children import child
 
 ROOT = Path(__file__).resolve().parents[2]

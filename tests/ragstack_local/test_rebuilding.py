@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.registry.jobs import JobKind, JobStatus
 from ragstack_common.services.jobs import JobAnswer, JobList
+from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack import rebuilding
 from ragstack_local.stack.rebuilding import rebuild
-from ragstack_local.target.connection import Connection
 from tests.ragstack_local.support import stack_at
 
 FAULT = "The index is damaged. The replaced file is in replaced-index-1"

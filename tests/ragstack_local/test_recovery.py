@@ -15,13 +15,13 @@ import pytest
 import urllib3
 
 from local_bedrock.server import running as running_bedrock
+from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET, LocalKnowledgeBase
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
-from ragstack_local.target.connection import Connection, Project
 from tests.ragstack_local.support import stack_at
 from tests.support.ports import free_ports
 

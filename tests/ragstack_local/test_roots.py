@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import StackError
 from ragstack_local.files.uploads import select
-from ragstack_local.target.roots import Roots
 
 
 @pytest.fixture

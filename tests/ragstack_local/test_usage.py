@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_local import cli
 from ragstack_local.cli import app
-from ragstack_local.target import running
+from ragstack_local.connection import running
 from tests.ragstack_local.retrieve_answers import answer
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 from tests.support.ports import free_ports
@@ -441,7 +441,7 @@ LIGHT_MODULES = {
     *("ragstack_common", "ragstack_common.core", "ragstack_common.core.errors"),
     *("ragstack_local", "ragstack_local.__main__", "ragstack_local.cli", "ragstack_local.errors"),
     "ragstack_common.core.addresses",
-    *("ragstack_local.commands", "ragstack_local.target", "ragstack_local.target.environment"),
+    *("ragstack_local.commands", "ragstack_local.connection", "ragstack_local.connection.environment"),
     *("local_bedrock", "evaluation"),
 }
 

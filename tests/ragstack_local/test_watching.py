@@ -13,11 +13,11 @@ import pytest
 
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_local.connection.connection import Connection
 from ragstack_local.files.bucket import Bucket
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.uploads import select
 from ragstack_local.files.watching import Watch
-from ragstack_local.target.connection import Connection
 from tests.ragstack_local import functions
 from tests.ragstack_local.functions import keys
 from tests.support.waiting import eventually

@@ -11,8 +11,8 @@ import pytest
 from lambdas.documents import handler as documents
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.commands import doctor as command
-from ragstack_local.target.address import Address
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.address import Address
+from ragstack_local.connection.connection import Connection
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.support import Api, ragstack, running_stack
 from tests.support.api_server import BASE_PATH, api_server

@@ -15,9 +15,9 @@ import pytest
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.messages import read_checks
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_local.connection.connection import Connection
 from ragstack_local.files.bucket import Bucket, Unchanged, Uploaded
 from ragstack_local.files.uploads import select
-from ragstack_local.target.connection import Connection
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
 from tests.support.children import start_child

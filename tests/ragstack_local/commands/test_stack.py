@@ -7,11 +7,11 @@ import pytest
 
 from ragstack_common.settings.access import AuthKind
 from ragstack_local.commands.stack import _callers, _last_callers, _options, _start_again
+from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.stack.last_callers import Callers, Tenants
 from ragstack_local.stack.local_stack import StackOptions, local_stack
-from ragstack_local.target.connection import Project
 from tests.ragstack_local.support import ragstack
 from tests.support.ports import free_ports
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.registry.records import Status
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.connection import Connection
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.ragstack_local.support import Api, ragstack, running_stack

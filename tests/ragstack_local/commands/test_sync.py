@@ -11,7 +11,7 @@ import pytest
 
 from ragstack_common.registry.records import Status
 from ragstack_local import targets
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.connection import Connection
 from tests.ragstack_common.services.conftest import Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.ragstack_local.commands.test_ingest import functions_running

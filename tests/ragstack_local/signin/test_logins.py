@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ragstack_local.connection.address import Address, user_logins
 from ragstack_local.errors import ApiError, StackError
 from ragstack_local.signin.logins import EARLY_SECONDS, Login, Logins
 from ragstack_local.signin.provider import Provider, bearer_of, claims_of
 from ragstack_local.stack.issuer import CLIENT
-from ragstack_local.target.address import Address, user_logins
 from tests.ragstack_local.signin.conftest import APPLICATION, Clock
 from tests.ragstack_local.support import NOWHERE, Api, ragstack, running_stack, stack_at
 

@@ -14,9 +14,9 @@ from local_bedrock.options import LOCAL
 from ragstack_common.core.addresses import is_here
 from ragstack_common.core.metrics import STACKS
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS
+from ragstack_local.connection import running
+from ragstack_local.connection.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
-from ragstack_local.target import running
-from ragstack_local.target.environment import DATA_VARIABLE
 
 if TYPE_CHECKING:
     import boto3

@@ -13,10 +13,10 @@ from pathlib import Path
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.names import canonical
 from ragstack_common.core.uris import key_of_uri
+from ragstack_local.connection import running
+from ragstack_local.connection.connection import Connection, Project
+from ragstack_local.connection.environment import user_folder
 from ragstack_local.errors import StackError
-from ragstack_local.target import running
-from ragstack_local.target.connection import Connection, Project
-from ragstack_local.target.environment import user_folder
 
 
 @dataclass

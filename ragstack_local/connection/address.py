@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from ragstack_common.core.addresses import is_here, keeps_secrets
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_local.connection.environment import user_folder
 from ragstack_local.errors import ApiError, StackError
 from ragstack_local.signin.logins import Logins
-from ragstack_local.target.environment import user_folder
 
 if TYPE_CHECKING:
-    from ragstack_local.target.connection import Connection
+    from ragstack_local.connection.connection import Connection
 
 _EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?amazonaws\.com(\.cn)?")
 """Source: Amazon API Gateway developer guide, invoking REST APIs."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
-from ragstack_local.target.connection import Connection
+from ragstack_local.connection.connection import Connection
 
 if TYPE_CHECKING:
     from ragstack_common.registry.documents import DocumentRegistry
