@@ -66,7 +66,7 @@ $(STAMPS)/node: package.json package-lock.json | $(STAMPS)/demo
 NPM := $(BIN)/npm --prefix web --silent
 BUILT := ragstack_local/console/static/index.html
 OPENAPI := web/src/api/openapi.json
-WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts -not -name facts.ts)
+WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts -not -name requests.d.ts -not -name facts.ts)
 
 $(STAMPS)/web: web/package.json web/package-lock.json | $(STAMPS)/demo
 	@echo "Installing the packages of the console into web/node_modules ..."

@@ -64,7 +64,7 @@ interface Known extends Pick<AppValues, "me" | "kept"> {
 
 async function whoIs(client: Client, session: Session): Promise<Known> {
   if (session.isSignedOut) belongTo(null);
-  const me = await client.get<Me>("/api/me");
+  const me = await client.get("/api/me", {});
   const isSignedIn = await session.isSignedIn();
   const kept = Kept.open(session.settings.issuer, isSignedIn ? me.name : null);
   belongTo(isSignedIn ? kept.id : null);

@@ -1,4 +1,5 @@
 /** Judgments of results and answers: what people judged, by question. */
+import type { Body } from "./api/calls";
 import type { Client } from "./api/client";
 import type { components } from "./api/schema";
 
@@ -108,9 +109,9 @@ function hash(text: string): string {
 /** Store a change. */
 export async function store(client: Client, change: Change): Promise<void> {
   const { query_id, query, document, grade, reference } = change;
-  const body =
+  const body: Body<"put", "/api/judgments"> =
     document === null
-      ? { query_id, query, answer_grade: grade, reference }
+      ? { query_id, query, answer_grade: grade === null ? null : grade > 0 ? 1 : 0, reference }
       : { query_id, query, document, grade };
   await client.put("/api/judgments", body);
 }
@@ -122,7 +123,7 @@ export async function load(client: Client, all: boolean, signal: AbortSignal): P
   const found: Judgment[] = [];
   let next_token: string | null = null;
   do {
-    const page: Page = await client.get<Page>("/api/judgments", { all, next_token }, signal);
+    const page: Page = await client.get("/api/judgments", { all, next_token }, signal);
     for (const { query_id, query, at, by, document, grade, answer_grade, reference } of page.judgments) {
       const given = document === null ? answer_grade : grade;
       if (given !== null) found.push({ query_id, query, document, grade: given, reference, at, by });

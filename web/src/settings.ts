@@ -1,5 +1,10 @@
 /** What a search or a question is asked with; one form for the address, the Test Target box and the requests. */
+import { RERANKERS } from "./api/facts";
 import type { AskRequest, RetrieveRequest } from "./api/types";
+
+/** "none": the engine's order. */
+export const RERANKER_CHOICES = ["none", ...RERANKERS] as const;
+export type Reranker = (typeof RERANKER_CHOICES)[number];
 
 export type Scalar = string | number | boolean;
 
@@ -13,7 +18,7 @@ export interface Settings {
   mode: "prefer" | "strict";
   infer: boolean;
   /** null: as the deployment is configured. */
-  reranker: string | null;
+  reranker: Reranker | null;
   topK: number | null;
   /** Of searches: results with a lower relevance are left out. */
   minRelevance: number | null;
@@ -50,11 +55,16 @@ export function fromParams(params: URLSearchParams): Settings {
       ) ?? {},
     mode: params.get("mode") === "strict" ? "strict" : "prefer",
     infer: params.get("infer") !== "off",
-    reranker: params.get("rerank"),
+    reranker: rerankerOf(params.get("rerank")),
     topK: Number.isInteger(topK) && topK >= 1 ? topK : null,
     minRelevance: minRelevance > 0 && minRelevance <= 1 ? minRelevance : null,
     language: params.get("lang"),
   };
+}
+
+/** The reranker of that name; null if there is none. */
+export function rerankerOf(name: string | null): Reranker | null {
+  return RERANKER_CHOICES.find((each) => each === name) ?? null;
 }
 
 /** Write the settings that differ from the defaults. */
@@ -104,12 +114,12 @@ export function toAsk(settings: Settings, before?: Before): AskRequest {
     ...(before?.history.length
       ? { chat_history: before.history, ...(before.rewrite ? { rewrite_question: true } : {}) }
       : {}),
-  } as AskRequest;
+  };
 }
 
 export function toRetrieve(settings: Settings): RetrieveRequest {
   const limit = settings.minRelevance === null ? {} : { min_relevance: settings.minRelevance };
-  return { query: settings.question, ...options(settings), ...limit, explain: true } as RetrieveRequest;
+  return { query: settings.question, ...options(settings), ...limit, explain: true };
 }
 
 function json<T>(text: string | null, isValid: (value: unknown) => boolean): T | null {

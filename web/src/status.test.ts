@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isFinal, isStatus, LISTED, meaning, STATUSES } from "./status";
+import { isFinal, isStatus, LISTED, listedStatus, meaning, STATUSES } from "./status";
 
 it("work in progress has the same colour in every status", () => {
   const unfinished = STATUSES.filter((status) => !isFinal(status));
@@ -14,6 +14,8 @@ it("each status has its own label", () => {
 it("documents cannot be listed by UPLOADED, which the registry never stores", () => {
   expect(LISTED).not.toContain("UPLOADED");
   expect(LISTED.length).toBe(STATUSES.length - 1);
+  expect(listedStatus("FAILED")).toBe("FAILED");
+  expect(listedStatus("UPLOADED")).toBeNull();
 });
 
 it("a status of a newer service is not known", () => {

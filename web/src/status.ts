@@ -26,6 +26,12 @@ export const STATUSES = Object.keys(MEANINGS) as Status[];
 
 /** The statuses by which documents can be listed. */
 export const LISTED = STATUSES.filter((status) => status !== "UPLOADED");
+export type Listed = (typeof LISTED)[number];
+
+/** The status of that name, if documents can be listed by it. */
+export function listedStatus(name: string | null): Listed | null {
+  return LISTED.find((status) => status === name) ?? null;
+}
 
 export function meaning(status: Status): Meaning {
   return MEANINGS[status];

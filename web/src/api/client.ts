@@ -1,5 +1,6 @@
 /** Requests to the HTTP interface, on the console's own origin. */
 import type { Session } from "../session";
+import type { Body, Params, PathWith, Result } from "./calls";
 import type { components } from "./schema";
 
 type ErrorDetail = components["schemas"]["ErrorDetail"];
@@ -33,42 +34,53 @@ export class ApiError extends Error {
   }
 }
 
-type Query = Record<string, string | number | boolean | null | undefined>;
-
 export class Client {
   constructor(private readonly session: Session) {}
 
-  get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-    const given = Object.entries(query).filter(
-      ([, value]) => value !== null && value !== undefined && value !== "",
-    );
-    const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-    return this.json<T>("GET", text ? `${path}?${text}` : path, undefined, signal);
+  get<P extends PathWith<"get">>(
+    path: P,
+    params: Params<"get", P>,
+    signal?: AbortSignal,
+  ): Promise<Result<"get", P>> {
+    return this.json("GET", address(path, params), undefined, signal);
   }
 
-  post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
-    return this.json<T>("POST", path, body, signal);
+  post<P extends PathWith<"post">>(
+    path: P,
+    body: Body<"post", P>,
+    signal?: AbortSignal,
+  ): Promise<Result<"post", P>> {
+    return this.json("POST", path, body, signal);
   }
 
-  put<T>(path: string, body: unknown): Promise<T> {
-    return this.json<T>("PUT", path, body);
+  put<P extends PathWith<"put">>(path: P, body: Body<"put", P>): Promise<Result<"put", P>> {
+    return this.json("PUT", path, body);
   }
 
-  patch<T>(path: string, body: unknown): Promise<T> {
-    return this.json<T>("PATCH", path, body);
+  patch<P extends PathWith<"patch">>(
+    path: P,
+    params: Params<"patch", P>,
+    body: Body<"patch", P>,
+  ): Promise<Result<"patch", P>> {
+    return this.json("PATCH", address(path, params), body);
   }
 
-  delete<T>(path: string): Promise<T> {
-    return this.json<T>("DELETE", path);
+  delete<P extends PathWith<"delete">>(path: P, params: Params<"delete", P>): Promise<Result<"delete", P>> {
+    return this.json("DELETE", address(path, params));
   }
 
-  /** Send a request that continues when the page is left; its answer is not read. */
-  leaveBehind(method: string, path: string): void {
-    this.send(method, path, undefined, undefined, true).catch(() => undefined);
+  /** Send a request whose response is read as it arrives. */
+  open<P extends PathWith<"post">>(path: P, body: Body<"post", P>, signal: AbortSignal): Promise<Response> {
+    return this.send("POST", path, body, signal);
+  }
+
+  /** Send a deletion that continues when the page is left; its answer is not read. */
+  deleteAndLeave<P extends PathWith<"delete">>(path: P, params: Params<"delete", P>): void {
+    this.send("DELETE", address(path, params), undefined, undefined, true).catch(() => undefined);
   }
 
   /** Send a request, and throw an ApiError for everything but success. */
-  async send(
+  private async send(
     method: string,
     path: string,
     body?: unknown,
@@ -111,6 +123,19 @@ export class Client {
     const response = await this.send(method, path, body, signal);
     return (await response.json()) as T;
   }
+}
+
+/** Fill the path's parameters in, and append the others as query; those without a value are left out. */
+function address(path: string, params: object): string {
+  const values = new Map<string, unknown>(Object.entries(params));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = encodeURIComponent(String(values.get(name)));
+    values.delete(name);
+    return value;
+  });
+  const given = [...values].filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `${filled}?${text}` : filled;
 }
 
 async function failure(response: Response): Promise<ApiError> {

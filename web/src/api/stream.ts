@@ -17,7 +17,7 @@ export async function* askStream(
   request: AskRequest,
   signal: AbortSignal,
 ): AsyncGenerator<AskEvent> {
-  const response = await client.send("POST", "/api/ask/stream", request, signal);
+  const response = await client.open("/api/ask/stream", request, signal);
   if (!response.body) throw new ApiError("The answer has no body", response.status, "Unknown");
   for await (const { name, data } of events(response.body)) {
     if (name === "error") {

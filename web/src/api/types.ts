@@ -1,8 +1,10 @@
+import type { components as Bodies } from "./requests";
 import type { components } from "./schema";
 
+type Requests = Bodies["schemas"];
 type Schemas = components["schemas"];
 
-export type AskRequest = Schemas["AskRequest"];
+export type AskRequest = Requests["AskRequest"];
 export type AskResponse = Schemas["AskResponse"];
 export type Corpora = Schemas["Corpora"];
 export type DocumentDetail = Schemas["DocumentDetail"];
@@ -15,7 +17,7 @@ export type Facets = Schemas["Facets"];
 export type InferredFilter = Schemas["InferredFilter"];
 export type Me = Schemas["Me"];
 export type Note = Schemas["Note"];
-export type RetrieveRequest = Schemas["RetrieveRequest"];
+export type RetrieveRequest = Requests["RetrieveRequest"];
 export type RetrieveResponse = Schemas["RetrieveResponse"];
 export type RetrievedResult = Schemas["RetrievedResult"];
 export type Sentence = Schemas["Sentence"];

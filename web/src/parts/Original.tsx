@@ -71,7 +71,7 @@ export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: 
 
 export function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
   const [page, setPage] = useState<number | null>(first);
-  const view = useLoaded<DocumentView>(JSON.stringify([uri, texts, page]), (client, signal) =>
+  const view = useLoaded(JSON.stringify([uri, texts, page]), (client, signal) =>
     client.post("/api/view", { uri, texts, passage, starts, page }, signal),
   );
   const [last, setLast] = useState<DocumentView | null>(null);

@@ -1,9 +1,9 @@
 /** The Test Target box: where a question is asked, and how the search for it is made. Source: specification 002. */
 import type { ReactNode } from "react";
-import { LANGUAGES, MAX_TOP_K, RERANKERS } from "../api/facts";
-import type { Corpora, Facets, Versions } from "../api/types";
+import { LANGUAGES, MAX_TOP_K } from "../api/facts";
+import type { Facets } from "../api/types";
 import { useLoaded } from "../context";
-import type { Scalar, Settings } from "../settings";
+import { RERANKER_CHOICES, rerankerOf, type Scalar, type Settings } from "../settings";
 
 const ALL = "all";
 
@@ -23,9 +23,9 @@ export function TestTarget({
   legend = "Test Target",
   children,
 }: Props) {
-  const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
-  const versions = useLoaded<Versions>("versions", (client) => client.get("/api/versions"));
-  const facets = useLoaded<Facets>("facets", (client) => client.get("/api/facets"));
+  const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
+  const versions = useLoaded("versions", (client) => client.get("/api/versions", {}));
+  const facets = useLoaded("facets", (client) => client.get("/api/facets", {}));
   const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
   const chosen = Object.values(settings.facets).reduce((sum, values) => sum + values.length, 0);
   return (
@@ -68,11 +68,10 @@ export function TestTarget({
         Reranker
         <select
           value={settings.reranker ?? ""}
-          onChange={(event) => set({ reranker: event.target.value || null })}
+          onChange={(event) => set({ reranker: rerankerOf(event.target.value) })}
         >
           <option value="">Default</option>
-          <option value="none">None</option>
-          {RERANKERS.map((name) => (
+          {RERANKER_CHOICES.map((name) => (
             <option key={name} value={name}>
               {name.charAt(0).toUpperCase() + name.slice(1)}
             </option>

@@ -38,9 +38,9 @@ test("a shell passes the question on as it was asked", () => {
 });
 
 test("a shell runs nothing that is in an address", () => {
-  const copied = asCommand("search", { ...DEFAULTS, question: "x", reranker: "none; echo '$(id)'" });
+  const copied = asCommand("search", { ...DEFAULTS, question: "x", corpus: "none; echo '$(id)'" });
 
-  expect(argumentsOf(copied)).toEqual(["query", "x", "--rerank", "none; echo '$(id)'", "--explain"]);
+  expect(argumentsOf(copied)).toEqual(["query", "x", "--corpus", "none; echo '$(id)'", "--explain"]);
 });
 
 test("Python gets Python's literals", () => {

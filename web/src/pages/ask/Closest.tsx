@@ -1,6 +1,5 @@
 /** Without an answer: the documents that Search would show first. */
 import { useState } from "react";
-import type { RetrieveResponse } from "../../api/types";
 import { useLoaded } from "../../context";
 import { documentName, place, plain } from "../../parts/names";
 import { OriginalDialog, type Shown } from "../../parts/Original";
@@ -13,7 +12,7 @@ const MOST = 3;
 export function Closest({ settings, question }: { settings: Settings; question: string }) {
   const [open, setOpen] = useState<Shown | null>(null);
   const request = toRetrieve({ ...settings, question });
-  const { data, error, reload } = useLoaded<RetrieveResponse>(JSON.stringify(request), (client, signal) =>
+  const { data, error, reload } = useLoaded(JSON.stringify(request), (client, signal) =>
     client.post("/api/retrieve", request, signal),
   );
   if (error) return <ErrorBox error={error} onRetry={reload} />;

@@ -135,9 +135,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     setSaving(true);
     setProblem(null);
     try {
-      await client.patch(`/api/documents/${encodeURIComponent(document.id)}`, {
-        attributes: read.attributes,
-      });
+      await client.patch("/api/documents/{id}", { id: document.id }, { attributes: read.attributes });
       announce("The attributes are saved");
       kept.remove(draft);
       onSaved(read.attributes);

@@ -45,8 +45,8 @@ export function Detail({ id, canWrite }: { id: string; canWrite: boolean }) {
 
 /** Load a document, and again until nothing more happens to it. */
 function useFollowed(id: string): Loaded<DocumentDetail> {
-  const loaded = useLoaded<DocumentDetail>(`document ${id}`, (client, signal) =>
-    client.get(`/api/documents/${encodeURIComponent(id)}`, {}, signal),
+  const loaded = useLoaded(`document ${id}`, (client, signal) =>
+    client.get("/api/documents/{id}", { id }, signal),
   );
   const [delay, setDelay] = useState(FIRST_DELAY_SECONDS);
   const announce = useAnnounce();
@@ -95,21 +95,19 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   }, [wasWaiting, isWaiting, onChange]);
   const isPresent = document.status !== "DELETED" && document.size !== null;
   const version = document.etag ?? "";
-  const view = useLoaded<DocumentView | null>(
-    `view ${document.uri} ${version} ${isPresent}`,
-    (client, signal) =>
-      isPresent ? client.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
+  const view = useLoaded(`view ${document.uri} ${version} ${isPresent}`, (client, signal) =>
+    isPresent ? client.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
   );
   const name = documentName(document.uri);
   const remove = () => {
-    const path = `/api/documents/${encodeURIComponent(document.id)}`;
+    const { id } = document;
     waiting.add({
       id: document.id,
       text: `“${name}” will be deleted.`,
       run: async (isLeaving) => {
-        if (isLeaving) return client.leaveBehind("DELETE", path);
+        if (isLeaving) return client.deleteAndLeave("/api/documents/{id}", { id });
         try {
-          lastListing()?.replace(await client.delete<DocumentDetail>(path));
+          lastListing()?.replace(await client.delete("/api/documents/{id}", { id }));
           followDeletion(client, document.id, document.key).catch(() => undefined); // the listing can be refreshed
         } catch (reason) {
           setError(ApiError.of(reason));

@@ -3,7 +3,6 @@
 import { useState } from "react";
 import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { FailureList } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
@@ -31,12 +30,12 @@ interface Choice {
 export function Failures() {
   const { client } = useApp();
   const announce = useAnnounce();
-  const failures = useLoaded<FailureList>("failures", async (api, signal) => {
-    let page = await api.get<FailureList>("/api/failures", {}, signal);
+  const failures = useLoaded("failures", async (api, signal) => {
+    let page = await api.get("/api/failures", {}, signal);
     const first = page;
     const documents = new Map(page.documents.map((each) => [each.uri, each]));
     for (let number = 1; number < PAGES && page.next_token; number++) {
-      page = await api.get<FailureList>("/api/failures", { next_token: page.next_token }, signal);
+      page = await api.get("/api/failures", { next_token: page.next_token }, signal);
       for (const each of page.documents) documents.set(each.uri, each);
     }
     return { ...first, documents: [...documents.values()], next_token: page.next_token ?? null };

@@ -27,7 +27,7 @@ function isRunning(job: Job): boolean {
 export function Jobs() {
   const { client } = useApp();
   const announce = useAnnounce();
-  const jobs = useLoaded<JobList>("jobs", (api, signal) => api.get("/api/ingestion-jobs", {}, signal));
+  const jobs = useLoaded("jobs", (api, signal) => api.get("/api/ingestion-jobs", {}, signal));
   const [error, setError] = useState<ApiError | null>(null);
   const [isStarting, setStarting] = useState(false);
   const { data, isLoading, reload } = jobs;

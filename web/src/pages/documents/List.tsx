@@ -11,7 +11,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import type { Corpora, DocumentSummary, Facets } from "../../api/types";
+import type { DocumentSummary } from "../../api/types";
 import { useLoaded } from "../../context";
 import { bytes, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
@@ -20,7 +20,7 @@ import { StatusBadge } from "../../parts/StatusBadge";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
-import { LISTED, meaning } from "../../status";
+import { LISTED, listedStatus, meaning } from "../../status";
 import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
 import { isActive, useUploads } from "./uploads";
 
@@ -66,7 +66,7 @@ export function List({ canWrite }: { canWrite: boolean }) {
 }
 
 function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => void }) {
-  const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
+  const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const [text, setText] = useState(filters.text);
   const set = useCallback(
     (change: Partial<Filters>) =>
@@ -105,7 +105,10 @@ function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => v
       </label>
       <label>
         <span className="visually-hidden">Status</span>
-        <select value={filters.status} onChange={(event) => set({ text, status: event.target.value })}>
+        <select
+          value={filters.status ?? ""}
+          onChange={(event) => set({ text, status: listedStatus(event.target.value) })}
+        >
           <option value="">Any status</option>
           {LISTED.map((status) => (
             <option key={status} value={status}>
@@ -175,7 +178,7 @@ interface CountProps {
 }
 
 function Count({ count, isFiltered, isLoading, isComplete }: CountProps) {
-  const facets = useLoaded<Facets>("searchable", (client) => client.get("/api/facets", { limit: 1 }));
+  const facets = useLoaded("searchable", (client) => client.get("/api/facets", { limit: 1 }));
   const total = facets.data?.documents;
   const shown = `${count.toLocaleString()} ${count === 1 ? "document" : "documents"}`;
   return (

@@ -6,7 +6,7 @@ import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 
 export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView | null> }) {
   const [page, setPage] = useState<number | null>(null);
-  const other = useLoaded<DocumentView | null>(`page ${uri} ${page}`, (client, signal) =>
+  const other = useLoaded(`page ${uri} ${page}`, (client, signal) =>
     page === null ? Promise.resolve(null) : client.post("/api/view", { uri, page }, signal),
   );
   const view = page === null ? first : other;

@@ -1,19 +1,11 @@
 /** The last step of a document's way: a search with its own words, which should find it. */
 
-import type { components } from "../../api/schema";
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
 import { milliseconds } from "../../format";
 import { documentName } from "../../parts/names";
 import { address } from "../../route";
 import { probe } from "./timeline";
-
-type ExplainResponse = components["schemas"]["ExplainResponse"];
-
-interface Result {
-  answer: ExplainResponse;
-  duration: number;
-}
 
 export function Probe({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
   if (view.isLoading)
@@ -28,15 +20,12 @@ export function Probe({ document, view }: { document: DocumentDetail; view: Load
 }
 
 function Search({ document, query }: { document: DocumentDetail; query: string }) {
-  const found = useLoaded<Result>(
-    `probe ${document.uri} ${document.etag} ${query}`,
-    async (client, signal) => {
-      const started = performance.now();
-      const body = { query, document: document.uri, infer_filter: false };
-      const answer = await client.post<ExplainResponse>("/api/explain", body, signal);
-      return { answer, duration: performance.now() - started };
-    },
-  );
+  const found = useLoaded(`probe ${document.uri} ${document.etag} ${query}`, async (client, signal) => {
+    const started = performance.now();
+    const body = { query, document: document.uri, infer_filter: false };
+    const answer = await client.post("/api/explain", body, signal);
+    return { answer, duration: performance.now() - started };
+  });
   const again = (
     <a href={address("search", { q: query, doc: document.key })} title={query}>
       See this search

@@ -2,7 +2,6 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
-import type { Corpora } from "../../api/types";
 import { useApp, useKept, useLoaded } from "../../context";
 import { bytes, percent } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
@@ -87,7 +86,7 @@ function AttributesForm({ problem }: { problem: string | null }) {
   const { me } = useApp();
   const [values, setValues] = useKept(FORM, NO_FORM);
   const prefix = chosenPrefix(values, me.writable);
-  const corpora = useLoaded<Corpora>("corpora", (client) => client.get("/api/corpora"));
+  const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const list = useId();
   const set = (change: Partial<Form>) => setValues({ ...values, ...change });
   const attributes = attributesOf(values, me);

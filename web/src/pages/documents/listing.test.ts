@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/client";
 import { filtersOf, Listing, paramsOf } from "./listing";
 
-const ALL = { text: "", isPrefix: false, status: "", corpus: "" };
+const ALL = { text: "", isPrefix: false, status: null, corpus: "" };
 
 /** Answers with pages of three documents. */
 class Pages {
@@ -57,7 +57,7 @@ describe("the listing", () => {
   });
 
   it("has its filters in the address", () => {
-    const filters = { text: "a&b=", isPrefix: true, status: "FAILED", corpus: "übrige" };
+    const filters = { text: "a&b=", isPrefix: true, status: "FAILED" as const, corpus: "übrige" };
     expect(filtersOf(new URLSearchParams(paramsOf(filters).toString()))).toEqual(filters);
     expect(paramsOf(ALL).toString()).toBe("");
   });

@@ -1,14 +1,15 @@
 /** The listing of documents, read page by page as people scroll. The last one is kept, with its place, for the way back. */
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { ApiError, type Client } from "../../api/client";
-import type { DocumentList, DocumentSummary } from "../../api/types";
+import type { DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
+import { type Listed as ListedStatus, listedStatus } from "../../status";
 
 export interface Filters {
   /** Part of the key, or its beginning. */
   text: string;
   isPrefix: boolean;
-  status: string;
+  status: ListedStatus | null;
   corpus: string;
 }
 
@@ -16,7 +17,7 @@ export function filtersOf(params: URLSearchParams): Filters {
   return {
     text: params.get("q") ?? "",
     isPrefix: params.get("match") === "start",
-    status: params.get("status") ?? "",
+    status: listedStatus(params.get("status")),
     corpus: params.get("corpus") ?? "",
   };
 }
@@ -69,8 +70,8 @@ export class Listing {
     try {
       while (!this.state.isComplete && this.state.rows.length < this.wanted) {
         if (!this.state.isLoading || this.state.error) this.set({ isLoading: true, error: null });
-        const page = await this.client.get<DocumentList>("/api/documents", {
-          [this.filters.isPrefix ? "prefix" : "name"]: this.filters.text,
+        const page = await this.client.get("/api/documents", {
+          ...(this.filters.isPrefix ? { prefix: this.filters.text } : { name: this.filters.text }),
           status: this.filters.status,
           corpus: this.filters.corpus,
           limit: PAGE,
@@ -121,7 +122,7 @@ export function forgetListing(): void {
 export async function followDeletion(client: Client, id: string, key: string): Promise<void> {
   for (let turn = 0; turn < DELETION_TURNS; turn++) {
     await new Promise((done) => setTimeout(done, 1000 * (turn + 1)));
-    const found = (await client.get<DocumentList>("/api/documents", { key })).documents[0];
+    const found = (await client.get("/api/documents", { key })).documents[0];
     if (!found || found.status === "DELETED") return last?.remove(id);
     last?.replace(found);
   }

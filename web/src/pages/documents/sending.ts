@@ -1,7 +1,7 @@
 /** How uploads reach the service: a permit, then a form to the bucket, then the document's status. */
 import { ApiError, type Client } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { DocumentList, DocumentSummary } from "../../api/types";
+import type { DocumentSummary } from "../../api/types";
 
 type Schemas = components["schemas"];
 export type UploadRequest = Pick<
@@ -32,7 +32,7 @@ export function uploadApi(client: Client): UploadApi {
     permit: (request, signal) => client.post("/api/documents", request, signal),
     send: sendFile,
     // By key: the service looks into the bucket too, and does not answer with 404 before it knows the document.
-    status: async (key) => (await client.get<DocumentList>("/api/documents", { key })).documents[0] ?? null,
+    status: async (key) => (await client.get("/api/documents", { key })).documents[0] ?? null,
   };
 }
 

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { useApp, useLoaded } from "../../context";
-import type { Judgment, Question } from "../../judgments";
+import type { Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
@@ -22,7 +22,7 @@ const COMMANDS = [
 /** Own judgments, or those of everybody for people who may see them. */
 export function useJudgedQuestions(all: boolean): { questions: Question[]; state: React.ReactNode } {
   const own = useJudgments();
-  const everybody = useLoaded<Judgment[]>(`judged ${all}`, async (client, signal) =>
+  const everybody = useLoaded(`judged ${all}`, async (client, signal) =>
     all ? load(client, true, signal) : [],
   );
   if (!all) return { questions: own.questions, state: null };

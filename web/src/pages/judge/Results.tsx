@@ -1,6 +1,6 @@
 /** Grade the results of a search while its nDCG@10 moves. */
 import { useEffect, useRef, useState } from "react";
-import type { RetrievedResult, RetrieveResponse } from "../../api/types";
+import type { RetrievedResult } from "../../api/types";
 import { useLoaded } from "../../context";
 import { type Change, GRADES, questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
@@ -49,7 +49,7 @@ function Judging({ settings }: { settings: Settings }) {
   const [isHelpOpen, setHelpOpen] = useState(false);
   const asked = { ...settings, topK: settings.topK ?? DEPTH };
   const key = toParams(asked).toString();
-  const found = useLoaded<RetrieveResponse>(`judge ${key}`, (client, signal) =>
+  const found = useLoaded(`judge ${key}`, (client, signal) =>
     client.post("/api/retrieve", toRetrieve(asked), signal),
   );
   const id = questionId(settings.question, questions);

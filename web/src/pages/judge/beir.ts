@@ -1,7 +1,7 @@
 /** Judgments as a data set in BEIR's form, with the same files as `ragstack judgments export` writes. */
 import type { Client } from "../../api/client";
 import { MAX_TOP_K } from "../../api/facts";
-import type { RetrieveResponse } from "../../api/types";
+import type { RetrieveRequest } from "../../api/types";
 import type { Question } from "../../judgments";
 import { keyIn } from "../../parts/names";
 
@@ -50,7 +50,7 @@ async function readDocument(
   query: string,
   signal: AbortSignal,
 ): Promise<CorpusDocument | null> {
-  const request = {
+  const request: RetrieveRequest = {
     query,
     metadata_filter: { [SOURCE]: { $eq: source } },
     filter_mode: "strict",
@@ -58,7 +58,7 @@ async function readDocument(
     deduplicate_by: "chunk",
     top_k: MAX_TOP_K,
   };
-  const { results } = await client.post<RetrieveResponse>("/api/retrieve", request, signal);
+  const { results } = await client.post("/api/retrieve", request, signal);
   const own = results.filter((result) => result.source === source);
   if (own.length === 0) return null;
   const name = keyIn(source);

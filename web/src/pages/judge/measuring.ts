@@ -1,6 +1,5 @@
 /** Search every judged question, a few at a time, and measure what was found. */
 import type { Client } from "../../api/client";
-import type { RetrieveResponse } from "../../api/types";
 import type { Question } from "../../judgments";
 import { type Settings, toRetrieve } from "../../settings";
 import { DEPTH, judged, ndcg, recall, reciprocalRank } from "./measures";
@@ -67,7 +66,7 @@ async function one(
   const asked = { ...settings, question: question.text, topK: settings.topK ?? DEPTH };
   try {
     const { explain: _, ...request } = toRetrieve(asked);
-    const { results, complete } = await client.post<RetrieveResponse>("/api/retrieve", request, signal);
+    const { results, complete } = await client.post("/api/retrieve", request, signal);
     const ranking = results.flatMap(({ source }) => (source ? [source] : []));
     const { grades } = question;
     return {

@@ -18,7 +18,7 @@ type Change = components["schemas"]["RuleChange"];
 type Explanation = components["schemas"]["Explanation"];
 
 export function useRules() {
-  return useLoaded<Rules>("access", (client, signal) => client.get("/api/access", {}, signal));
+  return useLoaded("access", (client, signal) => client.get("/api/access", {}, signal));
 }
 
 export function AccessTab() {
@@ -273,7 +273,7 @@ function Explain({ rules }: { rules: Rules }) {
     setError(null);
     try {
       const query = { as: as.trim(), document: document.trim() };
-      const explanation = await client.get<Explanation>("/api/access/explain", query);
+      const explanation = await client.get("/api/access/explain", query);
       setFound(explanation);
       announce(`${explanation.visible ? "Visible" : "Hidden"}. ${explanation.rule}`);
     } catch (reason) {

@@ -14,9 +14,7 @@ const REFRESH_SECONDS = 30;
 
 export function StatusTab() {
   const [isPaused, setPaused] = useState(false);
-  const status = useLoaded<ServiceStatus>("status", (client, signal) =>
-    client.get("/api/status", {}, signal),
-  );
+  const status = useLoaded("status", (client, signal) => client.get("/api/status", {}, signal));
   const [readAt, setReadAt] = useState<Date | null>(null);
   useEffect(() => {
     if (status.data) setReadAt(new Date());

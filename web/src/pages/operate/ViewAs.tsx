@@ -3,7 +3,7 @@
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, type Client } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { DocumentList, DocumentSummary } from "../../api/types";
+import type { DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
 import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
@@ -196,14 +196,14 @@ async function nextPage(
   from: string | null,
   signal: AbortSignal,
 ): Promise<{ rows: Row[]; token: string | null }> {
-  const { documents, next_token } = await client.get<DocumentList>(
+  const { documents, next_token } = await client.get(
     "/api/documents",
     { limit: PAGE, next_token: from },
     signal,
   );
   if (documents.length === 0) return { rows: [], token: next_token };
   const request = { principal: viewer, uris: documents.map(({ uri }) => uri) };
-  const explanations = await client.post<Explanation[]>("/api/access/explain", request, signal);
+  const explanations = await client.post("/api/access/explain", request, signal);
   const rows = documents.flatMap((document, place) => {
     const explanation = explanations[place];
     return explanation ? [{ document, explanation }] : [];

@@ -146,9 +146,9 @@ interface Search extends Loaded<RetrieveResponse | null> {
 
 function useSearch(settings: Settings | null): Search {
   const request = settings?.question.trim() ? toRetrieve(settings) : null;
-  const loaded = useLoaded<RetrieveResponse | null>(
+  const loaded = useLoaded(
     JSON.stringify(request),
-    async (client, signal) => request && client.post<RetrieveResponse>("/api/retrieve", request, signal),
+    async (client, signal) => request && client.post("/api/retrieve", request, signal),
   );
   const last = useRef<RetrieveResponse | null>(null);
   if (loaded.data) last.current = loaded.data;

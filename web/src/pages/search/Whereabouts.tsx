@@ -1,6 +1,6 @@
 /** "Why is my document not here?": the first reason that applies, and what to do next. */
 import { useEffect, useId, useState } from "react";
-import type { DocumentList, ExplainResponse } from "../../api/types";
+import type { ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { documentName, plain } from "../../parts/names";
@@ -104,7 +104,7 @@ function Explained(props: ExplainedProps) {
   const { title, settings, document: name, resultsShown, onMissing, onSearch, onOpen } = props;
   const announce = useAnnounce();
   const request = { ...toRetrieve(settings), document: name };
-  const explained = useLoaded<ExplainResponse>(JSON.stringify(request), (client, signal) =>
+  const explained = useLoaded(JSON.stringify(request), (client, signal) =>
     client.post("/api/explain", request, signal),
   );
   const { data } = explained;
@@ -214,7 +214,7 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
 
 /** A way to the page of a document, which is addressed by its id. */
 function DocumentLink({ uri }: { uri: string }) {
-  const list = useLoaded<DocumentList>(`document ${uri}`, (client, signal) =>
+  const list = useLoaded(`document ${uri}`, (client, signal) =>
     client.get("/api/documents", { uri }, signal),
   );
   const id = list.data?.documents[0]?.id;

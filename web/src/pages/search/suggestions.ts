@@ -1,6 +1,5 @@
 /** Documents whose keys contain what somebody writes. */
 import { useEffect, useState } from "react";
-import type { DocumentList } from "../../api/types";
 import { useLoaded } from "../../context";
 
 const LIMIT = 20;
@@ -14,7 +13,7 @@ export function useSuggestions(text: string): string[] {
     const timer = setTimeout(() => setSettled(wanted), PAUSE_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [wanted]);
-  const list = useLoaded<DocumentList | null>(`documents ${settled}`, async (client, signal) =>
+  const list = useLoaded(`documents ${settled}`, async (client, signal) =>
     settled ? client.get("/api/documents", { name: settled, limit: LIMIT }, signal) : null,
   );
   return list.data?.documents.map((each) => each.key) ?? [];
