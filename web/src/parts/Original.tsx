@@ -6,7 +6,7 @@ import { found, marksHere, visibleBoxes } from "./marks";
 import { documentKey, documentName, place, plain } from "./names";
 import { ErrorBox, Loading, Notice } from "./states";
 import "../style/original.css";
-import { spans } from "./spans";
+import { slice, spans } from "./spans";
 
 type Mark = DocumentView["marks"][number];
 
@@ -27,8 +27,7 @@ export type Shown = Pick<Source, "source" | "content"> &
 
 /** The words that a source was verified to contain. */
 function quotedTexts(passage: Shown): string[] {
-  const characters = Array.from(passage.content);
-  return (passage.quoted ?? []).map(({ start, end }) => characters.slice(start, end).join(""));
+  return (passage.quoted ?? []).map(({ start, end }) => slice(passage.content, start, end));
 }
 
 export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { cut, spans } from "./spans";
+import { beginning, cut, length, slice, spans } from "./spans";
 
 describe("cut", () => {
   test("pieces add up to the text", () => {
@@ -33,4 +33,15 @@ test("overlapping ranges never repeat a character", () => {
       .map((part) => part.text)
       .join(""),
   ).toBe("bcde");
+});
+
+test("a slice never splits a character beyond 16 bits", () => {
+  expect(slice("a😀b😀", 1, 3)).toBe("😀b");
+  expect(length("a😀b😀")).toBe(4);
+});
+
+test("a beginning ends with a whole word, if words are not very long", () => {
+  expect(beginning("One two three", 9)).toBe("One two");
+  expect(beginning("One two", 7)).toBe("One two");
+  expect(beginning("😀".repeat(50), 2)).toBe("😀😀");
 });

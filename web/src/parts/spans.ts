@@ -1,4 +1,20 @@
-/** A text cut at offsets. They count characters as the interface does, not UTF-16 units. */
+/** Texts cut at offsets. They count characters as the interface does, not UTF-16 units. */
+
+/** The characters from start to end. */
+export function slice(text: string, start: number, end: number): string {
+  return Array.from(text).slice(start, end).join("");
+}
+
+/** The number of characters. */
+export function length(text: string): number {
+  return Array.from(text).length;
+}
+
+/** The beginning of a text, up to the end of a word where there is one; the whole text if it is short. */
+export function beginning(text: string, limit: number): string {
+  const short = slice(text, 0, limit);
+  return short === text ? text : short.replace(/\s+\S{0,40}$/, "");
+}
 
 interface Piece {
   text: string;

@@ -3,7 +3,7 @@
 import type { Source } from "../../api/types";
 import { percent } from "../../format";
 import { documentName, place, plain } from "../../parts/names";
-import { spans } from "../../parts/spans";
+import { beginning, slice, spans } from "../../parts/spans";
 
 interface Props {
   sources: Source[];
@@ -92,12 +92,17 @@ function Excerpt({ source }: { source: Source }) {
   const quoted = source.quoted ?? [];
   const [first] = quoted;
   if (!first) {
-    const short = source.content.length > SHORT ? `${source.content.slice(0, SHORT)} …` : source.content;
-    return <blockquote dir="auto">{plain(short)}</blockquote>;
+    const short = beginning(source.content, SHORT);
+    return (
+      <blockquote dir="auto">
+        {plain(short)}
+        {short !== source.content && " …"}
+      </blockquote>
+    );
   }
   const start = Math.min(...quoted.map((each) => each.context?.start ?? each.start));
   const end = Math.max(...quoted.map((each) => each.context?.end ?? each.end));
-  const content = Array.from(source.content).slice(start, end).join("");
+  const content = slice(source.content, start, end);
   const ranges = quoted.map((each) => ({ start: each.start - start, end: each.end - start }));
   return (
     <blockquote dir="auto" className="around">

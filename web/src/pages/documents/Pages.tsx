@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 import type { DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
+import { length } from "../../parts/spans";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 
 export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView | null> }) {
@@ -100,7 +101,7 @@ function WithoutText({ view, onPage }: PagerProps) {
 }
 
 function Page({ view }: { view: DocumentView }) {
-  const end = view.text_start + Array.from(view.text).length;
+  const end = view.text_start + length(view.text);
   const text = (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
     <section className="page-text" dir="auto" tabIndex={0} aria-label="Text that was read">

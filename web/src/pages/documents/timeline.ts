@@ -1,5 +1,6 @@
 /** What happened to a document, with how long each step took. */
 import type { DocumentDetail } from "../../api/types";
+import { slice } from "../../parts/spans";
 import { isFinal, meaning, type Status } from "../../status";
 
 export interface Step {
@@ -36,5 +37,5 @@ const CHARACTERS = 160;
 export function probe(title: string | null | undefined, text: string): string {
   const words = `${title ?? ""} ${text}`.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
   const first = [...new Set(words)].slice(0, WORDS).join(" ");
-  return Array.from(first).slice(0, CHARACTERS).join("").trim();
+  return slice(first, 0, CHARACTERS).trim();
 }

@@ -1,11 +1,12 @@
 import { plain } from "../../parts/names";
+import { beginning } from "../../parts/spans";
 
 const SHORT = 300;
 
 /** The beginning of a passage; the rest opens. */
 export function Excerpt({ text: written }: { text: string }) {
   const text = plain(written);
-  const short = beginning(text);
+  const short = beginning(text, SHORT);
   if (short === text) return <blockquote dir="auto">{text}</blockquote>;
   return (
     <details className="excerpt">
@@ -16,12 +17,4 @@ export function Excerpt({ text: written }: { text: string }) {
       <blockquote dir="auto">{text}</blockquote>
     </details>
   );
-}
-
-/** The beginning of a text, up to the end of a word where there is one. */
-function beginning(text: string): string {
-  const characters = Array.from(text);
-  if (characters.length <= SHORT) return text;
-  const cut = characters.slice(0, SHORT).join("");
-  return cut.replace(/\s+\S{0,40}$/, "");
 }
