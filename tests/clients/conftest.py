@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from local_bedrock.creation import create_knowledge_base
+from ragstack_common.ingestion.requests import text_document
 from tests.clients.support import CLIENTS, HOW_TO_INSTALL, LLAMA_INDEX, local_bedrock
 from tests.local_bedrock.conftest import _credentials, s3, s3_url
-from tests.local_bedrock.support import Bedrock, Source, text_document
+from tests.local_bedrock.support import Bedrock, Source
 
 __all__ = ["_credentials", "s3", "s3_url"]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.ingestion.requests import text_document
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import ClientError, aws
-from tests.local_bedrock.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request, text_document
+from tests.local_bedrock.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request
 
 pytestmark = pytest.mark.xdist_group("clients")
 

@@ -6,6 +6,7 @@ An operation that the local Bedrock gains fails the suite until it has a case he
 import json
 from typing import Any
 
+from ragstack_common.ingestion.requests import text_document
 from tests.conformance.world import (
     EMBEDDING_MODEL,
     RERANKING_MODEL,
@@ -22,7 +23,6 @@ from tests.local_bedrock.support import (
     knowledge_base_request,
     s3_document,
     s3_identifier,
-    text_document,
 )
 
 _QUESTION = "Which animal is the fastest on land?"

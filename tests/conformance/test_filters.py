@@ -7,13 +7,14 @@ from botocore.model import Shape
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragstack_common.ingestion.requests import text_document
 from tests.conformance import answers
 from tests.conformance.exchange import Wire
 from tests.conformance.models import implemented
 from tests.conformance.settings import SETTINGS
 from tests.conformance.values import values
 from tests.conformance.world import TEXTS, World
-from tests.local_bedrock.support import S3_VECTORS, text_document
+from tests.local_bedrock.support import S3_VECTORS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.local_bedrock.support import MODEL, Bedrock, Source, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import MODEL, Bedrock, Source
 
 TEXTS = {
     "cheetah": "The cheetah is the fastest animal on land. It reaches a hundred kilometres an hour.",

@@ -1,6 +1,7 @@
 """What every backend does that indexes documents, tested on each of them with a real store."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.contract.writable import ALL, Writable
 pytestmark = pytest.mark.integration
 
 PARIS = {"id": "1", "content": "Paris is the capital of France."}
-BERLIN = {
+BERLIN: dict[str, Any] = {
     "id": "2",
     "content": "Berlin is the capital of Germany.",
     "source": "cities.md",

@@ -112,11 +112,12 @@ def test_a_request_cannot_reset_or_reconfigure_the_stack(stack: LocalStack, meth
 
 def test_health_and_everything_that_programs_use_stays_open(stack: LocalStack) -> None:
     connection = stack.connection
-    local = {"endpoint_url": endpoint(stack), "aws_access_key_id": "a", "aws_secret_access_key": "b"}
     s3: Any = client(connection, "s3")
     virtual: Any = boto3.client(
         "s3",
-        **{**local, "endpoint_url": endpoint(stack).replace("127.0.0.1", "s3.localhost")},
+        endpoint_url=endpoint(stack).replace("127.0.0.1", "s3.localhost"),
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
         region_name="us-east-1",
         config=Config(s3={"addressing_style": "virtual"}, proxies={}),
     )

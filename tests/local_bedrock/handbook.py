@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.local_bedrock.support import TEXT_MODEL, Bedrock, Source, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, Source
 
 LEAVE = "# Leave\n\nEvery employee has 27 days of annual leave. Book it in the calendar.\n"
 CANTEEN = "The canteen opens at noon. It serves fish on Fridays."

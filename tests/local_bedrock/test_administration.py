@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.server import running
-from tests.local_bedrock.support import Bedrock, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock
 
 
 @contextmanager

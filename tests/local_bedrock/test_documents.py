@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from local_bedrock.store import documents
+from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
     S3_VECTORS,
     Bedrock,
@@ -13,7 +14,6 @@ from tests.local_bedrock.support import (
     refusal,
     s3_document,
     s3_identifier,
-    text_document,
 )
 from tests.support.waiting import eventually
 

@@ -20,7 +20,8 @@ from local_bedrock.service import Service
 from local_bedrock.store.condition import FILE_NAME
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
-from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving
 from tests.support.children import END_SECONDS, child
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually

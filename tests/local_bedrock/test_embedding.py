@@ -13,7 +13,8 @@ from local_bedrock.processes.embedding_processes import SENT_CHARACTERS, WorkerP
 from local_bedrock.server import running
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from tests.local_bedrock.support import Bedrock, custom_identifier, s3_document, serving, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock, custom_identifier, s3_document, serving
 from tests.support.embedding_models import embedding_server, make_model_folder
 from tests.support.waiting import eventually
 

@@ -16,7 +16,8 @@ from local_bedrock import server
 from local_bedrock.http.connections import bounded
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.server import running
-from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier
 
 OPERATIONS = ["Retrieve", "RetrieveAndGenerate", "IngestKnowledgeBaseDocuments"]
 

@@ -12,7 +12,8 @@ from local_bedrock.ingestion import workers
 from local_bedrock.options import Pace
 from local_bedrock.store import database
 from local_bedrock.store.database import Database, DiskFullError
-from tests.local_bedrock.support import Clock, s3_document, s3_identifier, serving, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Clock, s3_document, s3_identifier, serving
 from tests.support.waiting import eventually
 
 LONG = "The heron stands in shallow water and waits for fish. " * 2000

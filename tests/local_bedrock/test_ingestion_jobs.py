@@ -10,16 +10,8 @@ from botocore.exceptions import ClientError
 
 from local_bedrock.options import Pace
 from local_bedrock.server import running
-from tests.local_bedrock.support import (
-    Bedrock,
-    Clock,
-    Source,
-    custom_identifier,
-    s3_document,
-    s3_identifier,
-    serving,
-    text_document,
-)
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock, Clock, Source, custom_identifier, s3_document, s3_identifier, serving
 from tests.support.waiting import eventually
 
 

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from local_bedrock.options import Pace
 from local_bedrock.server import running
 from local_bedrock.store import database as database_module
+from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
     Bedrock,
     Clock,
@@ -19,7 +20,6 @@ from tests.local_bedrock.support import (
     custom_identifier,
     knowledge_base_request,
     serving,
-    text_document,
 )
 from tests.support.waiting import eventually
 

@@ -22,6 +22,7 @@ from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import Pace
 from local_bedrock.server import running
 from ragstack_common.ingestion import ingest_documents_with_retry
+from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
     Bedrock,
     Clock,
@@ -31,7 +32,6 @@ from tests.local_bedrock.support import (
     custom_identifier,
     knowledge_base_request,
     serving,
-    text_document,
 )
 from tests.support.waiting import eventually
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from local_bedrock.search.reranking import score
 from ragstack_common.embedding.hashed import HashedEmbedding
-from tests.local_bedrock.support import Bedrock, Source, client, refusal, text_document
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock, Source, client, refusal
 
 MODEL = "arn:aws:bedrock:us-west-2::foundation-model/cohere.rerank-v3-5:0"
 QUERY = "How many days of annual leave do I have?"

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
     OPENSEARCH,
     S3_VECTORS,
@@ -11,7 +12,6 @@ from tests.local_bedrock.support import (
     a_millisecond_later,
     knowledge_base_request,
     refusal,
-    text_document,
 )
 from tests.support.waiting import eventually
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
+from ragstack_common.ingestion.requests import text_document
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.search.engines.bedrock import BedrockBackend
 from ragstack_common.settings.relevance import calibration_of
-from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
+from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal
 
 BIRDS: dict[str, dict[str, Any]] = {
     "heron": {"topic": "waders", "year": 2020, "wild": True, "tags": ["water", "grey"]},

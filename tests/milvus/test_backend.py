@@ -18,7 +18,8 @@ from ragstack_common.core import errors
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import SearchRequest
 from ragstack_common.search.engines.milvus import backend
-from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.search.engines.milvus.backend import MilvusBackend
+from ragstack_common.search.engines.milvus.collection import MilvusDocument
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from tests.support.spans import recorded

@@ -99,7 +99,8 @@ def running_stack(data: Path, connection: Connection) -> Iterator[None]:
 
 
 def aws(service: str, url: str) -> Any:
-    return boto3.client(service, endpoint_url=url)
+    client: Any = boto3.client
+    return client(service, endpoint_url=url)
 
 
 def deploy(cloudformation: Any, outputs: Mapping[str, Mapping[str, str]]) -> None:

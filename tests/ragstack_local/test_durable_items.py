@@ -230,7 +230,7 @@ def test_a_write_that_fails_half_way_leaves_no_part_of_a_line(tmp_path: Path, mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(durable_items.os, "fsync", fail)
+        full.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="No space"):
             journal.append(TWO)
     assert journal.read() == ONE

@@ -8,8 +8,9 @@ import pytest
 
 from ragstack_local.connection.connection import Project
 from ragstack_local.stack import launcher
+from ragstack_local.stack.deployment import BUCKET
 from ragstack_local.stack.recovery import DataFolder
-from tests.ragstack_local.test_recovery import BUCKET, ministack, project
+from tests.ragstack_local.test_recovery import ministack, project
 from tests.support.web_pages import EVIL, send
 
 __all__ = ["project"]

@@ -34,7 +34,7 @@ from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.search import QuerySettings
-from tests.contract.cases.chroma import COLLECTION, fill
+from tests.contract.cases.chroma import COLLECTION, closed, fill
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
 from tests.ragstack_local.support import ragstack
@@ -79,7 +79,7 @@ def store() -> dict[str, Any]:
 def chroma(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The same in Chroma's HNSW index."""
     folder = tmp_path_factory.mktemp("chroma_db")
-    with chromadb.PersistentClient(folder) as client:
+    with closed(chromadb.PersistentClient(folder)) as client:
         fill(client, _documents())
     return {"type": "chroma", "path": str(folder), "collection_name": COLLECTION}
 

@@ -1,5 +1,7 @@
 """The examples of the specification "Retriever Tool", on a real Milvus Lite."""
 
+from ragstack_common.function import metrics
+
 import ast
 import asyncio
 import json
@@ -26,7 +28,8 @@ pytest.importorskip("milvus_lite", reason="needs the extra milvus")
 
 from milvus_lite.server_manager import server_manager_instance
 
-from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.search.engines.milvus.backend import MilvusBackend
+from ragstack_common.search.engines.milvus.collection import MilvusDocument
 from tests.support.events import Context, api_event
 
 DOCUMENTS = [
@@ -162,8 +165,8 @@ def api(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str
     server = server_manager_instance.start_and_get_uri(address)
     monkeypatch.setenv("MILVUS_ADDRESS", urlsplit(server).netloc)
     monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", "*")
-    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
-    monkeypatch.setattr(query.metrics, "service", "query")
+    monkeypatch.setattr(metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(metrics, "service", "query")
     query.tools.cache_clear()
 
     def post(body: str) -> Any:

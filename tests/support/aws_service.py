@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.model import OperationModel, ServiceModel, Shape
+from botocore.model import ListShape, OperationModel, ServiceModel, Shape, StructureShape
 from botocore.validate import ParamValidator
 
 from local_bedrock.http import event_stream
@@ -259,13 +259,13 @@ def violations(value: Any, shape: Shape | None) -> list[str]:
 
 def _out_of_bounds(value: Any, shape: Shape, path: str) -> Iterator[str]:
     yield from (f"Value at '{path.strip('.')}' failed to satisfy constraint: {rule}" for rule in _broken(value, shape))
-    if shape.type_name == "structure" and not getattr(shape, "is_document_type", False):
+    if isinstance(shape, StructureShape) and not shape.is_document_type:
         for name in value:
             if name not in shape.members:
                 yield f"There is no member '{name}' at '{path.strip('.')}'"
             elif value[name] is not None:
                 yield from _out_of_bounds(value[name], shape.members[name], f"{path}.{name}")
-    elif shape.type_name == "list":
+    elif isinstance(shape, ListShape):
         for number, member in enumerate(value):
             yield from _out_of_bounds(member, shape.member, f"{path}.{number}")
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import chromadb
 import httpx
+from chromadb.api import ClientAPI
+from chromadb.api.client import Client
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import RetrievalBackend, create_retrieval_backend
@@ -21,6 +23,12 @@ from tests.support.children import child
 COLLECTION = "contract"
 PATIENT = {"timeout_seconds": PATIENCE_SECONDS}
 MAX_STARTS = 5
+
+
+def closed(client: ClientAPI) -> Client:
+    """Return a client that its block closes, which chromadb does not declare."""
+    assert isinstance(client, Client)
+    return client
 
 
 def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name: str = COLLECTION) -> None:
@@ -72,7 +80,7 @@ def _in_folder(
 ) -> Callable[[Sequence[Document], Path], AbstractContextManager[Make]]:
     @contextmanager
     def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
-        with chromadb.PersistentClient(folder) as client:
+        with closed(chromadb.PersistentClient(folder)) as client:
             fill(client, documents, space)
         config = {"type": "chroma", "path": str(folder), "collection_name": COLLECTION, **PATIENT, **options}
         yield lambda: create_retrieval_backend(config)
@@ -83,7 +91,7 @@ def _in_folder(
 @contextmanager
 def _on_server(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     with server(folder) as port:
-        with chromadb.HttpClient("127.0.0.1", port) as client:
+        with closed(chromadb.HttpClient("127.0.0.1", port)) as client:
             fill(client, documents)
         place = {"host": "127.0.0.1", "port": port, "collection_name": COLLECTION}
         config = {"type": "chroma", **place, **PATIENT, "hybrid": True}

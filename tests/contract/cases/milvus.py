@@ -20,7 +20,8 @@ PATIENT: Any = {"timeout_seconds": PATIENCE_SECONDS}
 @contextmanager
 def _made_here(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     pytest.importorskip("milvus_lite", reason="needs the extra milvus")
-    from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument  # noqa: PLC0415 - an extra
+    from ragstack_common.search.engines.milvus.backend import MilvusBackend  # noqa: PLC0415 - an extra
+    from ragstack_common.search.engines.milvus.collection import MilvusDocument  # noqa: PLC0415 - as above
 
     async def fill(backend: MilvusBackend) -> None:
         await backend.create()

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from ragstack_common.search.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.search.engines.milvus.backend import MilvusBackend
+from ragstack_common.search.engines.milvus.collection import MilvusDocument
 
 
 async def main() -> None:

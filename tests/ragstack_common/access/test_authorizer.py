@@ -1,5 +1,7 @@
 """The authorizer, through its handler, against an issuer with real keys behind a real socket."""
 
+from ragstack_common.function import metrics
+
 import base64
 import hashlib
 import hmac
@@ -79,8 +81,8 @@ def issuer(key: rsa.RSAPrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     with http_server(Provider) as made.url:
         for name, value in {"API_AUTH": "oidc,iam", "OIDC_ISSUER": made.url, "OIDC_AUDIENCE": AUDIENCE}.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(authorizer.metrics, "namespace", "RAGStack")
-        monkeypatch.setattr(authorizer.metrics, "service", "authorizer")
+        monkeypatch.setattr(metrics, "namespace", "RAGStack")
+        monkeypatch.setattr(metrics, "service", "authorizer")
         authorizer.service.cache_clear()
         yield made
         authorizer.service.cache_clear()

@@ -30,8 +30,13 @@ CANCEL = chunk("a", 0.9, content="Press Cancel.", source="s3://documents/a.md", 
 @pytest.fixture(scope="module")
 def client(model: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with running(tmp_path_factory.mktemp("bedrock"), llm_url=model.url, llm_model="small-model") as bedrock:
-        keys = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "test")
-        yield boto3.client("bedrock-runtime", endpoint_url=bedrock, region_name="eu-west-1", **keys)
+        yield boto3.client(
+            "bedrock-runtime",
+            endpoint_url=bedrock,
+            region_name="eu-west-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
 
 
 @pytest.fixture(scope="module")

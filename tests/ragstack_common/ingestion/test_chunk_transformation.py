@@ -1,5 +1,7 @@
 """The function for contextual headers, from Bedrock's event to what it writes and answers."""
 
+from ragstack_common.function import metrics
+
 import json
 import logging
 from collections.abc import Iterator
@@ -28,7 +30,7 @@ def s3() -> Iterator[Any]:
     with mock_aws():
         headers.service.cache_clear()
         clients.s3_client.cache_clear()
-        headers.metrics.namespace, headers.metrics.service = "RAGStack", "contextual_headers"
+        metrics.namespace, metrics.service = "RAGStack", "contextual_headers"
         client = boto3.client("s3", region_name="eu-west-1")
         client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         yield client

@@ -1,5 +1,7 @@
 """Jobs: every job ends, no step runs twice, and only one function at a time works on a job."""
 
+from ragstack_common.function import metrics
+
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +61,7 @@ def function(stack: Stack, aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Ite
         "AWS_ENDPOINT_URL_BEDROCK_AGENT": stack.source.bedrock.url,
     }.items():
         monkeypatch.setenv(name, value)
-    module.metrics.namespace, module.metrics.service = "RAGStack", "reconcile"
+    metrics.namespace, metrics.service = "RAGStack", "reconcile"
     module.service.cache_clear()
     yield module.handler
     module.service.cache_clear()

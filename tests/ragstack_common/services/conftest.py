@@ -1,5 +1,7 @@
 """The function for documents, on moto's S3, DynamoDB and SQS."""
 
+from ragstack_common.function import metrics
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -141,7 +143,7 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
         "POWERTOOLS_SERVICE_NAME": "documents",
     }.items():
         monkeypatch.setenv(name, value)
-    documents.metrics.namespace, documents.metrics.service = "RAGStack", "documents"
+    metrics.namespace, metrics.service = "RAGStack", "documents"
     documents.service.cache_clear()
     documents.callers.cache_clear()
     yield Aws(s3, sqs, dynamodb, cloudwatch, *urls)
@@ -182,8 +184,8 @@ def ask(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
     monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
-    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
-    monkeypatch.setattr(query.metrics, "service", "query")
+    monkeypatch.setattr(metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(metrics, "service", "query")
 
     def send(method: str, path: str, body: Any = None, /, **more: Any) -> tuple[int, Any]:
         answer = query.handler({**api_event(method, path, body), **more}, Context())
@@ -206,8 +208,8 @@ def show(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Show]:
     """Store a file that is indexed, and ask for its view."""
     for name, client in (("s3_client", aws.s3), ("dynamodb_client", aws.dynamodb)):
         monkeypatch.setattr(view, name, partial(lambda made: made, client))
-    monkeypatch.setattr(viewer.metrics, "namespace", "RAGStack")
-    monkeypatch.setattr(viewer.metrics, "service", "viewer")
+    monkeypatch.setattr(metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(metrics, "service", "viewer")
 
     def ask(key: str, data: bytes | None = None, **request: Any) -> tuple[int, Any]:
         if data is not None:

@@ -1,5 +1,7 @@
 """Nothing that a caller reads names an account, a role, an ARN or an internal address; the log has it, under the id."""
 
+from ragstack_common.function import logger
+
 import io
 import json
 import logging
@@ -10,7 +12,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lambdas.documents import handler as documents
-from lambdas.query import handler as query
 from ragstack_common.core.errors import ConfigurationError, EmbeddingError, InvalidFilterError, ServiceUnavailableError
 from ragstack_common.core.reporting import message_of, redacted
 from ragstack_common.registry.jobs import JobStore
@@ -39,7 +40,7 @@ def names_nothing_internal(answer: Any) -> bool:
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What the function's structured logger writes."""
     written = io.StringIO()
-    for name in ("ragstack", query.logger.name):
+    for name in ("ragstack", logger.name):
         for handler in logging.getLogger(name).handlers:
             monkeypatch.setattr(handler, "stream", written, raising=False)
     return written

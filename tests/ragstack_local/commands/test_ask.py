@@ -14,7 +14,7 @@ import pytest
 from ragstack_common.answers.answer import Answerer, Sentence, Usage
 from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.search.models import Note, SliceReport
-from ragstack_local.show import answers
+from ragstack_local.show import answers, display
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
 from tests.ragstack_local.test_foreign_text import ATTACK, controls_in
@@ -229,7 +229,7 @@ def test_words_are_wrapped_whole_in_any_pieces(monkeypatch: pytest.MonkeyPatch) 
     text = "A key may make 600 requests [1].\n\n- first\n- 第二 overlong-word-of-thirty-characters end"
     shown = []
     for size in (1, 3, len(text)):
-        console = answers.display.Console()
+        console = display.Console()
         console.file, console._force_terminal, console._color_system, console._width = io.StringIO(), True, None, 20
         monkeypatch.setattr(answers, "console", console)
         typewriter = answers.Typewriter()

@@ -9,7 +9,7 @@ from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local import targets
-from ragstack_local.commands import delete as command
+from ragstack_local.files.documents import ApiDocuments
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
@@ -57,16 +57,16 @@ def test_a_deletion_is_followed_until_no_search_finds_the_document(
 ) -> None:
     record = aws.record("leave.md", Status.INDEXED, aws.put("leave.md"))
     registry, polls = DocumentRegistry(TABLE, aws.dynamodb), []
-    ask = command.ApiDocuments._summaries
+    ask = ApiDocuments._summaries
 
-    def forget(self: command.ApiDocuments, name: str) -> object:
+    def forget(self: ApiDocuments, name: str) -> object:
         polls.append(ask(self, name))
         if len(polls) == 3:
             gone = DocumentRecord(record.uri, status=Status.DELETED)
             assert registry.write([Change(registry.read([record.uri])[record.uri], gone)]) == set()
         return polls[-1]
 
-    monkeypatch.setattr(command.ApiDocuments, "_summaries", forget)
+    monkeypatch.setattr(ApiDocuments, "_summaries", forget)
     done = run("delete", "leave.md")
 
     assert done.exit_code == 0, done.output

@@ -16,7 +16,8 @@ from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.messages import read_checks
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.connection.connection import Connection
-from ragstack_local.files.bucket import Bucket, Unchanged, Uploaded
+from ragstack_local.connection.following import Uploaded
+from ragstack_local.files.bucket import Bucket, Unchanged
 from ragstack_local.files.uploads import select
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
