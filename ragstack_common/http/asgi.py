@@ -102,14 +102,16 @@ def create_app(
     routes = [
         Route(
             ROUTES[name].path,
-            _RequestLog(gate(_Endpoint(answer, metrics), ROUTES[name]), logger, metrics),
+            _RequestLog(gate(partial(_answered, answer, metrics), ROUTES[name]), logger, metrics),
             methods=["POST"],
         )
         for name, answer in answers.items()
     ]
     if mcp is not None:
-        routes.append(Route(ROUTES["mcp"].path, _RequestLog(gate(_LazyApp(mcp), ROUTES["mcp"]), logger, metrics)))
-        routes.append(Route(ROUTES["mcp_metadata"].path, _Metadata(callers, is_behind_gateway)))
+        routes.append(
+            Route(ROUTES["mcp"].path, _RequestLog(gate(partial(_passed_on, mcp), ROUTES["mcp"]), logger, metrics))
+        )
+        routes.append(Route(ROUTES["mcp_metadata"].path, partial(_metadata, callers, is_behind_gateway)))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -160,20 +162,20 @@ async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float,
         await exchange.end()
 
 
-@dataclass(frozen=True)
-class _Endpoint:
-    """An ASGI application that answers each request, and stops when the client disconnects."""
-
-    answer: "Callable[[_Exchange], Coroutine[Any, Any, None]]"
-    metrics: "Metrics | None"
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        exchange = _Exchange(Request(scope, receive), send, self.metrics)
-        try:
-            await exchange.read()
-            await _while_connected(receive, self.answer(exchange))
-        except ClientDisconnect:
-            LOGGER.info("the client disconnected before the end of the answer")
+async def _answered(
+    answer: "Callable[[_Exchange], Coroutine[Any, Any, None]]",
+    metrics: "Metrics | None",
+    scope: "Scope",
+    receive: "Receive",
+    send: "Send",
+) -> None:
+    """Answer a request, and stop when the client disconnects."""
+    exchange = _Exchange(Request(scope, receive), send, metrics)
+    try:
+        await exchange.read()
+        await _while_connected(receive, answer(exchange))
+    except ClientDisconnect:
+        LOGGER.info("the client disconnected before the end of the answer")
 
 
 @dataclass(frozen=True)
@@ -206,32 +208,21 @@ class _Gate:
         return self.callers().authorized(self.route.right, resource, context, request.headers.get("authorization"))
 
 
-@dataclass(frozen=True)
-class _Metadata:
-    """Names the issuer whose tokens the MCP server accepts. Source: RFC 9728; MCP specification, authorization."""
-
-    callers: "Callable[[], Callers]"
-    is_behind_gateway: bool
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        issuer = self.callers().identity.issuer
-        metadata = {
-            "resource": f"{_base_url(Request(scope), is_behind_gateway=self.is_behind_gateway)}{ROUTES['mcp'].path}",
-            "authorization_servers": [issuer] if issuer else [],
-            "bearer_methods_supported": ["header"],
-        }
-        await JSONResponse(metadata)(scope, receive, send)
+async def _metadata(callers: "Callable[[], Callers]", is_behind_gateway: bool, request: Request) -> Response:
+    """Name the issuer whose tokens the MCP server accepts. Source: RFC 9728; MCP specification, authorization."""
+    issuer = callers().identity.issuer
+    metadata = {
+        "resource": f"{_base_url(request, is_behind_gateway=is_behind_gateway)}{ROUTES['mcp'].path}",
+        "authorization_servers": [issuer] if issuer else [],
+        "bearer_methods_supported": ["header"],
+    }
+    return JSONResponse(metadata)
 
 
-@dataclass(frozen=True)
-class _LazyApp:
-    """Passes requests on to an application that is made with the first one."""
-
-    make: "Callable[[], ASGIApp]"
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        application = await in_thread(self.make)
-        await application(scope, receive, send)
+async def _passed_on(make: "Callable[[], ASGIApp]", scope: "Scope", receive: "Receive", send: "Send") -> None:
+    """Pass a request on to an application that is made with the first one."""
+    application = await in_thread(make)
+    await application(scope, receive, send)
 
 
 @dataclass(frozen=True)
