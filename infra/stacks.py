@@ -22,7 +22,7 @@ from infra.constructs.functions import (
     reconcile_function,
     viewer_function,
 )
-from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.knowledge_base import KnowledgeBaseReference
 from infra.constructs.open_access import OpenAccess
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
@@ -86,7 +86,7 @@ class KnowledgeBaseStack(Stack):
 
 def choose_knowledge_base(
     scope: Construct, options: Options, documents: s3.IBucket, region: str | None
-) -> KnowledgeBase:
+) -> KnowledgeBaseReference:
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if options.knowledge_base_id and options.data_source_id:
         if options.target is Target.AWS and not options.documents_bucket:
@@ -95,7 +95,7 @@ def choose_knowledge_base(
                 f"The data source {options.data_source_id} must read the bucket that {options.prefix}Storage creates:"
                 " deploy that stack first, or give the bucket that it reads as documents_bucket",
             )
-        return KnowledgeBase(
+        return KnowledgeBaseReference(
             options.knowledge_base_id,
             options.data_source_id,
             options.vector_store,
@@ -123,7 +123,7 @@ class IngestionStack(Stack):
         scope: Construct,
         construct_id: str,
         storage: StorageStack,
-        knowledge_base: KnowledgeBase,
+        knowledge_base: KnowledgeBaseReference,
         options: Options,
     ) -> None:
         super().__init__(scope, construct_id, description="RAGStack: from the documents bucket to the knowledge base")

@@ -157,7 +157,7 @@ class EngineOptions(SettingsOptions):
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class QueryOptions:
     """What to search. A command with a parameter of this type, decorated with ``with_target``, has these options."""
 
     metadata_filter: Annotated[
@@ -223,7 +223,7 @@ def _known_reranker(name: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class AskOptions(SearchOptions):
+class AskOptions(QueryOptions):
     """What to answer from, and how."""
 
     rerank: Annotated[

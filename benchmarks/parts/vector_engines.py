@@ -106,7 +106,7 @@ def local_bedrock(measurement: Measurement, folder: Path) -> None:
 
     texts = _Texts()
     database = Database(folder)
-    base = resources.KnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "peer", DIMENSION, {}, 0.0, 0.0)
+    base = resources.StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "peer", DIMENSION, {}, 0.0, 0.0)
     with database.write() as change:
         resources.add_knowledge_base(change, base)
     for first, part in measurement.parts():

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm, watch_service
-from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH, KnowledgeBase
+from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH, KnowledgeBaseReference
 from infra.constructs.python_function import ARCHITECTURE, RUNTIME, PythonFunction
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import (
@@ -90,7 +90,7 @@ class IngestionPath:
     documents: DocumentsBucket
     registry: DocumentRegistry
     snapshot: SnapshotBucket
-    knowledge_base: KnowledgeBase
+    knowledge_base: KnowledgeBaseReference
     changes: WorkQueue
     status: WorkQueue
     jobs: WorkQueue

@@ -23,7 +23,7 @@ INGEST: Final = (
 
 
 @dataclass(frozen=True)
-class KnowledgeBase:
+class KnowledgeBaseReference:
     """What the other stacks need to know of a knowledge base.
 
     Attributes:

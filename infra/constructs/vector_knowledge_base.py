@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge, acknowledge_objects
 from infra.constructs.contextual_headers import ContextualHeaders
-from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.knowledge_base import KnowledgeBaseReference
 from infra.constructs.settled_role import SettledRole
 from ragstack_common.settings.names import S3_VECTORS
 
@@ -99,7 +99,7 @@ class VectorKnowledgeBase(Construct):
             place = Construct(self, f"Tenant-{name}")
             own[name] = self._searchable(place, self._vector_index(place), f"The documents of {name}", prefix)
         shared = self._searchable(self, index, "The documents of RAGStack")
-        self.knowledge_base = KnowledgeBase(*shared, S3_VECTORS, own)
+        self.knowledge_base = KnowledgeBaseReference(*shared, S3_VECTORS, own)
 
     def _searchable(
         self, scope: Construct, index: s3vectors.CfnIndex, description: str, prefix: str | None = None

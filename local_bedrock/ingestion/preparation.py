@@ -18,7 +18,7 @@ from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared, indexed_text
-from local_bedrock.store.resources import KnowledgeBase
+from local_bedrock.store.resources import StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
@@ -128,7 +128,9 @@ class Preparation:
                 raise formats.NotLight from None
             raise
 
-    def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
+    def _metadata(
+        self, submission: Submission, base: StoredKnowledgeBase, content: Content
+    ) -> tuple[Sidecar, str | None]:
         uri = submission.request.get("metadataUri")
         try:
             if uri is None:
@@ -181,7 +183,7 @@ class _Places:
         return page, position.own_metadata() | page_starts(self.parsed.page_starts, chunk.start, end)
 
 
-def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
+def _rows(submission: Submission, base: StoredKnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
     """Read the records of a CSV file.
 
     Raises:
@@ -198,7 +200,7 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     return rows
 
 
-def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
+def _check_length(base: StoredKnowledgeBase, chunks: Sequence[Chunk]) -> None:
     """Refuse chunks that are too long for the knowledge base's embedding model on AWS."""
     configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
     longest = max((len(chunk.text) for chunk in chunks), default=0)

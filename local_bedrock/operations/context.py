@@ -18,7 +18,7 @@ from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
-from local_bedrock.store.resources import DataSource, KnowledgeBase
+from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from ragstack_common.embedding import Embedding
 
 Request = Mapping[str, Any]
@@ -92,7 +92,7 @@ def refuse_unsupported(given: Request, *names: str) -> None:
             raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
 
 
-def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
+def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> StoredKnowledgeBase:
     """Return an ACTIVE knowledge base.
 
     Raises:

@@ -22,7 +22,7 @@ from local_bedrock.operations.context import (
 from local_bedrock.operations.paging import Listing
 from local_bedrock.store import jobs, resources, tags
 from local_bedrock.store.database import Change
-from local_bedrock.store.resources import DataSource, KnowledgeBase, once
+from local_bedrock.store.resources import DataSource, StoredKnowledgeBase, once
 
 _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
@@ -85,7 +85,7 @@ def delete_knowledge_base(context: Context, request: Request) -> Answer:
     return {"knowledgeBaseId": knowledge_base_id, "status": resources.DELETING}
 
 
-def _check_knowledge_base_unchanged(base: KnowledgeBase, request: Request) -> None:
+def _check_knowledge_base_unchanged(base: StoredKnowledgeBase, request: Request) -> None:
     for name in ("knowledgeBaseConfiguration", "storageConfiguration"):
         if request.get(name) != base.request.get(name):
             raise InvalidRequest(
@@ -113,7 +113,7 @@ def _create_knowledge_base(context: Context, change: Change, request: Request) -
     if resources.knowledge_base_named(change.connection, request["name"]):
         raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
     now, seconds = context.clock(), context.options.pace.creation_seconds
-    base = KnowledgeBase(
+    base = StoredKnowledgeBase(
         id=context.make_id(),
         name=request["name"],
         status=resources.CREATING if seconds else resources.ACTIVE,
@@ -130,7 +130,7 @@ def _create_knowledge_base(context: Context, change: Change, request: Request) -
     return {"knowledgeBase": {**_described_base(base), "status": resources.CREATING}}
 
 
-def _described_base(base: KnowledgeBase) -> Answer:
+def _described_base(base: StoredKnowledgeBase) -> Answer:
     return {
         **base.request,
         "knowledgeBaseId": base.id,

@@ -21,7 +21,7 @@ from local_bedrock.operations.paging import Listing
 from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
-from local_bedrock.store.resources import KnowledgeBase
+from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.core.uris import resource_id
 from ragstack_common.embedding import Embedding, EmbeddingError
@@ -157,7 +157,7 @@ class SearchConfiguration:
     reranking: Mapping[str, Any] | None
 
 
-def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) -> SearchConfiguration:
+def read_configuration(base: StoredKnowledgeBase, configuration: Mapping[str, Any]) -> SearchConfiguration:
     """Read a validated vectorSearchConfiguration.
 
     Raises:
@@ -173,14 +173,14 @@ def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) ->
     )
 
 
-def _hybrid(base: KnowledgeBase, chosen: str | None) -> bool:
+def _hybrid(base: StoredKnowledgeBase, chosen: str | None) -> bool:
     has_hybrid = STORE_RULES[base.search].has_hybrid
     if chosen == "HYBRID" and not has_hybrid:
         raise InvalidRequest(f"HYBRID search type is not supported for search operation on index {base.search}")
     return has_hybrid and chosen != "SEMANTIC"
 
 
-def _filters(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
+def _filters(base: StoredKnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
     if given is None:
         return None
     _check_limits(given)

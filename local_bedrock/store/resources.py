@@ -21,7 +21,7 @@ KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-ba
 
 
 @dataclass(frozen=True)
-class KnowledgeBase:
+class StoredKnowledgeBase:
     """One knowledge base; times are seconds since 1970.
 
     Attributes:
@@ -49,7 +49,7 @@ class KnowledgeBase:
 
 @dataclass(frozen=True)
 class DataSource:
-    """One data source; attributes as in :class:`KnowledgeBase`."""
+    """One data source; attributes as in :class:`StoredKnowledgeBase`."""
 
     id: str
     knowledge_base_id: str
@@ -66,14 +66,14 @@ class DataSource:
         return str(self.request["dataSourceConfiguration"]["type"])
 
 
-def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
+def add_knowledge_base(change: Change, knowledge_base: StoredKnowledgeBase) -> None:
     """Insert a knowledge base."""
     insert(change, "knowledge_base", vars(knowledge_base))
 
 
-def update(change: Change, resource: KnowledgeBase | DataSource) -> None:
+def update(change: Change, resource: StoredKnowledgeBase | DataSource) -> None:
     """Write the name, the request and the time of an update."""
-    table = "knowledge_base" if isinstance(resource, KnowledgeBase) else "data_source"
+    table = "knowledge_base" if isinstance(resource, StoredKnowledgeBase) else "data_source"
     change.connection.execute(
         f"UPDATE {table} SET name = ?, request = ?, updated_at = ? WHERE id = ?",  # noqa: S608
         (resource.name, json.dumps(resource.request), resource.updated_at, resource.id),
@@ -87,18 +87,18 @@ def replace_embedding(change: Change, knowledge_base_id: str, name: str, dimensi
     )
 
 
-def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
+def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[StoredKnowledgeBase]:
     """List knowledge bases by id, those after ``after``."""
-    return select(connection, KnowledgeBase, "knowledge_base WHERE id > ? ORDER BY id LIMIT ?", after, limit)
+    return select(connection, StoredKnowledgeBase, "knowledge_base WHERE id > ? ORDER BY id LIMIT ?", after, limit)
 
 
-def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
+def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> StoredKnowledgeBase:
     """Return one.
 
     Raises:
         NotFound: It doesn't exist.
     """
-    for found in select(connection, KnowledgeBase, "knowledge_base WHERE id = ?", knowledge_base_id):
+    for found in select(connection, StoredKnowledgeBase, "knowledge_base WHERE id = ?", knowledge_base_id):
         return found
     raise NotFound(f"Knowledge base with id {knowledge_base_id} does not exist")
 

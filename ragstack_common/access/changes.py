@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import TypeAdapter
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import AccessRules, Change, Effect
+from ragstack_common.access.rules import AccessRules, Effect, RuleChange
 from ragstack_common.core.errors import AccessRulesError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.retry import Backoff
@@ -176,7 +176,7 @@ def _version_in(item: Mapping[str, Any] | None) -> int:
         raise _unreadable(item, error) from error
 
 
-def _change(item: Mapping[str, Any]) -> Change:
+def _change(item: Mapping[str, Any]) -> RuleChange:
     try:
         change = _changes().validate_python(from_item(item))
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
@@ -185,8 +185,8 @@ def _change(item: Mapping[str, Any]) -> Change:
 
 
 @cache
-def _changes() -> TypeAdapter[Change]:
-    return TypeAdapter(Change)
+def _changes() -> TypeAdapter[RuleChange]:
+    return TypeAdapter(RuleChange)
 
 
 def _unreadable(item: Mapping[str, Any], error: Exception) -> AccessRulesError:

@@ -30,7 +30,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class RuleChange:
     """A change of the access file's rules, of one label for one principal. It replaces what the file says of the two.
 
     Attributes:
@@ -97,7 +97,7 @@ class AccessRules:
         version: Increases with each change.
     """
 
-    def __init__(self, policy: AccessPolicy, changes: Iterable[Change] = (), version: int = 0) -> None:
+    def __init__(self, policy: AccessPolicy, changes: Iterable[RuleChange] = (), version: int = 0) -> None:
         self.policy = policy
         self.version = version
         self.changes = {(each.label, each.principal): each for each in changes}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import PathSettings
 
 
-class KnowledgeBase(NamedTuple):
+class KnowledgeBaseIds(NamedTuple):
     """A knowledge base and its data source that reads the documents bucket, by their ids."""
 
     id: str
@@ -31,8 +31,8 @@ class KnowledgeBases:
         policy: The access file, which has the prefixes of the tenants.
     """
 
-    shared: KnowledgeBase
-    tenants: Mapping[str, KnowledgeBase]
+    shared: KnowledgeBaseIds
+    tenants: Mapping[str, KnowledgeBaseIds]
     policy: AccessPolicy
 
     @classmethod
@@ -44,24 +44,26 @@ class KnowledgeBases:
         """
         policy = policy or AccessPolicy()
         _check_tenants(settings.tenant_knowledge_bases, policy)
-        shared = KnowledgeBase(settings.knowledge_base_id, settings.data_source_id)
-        return cls(shared, {name: KnowledgeBase(*ids) for name, ids in settings.tenant_knowledge_bases.items()}, policy)
+        shared = KnowledgeBaseIds(settings.knowledge_base_id, settings.data_source_id)
+        return cls(
+            shared, {name: KnowledgeBaseIds(*ids) for name, ids in settings.tenant_knowledge_bases.items()}, policy
+        )
 
     @property
-    def by_name(self) -> dict[str, KnowledgeBase]:
+    def by_name(self) -> dict[str, KnowledgeBaseIds]:
         """All of them: the shared one, then those of the tenants."""
         return {SHARED: self.shared, **self.tenants}
 
-    def of_uri(self, uri: str) -> KnowledgeBase:
+    def of_uri(self, uri: str) -> KnowledgeBaseIds:
         """Return the knowledge base of a document of the bucket."""
         if not self.tenants:
             return self.shared
         tenant = self.policy.tenant_of(key_of_uri(uri))
         return self.shared if tenant is None else self.tenants[tenant]
 
-    def grouped(self, uris: Iterable[str]) -> Iterator[tuple[KnowledgeBase, list[str]]]:
+    def grouped(self, uris: Iterable[str]) -> Iterator[tuple[KnowledgeBaseIds, list[str]]]:
         """Group documents by their knowledge base: a call is about the documents of one."""
-        groups: dict[KnowledgeBase, list[str]] = {}
+        groups: dict[KnowledgeBaseIds, list[str]] = {}
         for uri in uris:
             groups.setdefault(self.of_uri(uri), []).append(uri)
         return iter(groups.items())

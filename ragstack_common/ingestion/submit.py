@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.access.tenants import KnowledgeBase
+from ragstack_common.access.tenants import KnowledgeBaseIds
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
@@ -323,7 +323,9 @@ class _Invocation:
                     # Documents that a status message already covers need nothing else.
                     self._release([record.uri for record in batch if record.uri not in self._followed], error)
 
-    def _batches(self, records: Sequence[DocumentRecord]) -> Iterator[tuple[KnowledgeBase, Sequence[DocumentRecord]]]:
+    def _batches(
+        self, records: Sequence[DocumentRecord]
+    ) -> Iterator[tuple[KnowledgeBaseIds, Sequence[DocumentRecord]]]:
         """Divide documents into calls, each for one knowledge base."""
         for place, uris in self._services.knowledge_bases.grouped(record.uri for record in records):
             of_place = [self._records[uri] for uri in uris]
@@ -331,7 +333,7 @@ class _Invocation:
                 yield place, batch
 
     def _call(
-        self, kind: OperationKind, place: KnowledgeBase, records: Sequence[DocumentRecord]
+        self, kind: OperationKind, place: KnowledgeBaseIds, records: Sequence[DocumentRecord]
     ) -> dict[str, DocumentStatus | Problem]:
         """Submit or delete documents; returns the service's answer, or the problem, for each by URI."""
         settings = self._services.settings

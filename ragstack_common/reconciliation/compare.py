@@ -12,7 +12,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
+from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
 from ragstack_common.core.uris import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
@@ -217,7 +217,7 @@ class Comparison:
                 if each.modified_at < self._settled_before:
                     yield Candidate(kind, each.uri)
 
-    def strays(self, documents: Iterable[IndexedDocument], place: KnowledgeBase) -> list[str]:
+    def strays(self, documents: Iterable[IndexedDocument], place: KnowledgeBaseIds) -> list[str]:
         """Return the documents of the bucket that a knowledge base should not have, and has not received just now."""
         return [
             each.uri
@@ -229,7 +229,7 @@ class Comparison:
             and not fault_of_uri(each.uri)
         ]
 
-    def knowledge_base(self, documents: Iterable[IndexedDocument], place: KnowledgeBase) -> Iterator[Candidate]:
+    def knowledge_base(self, documents: Iterable[IndexedDocument], place: KnowledgeBaseIds) -> Iterator[Candidate]:
         """Note what a knowledge base has; yield what it should not have, or not in this state, apart from strays."""
         for each in documents:
             if not each.uri.startswith(self._prefix):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
+from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -189,7 +189,7 @@ class _Run:
             if len(self.candidates) >= KEYS_PER_READ:
                 self.settle()
 
-    def _remove(self, strays: list[str], place: KnowledgeBase) -> None:
+    def _remove(self, strays: list[str], place: KnowledgeBaseIds) -> None:
         """Delete documents from a knowledge base that is not theirs; ingestion never looks for them there."""
         if strays:
             for uri in strays:
@@ -239,7 +239,7 @@ def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
 
 
 def knowledge_base_pages(
-    agent: "AgentsforBedrockClient", place: KnowledgeBase, sleep: Callable[[float], None]
+    agent: "AgentsforBedrockClient", place: KnowledgeBaseIds, sleep: Callable[[float], None]
 ) -> Iterator[list[IndexedDocument]]:
     """List the documents of a data source."""
     backoff = Backoff(retries=5, base_seconds=1.0, sleep=sleep)

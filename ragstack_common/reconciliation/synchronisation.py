@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.tenants import KnowledgeBase, KnowledgeBases
+from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
 from ragstack_common.registry.coordination import Gate
@@ -163,7 +163,7 @@ class Synchronisation:
         report = {name: part for name, part in job.report.items() if name != SO_FAR}
         return replace(job, reason=None, report={**report, REPORT: {**outcome, **left_out}})
 
-    def _place(self, job: Job) -> KnowledgeBase:
+    def _place(self, job: Job) -> KnowledgeBaseIds:
         """Return the knowledge base whose turn it is."""
         done = _done(job)
         return next(

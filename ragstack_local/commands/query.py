@@ -11,7 +11,7 @@ from ragstack_common.settings.limits import MAX_PASSAGES
 from ragstack_common.settings.names import BEDROCK_RERANKER, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
 from ragstack_local.errors import NOTHING_FOUND
-from ragstack_local.search_options import EngineOptions, SearchOptions
+from ragstack_local.search_options import EngineOptions, QueryOptions
 from ragstack_local.show import display, results
 from ragstack_local.show.display import console, counted
 from ragstack_local.show.explanation import print_explanation
@@ -36,7 +36,7 @@ class DeduplicateBy(StrEnum):
 
 @with_target
 def query(
-    options: SearchOptions,
+    options: QueryOptions,
     engine: EngineOptions,
     target: Target,
     text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,

@@ -13,8 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import AccessRules, Effect
-from ragstack_common.access.rules import Change as RuleChange
+from ragstack_common.access.rules import AccessRules, Effect, RuleChange
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.access.world import Document, World, deployed, stable, user

@@ -21,7 +21,7 @@ from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.resources import DataSource, KnowledgeBase
+from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from tests.local_bedrock.support import Clock
 from tests.support.soak import examples
@@ -52,7 +52,7 @@ class Library:
         )
         with self.database.write() as change:
             resources.add_knowledge_base(
-                change, KnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
+                change, StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
             )
             resources.add_data_source(change, DataSource(SOURCE, BASE, "source", "AVAILABLE", {}, 0.0, 0.0))
 

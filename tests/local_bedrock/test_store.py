@@ -20,7 +20,7 @@ from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.database import Database, UnreadableIndexError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
-from local_bedrock.store.resources import KnowledgeBase
+from local_bedrock.store.resources import StoredKnowledgeBase
 from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
@@ -42,7 +42,7 @@ def opened(folder: Path) -> Database:
     database = Database(folder)
     with database.write() as change:
         resources.add_knowledge_base(
-            change, KnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
+            change, StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
         )
     return database
 
