@@ -6,6 +6,7 @@ import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
 import { bytes, duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { Card } from "../../parts/Card";
 import { CopyButton } from "../../parts/CopyButton";
 import { documentKey, documentName } from "../../parts/names";
 import { StatusBadge } from "../../parts/StatusBadge";
@@ -167,8 +168,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
 
 function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
   return (
-    <section className="card stack" aria-labelledby="timeline-title">
-      <h2 id="timeline-title">What happened</h2>
+    <Card title="What happened">
       <ol className="timeline">
         {steps(document).map((step) => (
           <li key={`${step.at} ${step.text}`} className={step.status ? meaning(step.status).badge : ""}>
@@ -187,6 +187,6 @@ function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<D
         )}
         {document.searchable && !document.waiting_for && <Probe document={document} view={view} />}
       </ol>
-    </section>
+    </Card>
   );
 }

@@ -1,7 +1,10 @@
 /** What a measurement found: means with intervals, differences, and each question. */
+
 import { useMemo } from "react";
+import { Card } from "../../parts/Card";
 import { plain } from "../../parts/names";
 import { Notice } from "../../parts/states";
+import { TableHead } from "../../parts/TableHead";
 import { address } from "../../route";
 import { DEFAULTS, type Settings } from "../../settings";
 import { toAddress } from "../search/place";
@@ -43,8 +46,7 @@ export function Figures({ runs }: { runs: Run[] }) {
   }
   const main = figures[0];
   return (
-    <section className="card stack" aria-labelledby="quality-title">
-      <h2 id="quality-title">{b ? "A and B compared" : "Quality of these settings"}</h2>
+    <Card title={b ? "A and B compared" : "Quality of these settings"}>
       {main?.change && <p className="conclusion">{conclusion(main.change, count)}</p>}
       {failed.length > 0 && (
         <Notice kind="warning">
@@ -107,7 +109,7 @@ export function Figures({ runs }: { runs: Run[] }) {
         ))}
         {open.some((number) => number > 0) && "They count as irrelevant, so the quality may be higher."}
       </p>
-    </section>
+    </Card>
   );
 }
 
@@ -195,37 +197,16 @@ export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings:
         <caption>
           {b ? "Each question, those that lose most with B first" : "Each question, worst first"}
         </caption>
-        <thead>
-          <tr>
-            <th scope="col">Question</th>
-            <th scope="col" className="number">
-              nDCG@10{b && " of A"}
-            </th>
-            {b ? (
-              <>
-                <th scope="col" className="number">
-                  nDCG@10 of B
-                </th>
-                <th scope="col" className="number">
-                  Change
-                </th>
-              </>
-            ) : (
-              <>
-                <th scope="col" className="number">
-                  recall@10
-                </th>
-                <th scope="col" className="number">
-                  1 / rank
-                </th>
-              </>
-            )}
-            <th scope="col" className="number">
-              Not judged
-            </th>
-            <th scope="col">Search</th>
-          </tr>
-        </thead>
+        <TableHead
+          columns={[
+            "Question",
+            { number: b ? "nDCG@10 of A" : "nDCG@10" },
+            { number: b ? "nDCG@10 of B" : "recall@10" },
+            { number: b ? "Change" : "1 / rank" },
+            { number: "Not judged" },
+            "Search",
+          ]}
+        />
         <tbody>
           {sorted.map(({ measured, other }) => (
             <tr key={measured.question.id}>

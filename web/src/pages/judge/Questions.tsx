@@ -6,6 +6,7 @@ import { useApp, useLoaded } from "../../context";
 import type { Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
+import { Card } from "../../parts/Card";
 import { CopyButton } from "../../parts/CopyButton";
 import { documentName, plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
@@ -166,8 +167,7 @@ function Export({ questions }: { questions: Question[] }) {
     }
   };
   return (
-    <section className="card stack" aria-labelledby="export-title">
-      <h2 id="export-title">Export</h2>
+    <Card title="Export">
       <p>
         A data set in BEIR's form, with the passages of the judged documents. The command line writes the same
         files, and measures them:
@@ -196,7 +196,7 @@ function Export({ questions }: { questions: Question[] }) {
           </button>
         </p>
       )}
-    </section>
+    </Card>
   );
 }
 

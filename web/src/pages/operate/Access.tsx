@@ -8,6 +8,7 @@ import { time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { TableHead } from "../../parts/TableHead";
 import { address } from "../../route";
 import { MissingGroups } from "./Groups";
 import { PrincipalField } from "./PrincipalField";
@@ -69,13 +70,7 @@ function Labels({ rules }: { rules: Rules }) {
     <section className="card stack scroll" aria-labelledby="labels-title" tabIndex={0}>
       <h2 id="labels-title">Labels</h2>
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Label</th>
-            <th scope="col">Allowed</th>
-            <th scope="col">Denied, even if allowed</th>
-          </tr>
-        </thead>
+        <TableHead columns={["Label", "Allowed", "Denied, even if allowed"]} />
         <tbody>
           {rules.labels.map(({ label, allow, deny }) => (
             <tr key={label}>

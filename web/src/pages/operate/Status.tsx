@@ -3,7 +3,9 @@
 import { useEffect, useState } from "react";
 import { useKept, useLoaded } from "../../context";
 import { count, duration, time } from "../../format";
+import { Card } from "../../parts/Card";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
+import { TableHead } from "../../parts/TableHead";
 import { address } from "../../route";
 import { isStatus, meaning, STATUSES } from "../../status";
 import { CONVERSATIONS, type Conversations, NO_CONVERSATIONS } from "../ask/conversation";
@@ -89,8 +91,7 @@ function Documents({ documents }: { documents: Record<string, number> }) {
   const others = Object.keys(documents).filter((name) => isUsed(name) && !isStatus(name));
   const shown = [...STATUSES.filter(isUsed), ...others];
   return (
-    <section className="card stack" aria-labelledby="documents-title">
-      <h2 id="documents-title">Documents</h2>
+    <Card title="Documents">
       {shown.length === 0 ? (
         <p className="small">There are no documents yet.</p>
       ) : (
@@ -118,32 +119,18 @@ function Documents({ documents }: { documents: Record<string, number> }) {
           </tbody>
         </table>
       )}
-    </section>
+    </Card>
   );
 }
 
 function Queues({ status }: { status: ServiceStatus }) {
   const hasAges = status.queues.some((queue) => typeof queue.oldest_seconds === "number");
   return (
-    <section className="card stack" aria-labelledby="queues-title">
-      <h2 id="queues-title">Queues</h2>
+    <Card title="Queues">
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Queue</th>
-            <th scope="col" className="number">
-              Waiting
-            </th>
-            <th scope="col" className="number">
-              In flight
-            </th>
-            {hasAges && (
-              <th scope="col" className="number">
-                Oldest
-              </th>
-            )}
-          </tr>
-        </thead>
+        <TableHead
+          columns={["Queue", { number: "Waiting" }, { number: "In flight" }, hasAges && { number: "Oldest" }]}
+        />
         <tbody>
           {status.queues.map((queue) => (
             <tr key={queue.name}>
@@ -161,7 +148,7 @@ function Queues({ status }: { status: ServiceStatus }) {
         </span>{" "}
         {status.dead_letters > 0 && <a href={address("documents", { tab: "failures" })}>Replay or discard</a>}
       </p>
-    </section>
+    </Card>
   );
 }
 
@@ -177,8 +164,7 @@ function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
   const others = (alarms ?? []).filter((alarm) => alarm.state !== "ALARM");
   const silent = others.filter((alarm) => alarm.state === "INSUFFICIENT_DATA").length;
   return (
-    <section className="card stack" aria-labelledby="alarms-title">
-      <h2 id="alarms-title">Alarms</h2>
+    <Card title="Alarms">
       {alarms === null ? (
         <p className="small">Unknown; a note below says why.</p>
       ) : (
@@ -200,7 +186,7 @@ function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
           )}
         </>
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -230,8 +216,7 @@ const JOB_KINDS: Record<string, string> = {
 
 function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) {
   return (
-    <section className="card stack" aria-labelledby="job-title">
-      <h2 id="job-title">Last reconciliation</h2>
+    <Card title="Last reconciliation">
       {job === null ? (
         <p className="small">None was made yet.</p>
       ) : (
@@ -256,7 +241,7 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
           </p>
         </>
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -268,8 +253,7 @@ function Cost() {
     used.reduce((total, usage) => total + usage[member], 0);
   const isEstimated = used.some((usage) => usage.estimated);
   return (
-    <section className="card stack" aria-labelledby="cost-title">
-      <h2 id="cost-title">Cost of questions</h2>
+    <Card title="Cost of questions">
       {used.length === 0 ? (
         <p className="small">
           Known only for questions of this tab: <a href={address("ask")}>ask one</a>, and its tokens are
@@ -287,6 +271,6 @@ function Cost() {
         From the usage that each answer reports. The service keeps no sum over all users and knows no prices;
         AWS Cost Explorer has those. Quoted answers need no model and cost no tokens.
       </p>
-    </section>
+    </Card>
   );
 }

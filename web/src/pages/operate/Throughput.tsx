@@ -1,5 +1,7 @@
 /** How many documents were indexed and failed in each hour of a day. */
+
 import { count } from "../../format";
+import { TableHead } from "../../parts/TableHead";
 import { axisEnd, type Hour } from "./service";
 
 const HEIGHT = 100;
@@ -65,17 +67,7 @@ export function Throughput({ hours }: { hours: Hour[] }) {
           <details>
             <summary>As a table</summary>
             <table>
-              <thead>
-                <tr>
-                  <th scope="col">Hour</th>
-                  <th scope="col" className="number">
-                    Indexed
-                  </th>
-                  <th scope="col" className="number">
-                    Failed
-                  </th>
-                </tr>
-              </thead>
+              <TableHead columns={["Hour", { number: "Indexed" }, { number: "Failed" }]} />
               <tbody>
                 {hours.map((hour) => (
                   <tr key={hour.hour}>

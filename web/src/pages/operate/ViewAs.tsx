@@ -9,6 +9,7 @@ import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { TableHead } from "../../parts/TableHead";
 import { address, go, usePlace } from "../../route";
 import { useRules } from "./Access";
 import { MissingGroups } from "./Groups";
@@ -143,13 +144,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
         <section className="scroll" tabIndex={0} aria-label="Documents">
           <table>
-            <thead>
-              <tr>
-                <th scope="col">Document</th>
-                <th scope="col">Seen</th>
-                <th scope="col">Why</th>
-              </tr>
-            </thead>
+            <TableHead columns={["Document", "Seen", "Why"]} />
             <tbody>
               {shown.map(({ document, explanation }) => (
                 <tr key={document.id}>

@@ -5,6 +5,7 @@ import type { RetrievedResult, RetrieveResponse } from "../../api/types";
 import { percent } from "../../format";
 import { documentName, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { TableHead } from "../../parts/TableHead";
 import { type Change, changes, described, resultKey, summary } from "./changes";
 import { figure, isKnown } from "./ranking";
 
@@ -142,18 +143,7 @@ function ChangesTable({ all, onOpen }: { all: Change[]; onOpen: (passage: Shown)
   return (
     <table className="changes">
       <caption className="visually-hidden">What changed from settings A to settings B</caption>
-      <thead>
-        <tr>
-          <th scope="col">Document</th>
-          <th scope="col" className="number">
-            A
-          </th>
-          <th scope="col" className="number">
-            B
-          </th>
-          <th scope="col">Change</th>
-        </tr>
-      </thead>
+      <TableHead columns={["Document", { number: "A" }, { number: "B" }, "Change"]} />
       <tbody>
         {all.map((change) => {
           const result = change.after ?? change.before;

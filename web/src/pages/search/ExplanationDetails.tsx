@@ -6,6 +6,7 @@ import { percent } from "../../format";
 import { describe } from "../../parts/InferredChip";
 import { documentKey, place } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { TableHead } from "../../parts/TableHead";
 import { Excerpt } from "./Excerpt";
 import { FILTERS } from "./explanation";
 import { figure, isKnown } from "./ranking";
@@ -36,13 +37,7 @@ export function ExplanationDetails({
       {filters.length > 0 && (
         <table>
           <caption className="visually-hidden">What excludes the document</caption>
-          <thead>
-            <tr>
-              <th scope="col">What filters</th>
-              <th scope="col">It asks for</th>
-              <th scope="col">The document has</th>
-            </tr>
-          </thead>
+          <TableHead columns={["What filters", "It asks for", "The document has"]} />
           <tbody>
             {filters.map((each, index) => (
               <tr key={index}>

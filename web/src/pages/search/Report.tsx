@@ -2,6 +2,7 @@
 
 import type { RetrieveResponse, SliceReport } from "../../api/types";
 import { milliseconds, percent } from "../../format";
+import { TableHead } from "../../parts/TableHead";
 import { Bar } from "./Bar";
 import { groups, isKnown, reportName, type SliceGroup, whereName } from "./ranking";
 
@@ -21,18 +22,7 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
     <section className="scrolls" tabIndex={0} aria-label="Searches in parallel">
       <table className="slices">
-        <thead>
-          <tr>
-            <th scope="col">Search</th>
-            <th scope="col">Time</th>
-            <th scope="col" className="number">
-              Hits
-            </th>
-            <th scope="col" className="number">
-              Trust
-            </th>
-          </tr>
-        </thead>
+        <TableHead columns={["Search", "Time", { number: "Hits" }, { number: "Trust" }]} />
         {groups(response.slices).map((group) => (
           <tbody key={group.name}>
             {group.isNamed && (
@@ -96,15 +86,7 @@ export function CorporaTable({ corpora }: { corpora: RetrieveResponse["corpora"]
   const most = Math.max(1, ...corpora.map((corpus) => corpus.candidates));
   return (
     <table>
-      <thead>
-        <tr>
-          <th scope="col">Collection</th>
-          <th scope="col">Candidates</th>
-          <th scope="col" className="number">
-            Results
-          </th>
-        </tr>
-      </thead>
+      <TableHead columns={["Collection", "Candidates", { number: "Results" }]} />
       <tbody>
         {corpora.map((corpus) => (
           <tr key={corpus.name}>
