@@ -57,3 +57,27 @@ def _reads(pipe: int) -> bytes | None:
         return os.read(pipe, 100)
     except BlockingIOError:
         return None
+
+
+def test_workers_run_the_tests_that_were_chosen(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        """
+from tests.support import changed
+
+changed.ALWAYS, changed.nearest = (), lambda _: iter(["test_near.py"])
+pytest_plugins = ["tests.support.changed"]
+"""
+    )
+    (tmp_path / "test_near.py").write_text("def test_it(): pass")
+    (tmp_path / "test_far.py").write_text("def test_it(): assert False")
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "1", "--changed", "-p", "no:cacheprovider", "--rootdir", tmp_path],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, "1 passed" in ended.stdout) == (0, True), ended.stdout + ended.stderr

@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -28,6 +28,7 @@ MAX_SECONDS: Final = 20.0
 
 UNKNOWN_SECONDS: Final = 0.5
 RECORDED: Final = "ragstack/seconds"
+CHOSEN: Final = "chosen"
 
 _seconds: Counter[str] = Counter()
 
@@ -36,8 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--changed", action="store_true", help="run the tests nearest to what changed, in half a minute")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what was chosen: its own arguments are those of the command line."""
+    if node.config.getoption("--changed"):
+        node.workerinput[CHOSEN] = [*node.config.args]
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--changed") and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        config.args[:] = config.workerinput.get(CHOSEN, config.args)
+    elif config.getoption("--changed"):
         cache = getattr(config, "cache", None)
         recorded = cache.get(RECORDED, {}) if cache else {}
         chosen, seconds, affected = [], 0.0, list(nearest(changed_files()))
