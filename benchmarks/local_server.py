@@ -221,7 +221,7 @@ def p50_p99(milliseconds: Sequence[float]) -> str:
 
 
 def ask_peer(folder: Path, arguments: argparse.Namespace, queries: Sequence[str]) -> dict[str, Any]:
-    """Have Chroma index and search the vectors in the local Bedrock's file."""
+    """Index and search the vectors of the local Bedrock's file with Chroma."""
     task = {"folder": str(folder), "embedding": arguments.embedding, "clients": arguments.clients}
     ended = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "parts" / "chroma_peer.py")],

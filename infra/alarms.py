@@ -165,7 +165,7 @@ def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
 
 
 def notify(topic: sns.ITopic | None, scope: IConstruct) -> None:
-    """Let every alarm below *scope* notify a topic."""
+    """Notify a topic of every alarm below *scope*."""
     if topic is None:
         return
     action = actions.SnsAction(topic)

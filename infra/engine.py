@@ -144,7 +144,7 @@ class Engine:
         return None
 
     def grant(self, function: lambda_.Function, stack: Stack) -> None:
-        """Let *function*, of *stack*, use the knowledge bases, indexes and models that the configuration names."""
+        """Allow *function*, of *stack*, to use the knowledge bases, indexes and models that the configuration names."""
         for part in _parts(self.config):
             for actions, arn in _rights(part, stack):
                 _grant(function, actions, arn)
@@ -156,7 +156,7 @@ def is_answer_model(model: str) -> bool:
 
 
 def grant_model(function: lambda_.Function, model: str, actions: Sequence[str]) -> None:
-    """Let *function* invoke a model of Amazon Bedrock, given its id or ARN.
+    """Allow *function* to invoke a model of Amazon Bedrock, given its id or ARN.
 
     An inference profile needs the models behind it too. Source: Bedrock user guide, inference-profiles-prereq.
     """

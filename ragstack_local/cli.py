@@ -85,7 +85,7 @@ class _Commands(Mapping[str, Any]):
 
 
 def _interruptible(callback: Any) -> Any:
-    """Give a command the exit code of Ctrl-C, also if it comes at a question."""
+    """Exit with the code of Ctrl-C, even if it is pressed at a question."""
 
     @wraps(callback)
     def run(*arguments: Any, **options: Any) -> Any:

@@ -192,7 +192,7 @@ class Target(StackTarget):
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameters that are dataclasses, such as a :class:`Target`.
+    """Add to a command the options of its parameters that are dataclasses, such as a :class:`Target`.
 
     Typer reads options from the signature; this replaces each of these parameters there by the fields of its type.
     """

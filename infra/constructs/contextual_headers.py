@@ -54,7 +54,7 @@ class ContextualHeaders(Construct):
         self.ingestion = self._ingestion()
 
     def statements(self) -> list[iam.PolicyStatement]:
-        """Let Bedrock write chunks, have them transformed, and read them again.
+        """Allow Bedrock to write chunks, to transform them and to read them again.
 
         Source: Bedrock user guide, kb-custom-transformation, for who writes, invokes and reads. No topic of
         kb-permissions, the guide's list of the role's permissions, is about it.

@@ -117,7 +117,7 @@ _gone: Final[ContextVar[Future[None] | None]] = ContextVar("gone", default=None)
 
 @asynccontextmanager
 async def noticing_when_gone(receive: Receive) -> AsyncIterator[None]:
-    """Let the work in the block, in threads with its context too, use :func:`when_gone`."""
+    """Make :func:`when_gone` available to the work in the block, including threads with its context."""
     gone: Future[None] = Future()
 
     async def notice() -> None:

@@ -175,7 +175,7 @@ class Database:
             self._readers.put(connection)
 
     def release_space(self) -> None:
-        """Give disk space and memory back after deletions, if at least half of the file is free.
+        """Release disk space and memory after deletions, if at least half of the file is free.
 
         Other writers wait, readers don't. Takes about a second for each 100 MB of remaining data.
         """

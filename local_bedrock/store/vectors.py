@@ -106,7 +106,7 @@ class Products:
         return taken
 
     def _pass_on(self, served: int, seconds: float) -> None:
-        """Let the thread compute that has waited longest."""
+        """Hand over to the thread that has waited longest."""
         with self._changed:
             self._expected = min(served + len(self._queue), QUERIES_AT_ONCE)
             self._patience = PATIENCE * seconds

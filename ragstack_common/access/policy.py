@@ -68,7 +68,7 @@ class Claims(_Part):
 
 
 class LabelRule(_Part):
-    """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
+    """Who sees the documents of a label: those in *allow* who are not in *deny*."""
 
     allow: Principals = Field(default=(), description="principals who see these documents")
     deny: Principals = Field(default=(), description="principals who do not, even if they are allowed as well")

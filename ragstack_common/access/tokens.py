@@ -15,7 +15,7 @@ ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES25
 """Signatures with a private key. A token cannot choose one with a shared secret, nor none."""
 
 LEEWAY_SECONDS: Final = 10
-"""By which clocks may differ."""
+"""Allowed clock skew."""
 
 KEYS_SECONDS: Final = 300
 """For how long the provider's keys are used without asking for them again."""

@@ -33,7 +33,7 @@ class InterruptibleCall:
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> Self:
-        """Let :meth:`end` end what this thread does."""
+        """Make the work of this thread one that :meth:`end` ends."""
         _thread.call = self
         return self
 
@@ -63,7 +63,7 @@ class InterruptibleCall:
 
 
 def make_interruptible(client: Any) -> None:
-    """Let the calls of a client be ended with :class:`InterruptibleCall`. Others work as before."""
+    """Make a client's calls interruptible with :class:`InterruptibleCall`. Other calls work as before."""
     # botocore has no public way to choose the class of connections. The tests end calls, so that they would find a
     # change of these names.
     client._endpoint.http_session._pool_classes_by_scheme.update(http=_Pool, https=_SecurePool)  # noqa: SLF001

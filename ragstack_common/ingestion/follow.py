@@ -128,7 +128,7 @@ class FollowingService:
             yield from statuses.items()
 
     def _send_looks(self, records: Iterable[DocumentRecord]) -> None:
-        """Have documents submitted again: after a failure with a delay, after a change at once."""
+        """Requeue documents: failed ones with a delay, changed ones at once."""
         by_delay: dict[float, list[str]] = {}
         for record in records:
             at_once = record.reason == CHANGED_MEANWHILE or record.observed.refusal is not None

@@ -387,7 +387,7 @@ class _Invocation:
         self._services.metrics.add_metric("DocumentsSubmitted", "Count", len(accepted))
 
     def _release(self, uris: Sequence[str], error: Exception) -> None:
-        """Give up claims, so that the next delivery can continue at once and counts as an attempt."""
+        """Release claims, so that the next delivery can continue at once and counts as an attempt."""
         problem, now = _to_problem(error), self._services.clock()
         for uri in uris:
             self.problems.setdefault(uri, problem)
@@ -436,7 +436,7 @@ def _operation(record: DocumentRecord, observed: Observation, step: Step, deadli
 
 
 def _with_operation(record: DocumentRecord, kind: OperationKind) -> DocumentRecord:
-    """Give an id of its own to a final state that was reached without the knowledge base."""
+    """Return an id for a final state that was reached without the knowledge base."""
     return replace(record, operation=Operation(uuid.uuid4().hex, kind, lease_until=0.0))
 
 

@@ -198,7 +198,7 @@ def accepted(record: DocumentRecord, now: float) -> DocumentRecord:
 
 
 def put_back(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
-    """Give up the claim; the next check of the document continues."""
+    """Release the claim; the next check of the document continues."""
     return become(replace(_unclaimed(record), again=False), Status.WAITING, reason, now)
 
 
@@ -210,7 +210,7 @@ def failed(
     observed: Observation | None = None,
     marks: EventMarks | None = None,
 ) -> DocumentRecord:
-    """End in failure, for a reason that a person can fix."""
+    """Mark as FAILED, with a reason that a person can fix."""
     after = _unclaimed(_with_events(record, marks or EventMarks()))
     return become(
         replace(

@@ -27,7 +27,7 @@ LOOSE_WORDS: Final = 2
 """Other words of a question among those that name a value together."""
 
 MAX_PREFIX: Final = 8
-"""Letters of each of two prefixes that may make up a word, at most; the second may also be a whole word."""
+"""Maximum letters of each part of a blended abbreviation; the second part may also be a whole word."""
 
 MAX_SHARED: Final = 200
 """A word, or the first letters of two words, of more values than this point to none of them; it bounds the time."""

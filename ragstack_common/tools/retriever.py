@@ -112,7 +112,7 @@ class RetrieverSettings:
 
 
 def _collection(backend: dict[str, Any], own_knowledge_base: str) -> SearchedCollection:
-    """Take the option ``partition_key``, which engines with partitions of their own go without."""
+    """Remove ``partition_key`` for engines with native partitions."""
     partition_key = backend.pop("partition_key", None if backend["type"] == MILVUS_ENGINE else CORPUS_KEY)
     searched = resource_id(str(backend.get(COLLECTION_OPTION[BEDROCK_ENGINE], "")))
     is_own = backend["type"] == BEDROCK_ENGINE and searched == own_knowledge_base

@@ -93,7 +93,7 @@ class Roots:
         return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
     def move(self, folder: Path, key: str) -> None:
-        """Give a folder, and all below it, another key, which no other path keeps."""
+        """Rekey a folder and all below it; no other path keeps the key."""
         self._forgotten |= {other for other, root in self.keys.items() if root == key or other.is_relative_to(folder)}
         self.keys = {place: root for place, root in self.keys.items() if place not in self._forgotten} | {folder: key}
 

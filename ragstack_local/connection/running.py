@@ -149,7 +149,7 @@ def _lock(file: IO[str], how: int) -> bool:
 
 
 def note(log: Path, process_id: int) -> None:
-    """Note next to its log that a process runs, so that another command can end it if this one is killed."""
+    """Record a process next to its log, so that another command can end it if this one is killed."""
     _note_of(log).write_text(f"{process_id} {_look_at(process_id)[1]}")
 
 

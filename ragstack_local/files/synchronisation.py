@@ -54,7 +54,7 @@ class Folder:
         return str(self.roots.key_of(self.path))
 
     def name(self, prefix: str | None) -> None:
-        """Give the folder a key: the one that it has, unless a prefix asks for another.
+        """Choose the folder's key: the one that it has, unless a prefix asks for another.
 
         Raises:
             UsageError: Another folder has the same key, and there is no prefix, or the prefix leads out of the bucket.

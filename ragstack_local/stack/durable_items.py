@@ -212,7 +212,7 @@ class DurableItems:
         return [*dict.fromkeys(place for place in found if place is not None)]
 
     async def _write(self, scope: Scope, body: bytes, places: Mapping[str, list[Place]]) -> Answer:
-        """Have MiniStack write, and keep the present state of items: of several writers, the last line has it."""
+        """Write to MiniStack and keep the present state of items; of several writers, the last line has it."""
         answer = await self._answer(scope, body)
         for table, of_table in places.items() if answer[0] == OK else ():
             gets = [{"Get": {"TableName": table, "Key": self._kept.key(place)}} for place in of_table]

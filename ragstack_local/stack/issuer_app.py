@@ -104,7 +104,7 @@ class _Validator(RequestValidator):  # type: ignore[misc] # oauthlib has no type
         return client_id == CLIENT
 
     def validate_redirect_uri(self, _: str, redirect_uri: str, *__: Any, **___: Any) -> bool:
-        """Let codes go to programs on this machine, and to the pages that may use the stack."""
+        """Send codes only to programs on this machine and to the pages that may use the stack."""
         parts = urlsplit(redirect_uri)
         is_here = parts.scheme == "http" and parts.hostname in (LOCAL, "localhost")
         return is_here or f"{parts.scheme}://{parts.netloc}" in self._origins

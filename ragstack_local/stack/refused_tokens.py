@@ -26,7 +26,7 @@ REMEMBERED_SECONDS: Final = 60.0
 MAX_REMEMBERED: Final = 1000
 
 LEEWAY_SECONDS: Final = 10
-"""By which clocks may differ, as the authorizer allows."""
+"""Allowed clock skew, the same as the authorizer's."""
 
 UNAUTHORIZED: Final = 401
 

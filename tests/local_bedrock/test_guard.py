@@ -192,7 +192,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_data_folder_is_entered_by_its_owner_alone_whoever_made_it(tmp_path: Path) -> None:
+def test_only_the_owner_may_enter_a_data_folder(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
 
     make_private(tmp_path / "old")

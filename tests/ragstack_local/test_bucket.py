@@ -284,7 +284,7 @@ def test_an_interrupted_upload_starts_no_further_files(connection: Connection, f
 
 
 @pytest.mark.parametrize("sidecar", [None, {"topic": "leave"}])
-def test_the_access_label_of_the_stack_is_no_difference(
+def test_the_label_of_the_stack_is_not_a_change(
     connection: Connection, folder: Path, sidecar: dict[str, Any] | None
 ) -> None:
     """Ingestion writes it into the sidecar of the bucket, which the file's own sidecar lacks."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 3
 LONGEST_FIRST_DELAY_SECONDS: Final = 1.0
-"""Before the second attempt with the same model; it doubles."""
+"""Delay before the first retry with the same model; it doubles."""
 
 DEFAULT_TIMEOUT_SECONDS: Final = 60.0
 

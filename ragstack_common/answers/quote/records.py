@@ -14,7 +14,7 @@ LONGEST_LINE: Final = 120
 """Characters of a line in such a paragraph."""
 
 SHORT_LINE: Final = 60
-"""Characters of a line that needs no number."""
+"""Maximum length of a line without a number, in characters."""
 
 LONGEST_KEY: Final = 6
 """Words of a key; a colon after more of them is that of a sentence."""

@@ -16,7 +16,7 @@ from ragstack_common.answers.verify.quotations import PassageIndex, is_checked
 from ragstack_common.answers.verify.sentences import SentenceReader, Span
 
 _LONG_NUMBER: Final = re.compile(r"\d[\d.,]*\d")
-"""Of two or more digits. Shorter ones number headings, and count the items of a list."""
+"""Numbers of two or more digits. Shorter ones number headings and list items."""
 
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
 

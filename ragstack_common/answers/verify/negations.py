@@ -34,7 +34,7 @@ _WORDS: Final = frozenset(
 _ENDING: Final = "n't"
 _BEGINNING: Final = "n'"
 _VOWEL_SIGNS: Final = re.compile("[\u0640\u064b-\u0652\u0670\u05b0-\u05c7]")
-"""Of Arabic and Hebrew, which most texts leave out."""
+"""Vowel signs of Arabic and Hebrew, which most texts omit."""
 
 _KOREAN: Final = re.compile("지(?:는|도|를)?$|않|없|못하|아니|아닙|말[고라]")
 _DENSE: Final = re.compile(

@@ -70,7 +70,7 @@ def text_of(chunk: RetrievedChunk) -> str:
 def scored(
     chunks: Sequence[RetrievedChunk], number: int, score: float, contributions: Mapping[str, float]
 ) -> RetrievedChunk:
-    """Give one of the chunks the score of a reranker, with what adds up to it; the rest of its ranking stays."""
+    """Return a chunk with a reranker's score and its parts; the rest of its ranking stays."""
     before = chunks[number].ranked_by
     return chunks[number].ranked(
         replace(before, score=score, contributions=dict(contributions), reranked_from=number + 1)

@@ -163,7 +163,7 @@ def request_key(request: SearchRequest) -> str:
 
 
 def _copies(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-    """Give each chunk metadata of its own: callers may change them, although the chunk is frozen."""
+    """Copy the metadata of each chunk: callers may change them, although the chunk is frozen."""
     return [
         chunk.model_copy(update={"metadata": {**chunk.metadata}, "passages": tuple(_copies(chunk.passages))})
         for chunk in chunks

@@ -293,7 +293,7 @@ def test_other_headers_are_refused(issuer: Issuer, header: str | None) -> None:
         authorizer.handler({"methodArn": ARN, "authorizationToken": header}, Context())
 
 
-def test_an_issuer_that_does_not_answer_is_no_401(issuer: Issuer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_issuer_is_not_a_401(issuer: Issuer, capsys: pytest.CaptureFixture[str]) -> None:
     """API Gateway answers other errors with 500, and the alarm about faults is raised."""
     issuer.is_up = False
 

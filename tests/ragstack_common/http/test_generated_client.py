@@ -119,7 +119,7 @@ def test_the_description_says_how_callers_prove_who_they_are(auth: str, scheme: 
     assert description["components"]["securitySchemes"][auth].items() >= scheme.items()
 
 
-def test_people_and_programs_have_a_scheme_each() -> None:
+def test_each_way_to_sign_in_has_a_scheme() -> None:
     description = description_of(api_auth="oidc,iam", oidc_issuer=ISSUER)
 
     assert description["security"] == [{"oidc": []}, {"iam": []}]
