@@ -110,8 +110,8 @@ def _refuse_other_settings(request: Request) -> None:
 
 def resized(vector: Vectors, dimension: int) -> Vectors:
     """Return a vector of unit length with another number of dimensions."""
-    changed = np.zeros(dimension, dtype=np.float32)
+    changed = np.zeros(dimension)  # squares of small float32 numbers are zero
     kept = vector[:dimension]
     changed[: len(kept)] = kept
     length = float(np.linalg.norm(changed))
-    return changed / np.float32(length) if length > 0 else changed
+    return (changed / length if length > 0 else changed).astype(np.float32)
