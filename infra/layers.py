@@ -140,7 +140,7 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
 
 
 def extra_pins(name: str) -> frozenset[str]:
-    """Return the packages, with their versions and hashes, of an extra layer: those that the shared one has not."""
+    """Return the packages, with their versions and hashes, of an extra layer, without those of the shared layer."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
     left_out = {*map(_package_of, _pins(REQUIREMENTS)), *(UNUSED_PACKAGES if name == VIEWER else ())}
     return frozenset(pin for pin in pins if _package_of(pin) not in left_out)

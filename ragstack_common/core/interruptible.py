@@ -33,7 +33,7 @@ class InterruptibleCall:
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> Self:
-        """Make the work of this thread one that :meth:`end` ends."""
+        """Allow :meth:`end` to interrupt the work of this thread."""
         _thread.call = self
         return self
 

@@ -65,7 +65,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a document. Without pages, everything about pages and their picture is None."""
+    """What is shown of a document. The members about pages are None for a document without pages."""
 
     title: str | None
     format: str
