@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
+from infra.context_values import ContextValues
 from infra.layers import ROOT
-from infra.options import SET_BY_STACKS, ContextValues
+from infra.options import SET_BY_STACKS
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, allowed_values

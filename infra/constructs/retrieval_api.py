@@ -15,7 +15,8 @@ from infra.access_options import DEFAULT_KEY
 from infra.acknowledgements import acknowledge
 from infra.alarms import FAILURES, raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
-from infra.options import ApiLogging, Options
+from infra.context_values import ApiLogging
+from infra.options import Options
 from infra.target import Target
 from ragstack_common.http.route_table import ANSWERS, QUERY, ROUTES
 from ragstack_common.settings.access import TOKEN_KINDS, AuthKind

@@ -1,4 +1,4 @@
-"""The rules of access over HTTP: who am I, what do the rules say, change them, and why somebody sees a document."""
+"""The rules of access: who am I, what do the rules say, change them, and why somebody sees a document."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final

@@ -1,4 +1,4 @@
-"""Questions over HTTP: the service that searches, and answers from what it finds."""
+"""Questions: the service that searches, and answers from what it finds."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Questions over HTTP: requests, responses and events as JSON."""
+"""Questions: requests, responses and events as JSON."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Documents over HTTP: listing them, looking at one, deleting one, and counting their attributes.
+"""Documents: listing them, looking at one, deleting one, and counting their attributes.
 
 The registry learns of a change from its event, a moment later. A request about a single document therefore looks into
 the bucket too: it reports an upload that the registry does not have yet, and never reports an earlier version's status

@@ -1,4 +1,4 @@
-"""Explanations of a search over HTTP: requests and responses as JSON."""
+"""Explanations of a search: requests and responses as JSON."""
 
 from typing import Any, Final, Literal
 

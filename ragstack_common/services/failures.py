@@ -1,4 +1,4 @@
-"""Failures over HTTP, for operators: failed documents and dead letters are listed, replayed and discarded.
+"""Failures, for operators: failed documents and dead letters are listed, replayed and discarded.
 
 A replay sends the documents of dead letters to the ingestion queue. SQS's StartMessageMoveTask does not fit: it moves
 only messages that a redrive policy brought, and the functions themselves send most of these.

@@ -1,4 +1,4 @@
-"""Ingestion jobs over HTTP: starting and listing reconciliations and full synchronisations.
+"""Ingestion jobs: starting and listing reconciliations and full synchronisations.
 
 The registry keeps the jobs, and a queue brings them to the function that runs them.
 """

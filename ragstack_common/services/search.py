@@ -1,4 +1,4 @@
-"""Searches over HTTP: the service that answers requests."""
+"""Searches: the service that answers requests."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping

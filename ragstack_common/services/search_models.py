@@ -1,4 +1,4 @@
-"""Searches over HTTP: requests and responses as JSON."""
+"""Searches: requests and responses as JSON."""
 
 import math
 from dataclasses import replace

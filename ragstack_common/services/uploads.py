@@ -1,4 +1,4 @@
-"""Uploads over HTTP: checks the document that a caller wants to upload, and signs its upload."""
+"""Uploads: checks the document that a caller wants to upload, and signs its upload."""
 
 import re
 import time

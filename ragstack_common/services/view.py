@@ -1,4 +1,4 @@
-"""Documents over HTTP as people read them: a page of a PDF or the text, with the quoted characters marked."""
+"""Documents as people read them: a page of a PDF or the text, with the quoted characters marked."""
 
 import json
 import time

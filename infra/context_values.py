@@ -1,0 +1,234 @@
+"""The context values that the stacks themselves take, each with its type, default and meaning."""
+
+from enum import StrEnum
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from infra.access_options import AccessValues
+from infra.context_types import (
+    BedrockId,
+    BucketName,
+    LayerArn,
+    LayerFile,
+    Prefix,
+    Schedule,
+    SecurityGroupIds,
+    SettingsFile,
+    SubnetIds,
+    Switch,
+    TableName,
+    Url,
+)
+from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, Target
+from ragstack_common.settings.access import AuthKind
+from ragstack_common.settings.base import BusName
+from ragstack_common.settings.names import OTHER_STORE
+from ragstack_common.settings.search import VectorStore
+
+
+class ApiLogging(StrEnum):
+    """Whether API Gateway logs requests, for which the account's settings must name a role in each Region."""
+
+    OFF = "off"
+    ON = "on"
+    WITH_ACCOUNT_ROLE = "with_account_role"
+
+
+class KnowledgeBaseKind(StrEnum):
+    """Where the knowledge base comes from."""
+
+    S3_VECTORS = "s3_vectors"
+    EXISTING = "existing"
+
+
+class ContextValues(AccessValues):
+    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.settings`."""
+
+    target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
+    prefix: Prefix = Field(
+        "RagStack",
+        description="first part of every stack's name, different for each deployment in an account; a long one leaves"
+        " less room for the keys of documents",
+    )
+    api_logging: ApiLogging = Field(
+        ApiLogging.OFF,
+        description="logs of API Gateway. `on` needs a role for them in the account's settings; `with_account_role`"
+        " creates it, for every API of the account in the Region",
+    )
+    documents_bucket: BucketName | None = Field(
+        None,
+        description="[an existing bucket](#existing-resources) for the documents, also one that an earlier deployment"
+        " left; versioning must be on",
+    )
+    registry_table: TableName | None = Field(
+        None, description="the [document registry](#existing-resources) that an earlier deployment left"
+    )
+    knowledge_base: KnowledgeBaseKind = Field(
+        KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
+    )
+    knowledge_base_id: BedrockId | None = Field(None, description="required with `knowledge_base=existing`")
+    data_source_id: BedrockId | None = Field(
+        None,
+        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket",
+    )
+    vector_store: VectorStore = Field(
+        OTHER_STORE,
+        description="with `knowledge_base=existing`: its vector store",
+    )
+    contextual_headers: Switch = Field(
+        default=False,
+        description="add contextual headers and sections to the chunks of a knowledge base that the stacks create. Not"
+        " yet tried with direct ingestion on AWS; the local stack always adds them",
+    )
+    bedrock_endpoint: Url | None = Field(
+        None, description="with `target=local`: where the functions reach the local Bedrock"
+    )
+    aws_endpoint: Url = Field(
+        "http://localhost:4566", description="with `target=local`: where callers reach the local AWS services"
+    )
+    answers_endpoint: Url = Field(
+        "http://localhost:4568", description="with `target=local`: where the local stack runs the function `answers`"
+    )
+    dependencies_layer: LayerFile | None = Field(
+        None, description="a layer to deploy instead of the one that `python -m infra.layers` builds"
+    )
+    answers_layer: LayerFile | None = Field(
+        None, description="the same for the packages that only the function `answers` has"
+    )
+    viewer_layer: LayerFile | None = Field(
+        None, description="the same for the packages that only the function `viewer` has"
+    )
+    milvus_layer: LayerFile | None = Field(
+        None, description="the same for the packages of Milvus, which are deployed if a collection is in Milvus"
+    )
+    tracing_layer: LayerFile | None = Field(
+        None, description="the same for OpenTelemetry, which is deployed with `otel_exporter_otlp_endpoint`"
+    )
+    web_adapter_layer: LayerArn | None = Field(
+        None,
+        description="a Lambda Web Adapter for arm64 of your own, for me-south-1 and partitions other than `aws`, where"
+        " AWS publishes none; elsewhere, by default, the layer of AWS",
+    )
+    vpc_subnet_ids: SubnetIds | None = Field(
+        None,
+        description="run the functions that search in these subnets, for a Milvus server in a VPC; with"
+        " `vpc_security_group_ids`",
+    )
+    vpc_security_group_ids: SecurityGroupIds | None = Field(None, description="their security groups")
+    alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
+    alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
+    console: Switch | None = Field(
+        None,
+        description="deploy [the console](CONSOLE.md) behind CloudFront. By default `on` if people or API keys are"
+        " among `auth` and `make setup` has built it; browsers cannot sign requests, so it needs more than"
+        " `auth=iam`. A `documents_bucket` of your own needs a CORS rule that allows POST and PUT from the console",
+    )
+    console_client_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="with `auth=oidc`: the console's client id at the issuer, which must let it go back to `ConsoleUrl`"
+        " and its token endpoint be called from there; by default the first of `oidc_audience`",
+    )
+    event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
+    reconcile_schedule: Schedule = Field(
+        "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"
+    )
+    settings: SettingsFile | None = Field(
+        None,
+        description="[a file of settings](#files-of-settings); the command line wins",
+    )
+    cosine_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="share of the cosine in HYBRID searches of the local Bedrock, only for `ragstack up`",
+    )
+    ingestion_batch_window_seconds: int = Field(
+        1, ge=0, le=300, description="how long the queues collect messages; 0 delivers at once, ten at most"
+    )
+
+    ingestion_seconds_per_call: float | None = Field(
+        None,
+        ge=0.01,
+        le=60,
+        description="duration of a call to ingest, with a margin (the metric `SecondsPerCall` has the call alone); it"
+        " limits concurrent invocations to as many as `ingestion_calls_per_second` needs. By default, up to 10 run",
+    )
+
+    @classmethod
+    def _variable(cls, field_name: str) -> str:
+        return field_name
+
+    @property
+    def uses_existing_knowledge_base(self) -> bool:
+        """Whether the deployer named a knowledge base."""
+        return self.knowledge_base is KnowledgeBaseKind.EXISTING
+
+    @model_validator(mode="before")
+    @classmethod
+    def _local_target_has_defaults_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Need no authentication, and start no more processes than a measured call needs."""
+        own = {"auth": (AuthKind.NONE,), "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
+        return {**own, **values} if values.get("target") == Target.LOCAL else values
+
+    @model_validator(mode="after")
+    def _check_combinations(self) -> Self:
+        given, on_aws, existing = self.model_fields_set, self.target is Target.AWS, self.uses_existing_knowledge_base
+        of_existing = ("knowledge_base_id", "data_source_id", "vector_store")
+        rules = [
+            (
+                self.bedrock_endpoint and on_aws,
+                "bedrock_endpoint is for target=local: on AWS the functions use Amazon Bedrock",
+            ),
+            (
+                on_aws and "answers_endpoint" in given,
+                "answers_endpoint is for target=local: on AWS the function answers itself",
+            ),
+            (
+                self.vpc_subnet_ids and not on_aws,
+                "vpc_subnet_ids is for target=aws: local functions run on this machine",
+            ),
+            (
+                bool(self.vpc_subnet_ids) is not bool(self.vpc_security_group_ids),
+                "vpc_subnet_ids and vpc_security_group_ids belong together: give both",
+            ),
+            (
+                self.alarm_topic and self.alarm_email,
+                "alarm_topic and alarm_email exclude each other: subscribe the address to the topic",
+            ),
+            *(
+                (getattr(self, name) and not on_aws, f"{name} is for target=aws: local data is in --data-dir")
+                for name in ("documents_bucket", "registry_table")
+            ),
+            (
+                self.registry_table and not self.documents_bucket,
+                "registry_table needs documents_bucket: a registry describes the documents of one bucket",
+            ),
+            (
+                existing and "contextual_headers" in given,
+                "contextual_headers cannot be combined with knowledge_base=existing: leave it out",
+            ),
+            (
+                not existing and not on_aws,
+                f"target=local needs knowledge_base=existing: the local CloudFormation has no {LEFT_OUT_LOCALLY[0]}",
+            ),
+            *(
+                (
+                    existing and not getattr(self, name),
+                    f"knowledge_base=existing needs {name}: add --context {name}=...",
+                )
+                for name in of_existing
+            ),
+            *(
+                (
+                    on_aws and not existing and name in given,
+                    f"{name} needs knowledge_base=existing: add it, or leave {name} out",
+                )
+                for name in of_existing
+            ),
+        ]
+        if broken := [message for is_broken, message in rules if is_broken]:
+            raise ValueError("; ".join(broken))
+        return self
