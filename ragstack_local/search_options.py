@@ -17,7 +17,7 @@ from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import BEDROCK_ENGINE, CHROMA_ENGINE, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.connection.roots import Roots
-from ragstack_local.targets import Target, not_blank
+from ragstack_local.connection_options import Target, not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

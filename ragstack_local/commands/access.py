@@ -11,9 +11,9 @@ from rich.text import Text
 
 from ragstack_common.access.rules import Effect
 from ragstack_local.api.calls import run
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import NOTHING_FOUND, UsageError
 from ragstack_local.show import display
-from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.access import Explanation, LabelView

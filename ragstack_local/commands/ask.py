@@ -7,12 +7,12 @@ import typer
 
 from ragstack_local.api.calls import each
 from ragstack_local.connection.connection import Project
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
 from ragstack_local.show.answers import advise_on_models, last, print_stream
 from ragstack_local.show.results import print_hints
-from ragstack_local.targets import AsJson, Target, with_target
 
 
 @with_target

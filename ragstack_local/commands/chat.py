@@ -17,12 +17,12 @@ from ragstack_common.settings.names import ALL_CORPORA
 from ragstack_local.api.calls import each, run
 from ragstack_local.connection.connection import Project
 from ragstack_local.connection.roots import Roots
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
 from ragstack_local.show.answers import advise_on_models, last, print_sources, print_stream
 from ragstack_local.show.display import console
-from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.operations import Operations

@@ -9,11 +9,11 @@ from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.uris import is_s3_uri
 from ragstack_local.connection.following import DELETED
+from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import remove
 from ragstack_local.show import display
-from ragstack_local.targets import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.document_models import DocumentSummary

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from ragstack_common.core.errors import RagStackError
 from ragstack_local.api.calls import each, run
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
-from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.search_models import RetrieveResponse

@@ -14,10 +14,10 @@ from rich.text import Text
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.api.calls import run
 from ragstack_local.connection.following import DELETED, ENDED, FOUND, follow
+from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, with_target
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
-from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,6 +10,7 @@ from rich.text import Text
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import DELETED, FOUND
 from ragstack_local.connection.roots import Roots
+from ragstack_local.connection_options import AsJson, Target, Timeout, with_target
 from ragstack_local.errors import INTERRUPTED, UsageError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import Round, note_keys, note_skipped, warn_of_copies
@@ -17,7 +18,6 @@ from ragstack_local.files.ingestion import ingest as upload_and_follow
 from ragstack_local.files.uploading import UploadOptions, end, note_unlabelled, print_round, round_as_json
 from ragstack_local.files.uploads import Selection, select
 from ragstack_local.show import display
-from ragstack_local.targets import AsJson, Target, Timeout, with_target
 
 if TYPE_CHECKING:
     from ragstack_local.files.watching import Watch

@@ -15,9 +15,9 @@ from ragstack_common.core.uris import key_of_uri
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_local.api.calls import run
+from ragstack_local.connection_options import Target, with_target
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.show import display
-from ragstack_local.targets import Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.judgments import Judgment

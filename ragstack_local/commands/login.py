@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from ragstack_common.core.addresses import keeps_secrets
 from ragstack_local.api.calls import run
 from ragstack_local.connection.address import Address, UrlOfFile, user_logins
+from ragstack_local.connection_options import ApiUrl, AsJson, StackTarget, Target, with_target
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
-from ragstack_local.targets import ApiUrl, AsJson, StackTarget, Target, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.access import Me, WritablePrefix

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection
+from ragstack_local.connection_options import StackTarget, with_target
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.show import display
-from ragstack_local.targets import StackTarget, with_target
 
 PROCESSES: Final = ("answers", "bedrock", "ministack")
 """Parts of the local stack that log to a file; a function streams answers on AWS."""

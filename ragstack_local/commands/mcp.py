@@ -7,9 +7,9 @@ from functools import cache
 
 from ragstack_common.core.errors import RagStackError, needs_extra
 from ragstack_local.connection.address import Address
+from ragstack_local.connection_options import Target, with_target
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display
-from ragstack_local.targets import Target, with_target
 
 
 @with_target

@@ -10,12 +10,12 @@ from rich.text import Text
 from ragstack_common.settings.limits import MAX_PASSAGES
 from ragstack_common.settings.names import BEDROCK_RERANKER, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, QueryOptions
 from ragstack_local.show import display, results
 from ragstack_local.show.display import console, counted
 from ragstack_local.show.explanation import print_explanation
-from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

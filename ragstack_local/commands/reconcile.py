@@ -10,10 +10,10 @@ from rich.text import Text
 
 from ragstack_local.api.calls import run
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
+from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, with_target
 from ragstack_local.errors import INTERRUPTED
 from ragstack_local.show import display
 from ragstack_local.show.display import console
-from ragstack_local.targets import AsJson, Target, Timeout, Wait, with_target
 
 if TYPE_CHECKING:
     from ragstack_common.services.jobs import JobAnswer

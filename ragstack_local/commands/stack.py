@@ -20,6 +20,7 @@ from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import NAMES, Connection, Project
 from ragstack_local.connection.environment import DATA_VARIABLE
+from ragstack_local.connection_options import StackTarget, local_settings, with_target
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
@@ -31,7 +32,6 @@ from ragstack_local.stack.issuer import USERS
 from ragstack_local.stack.last_callers import LOCAL_AUTH, Callers, Tenants
 from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
-from ragstack_local.targets import StackTarget, local_settings, with_target
 
 STOP_SECONDS: Final = 60.0
 """Three processes end one after the other, each within 8 seconds; a busy machine took 29."""

@@ -15,11 +15,11 @@ from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.registry.records import FINAL, Status
 from ragstack_local.api.calls import run
 from ragstack_local.connection.connection import Connection
+from ragstack_local.connection_options import AsJson, Target, with_target
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
-from ragstack_local.targets import AsJson, Target, with_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,6 +7,7 @@ import typer
 
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import DELETED, NOT_UPLOADED
+from ragstack_local.connection_options import AsJson, Target, Timeout, confirm, with_target
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
@@ -15,7 +16,6 @@ from ragstack_local.files.synchronisation import Folder, SyncPlan, preview
 from ragstack_local.files.uploading import UploadOptions, end, note_unlabelled, print_round, round_as_json
 from ragstack_local.files.uploads import select
 from ragstack_local.show import display
-from ragstack_local.targets import AsJson, Target, Timeout, confirm, with_target
 
 
 @with_target

@@ -17,12 +17,12 @@ from ragstack_local.connection.address import Address
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import ENDED, FOUND
 from ragstack_local.connection.roots import Roots
+from ragstack_local.connection_options import Target
 from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
 from ragstack_local.files.uploads import FOLLOW_LINKS, LocalFile, Selection, read_options, require, shown
 from ragstack_local.show import display
-from ragstack_local.targets import Target
 
 if TYPE_CHECKING:
     from ragstack_common.access.policy import AccessPolicy

@@ -64,7 +64,7 @@ def test_the_help_names_the_commands_that_take_an_api_url() -> None:
 
 QUESTION = """
 from ragstack_local import cli
-from ragstack_local.targets import confirm
+from ragstack_local.connection_options import confirm
 
 def probe() -> None:
     \"\"\"Ask.\"\"\"

@@ -10,11 +10,11 @@ import pytest
 from lambdas.documents import handler as documents
 from ragstack_common.registry.records import Attributes, Observation, Status
 from ragstack_local.connection.following import Uploaded
+from ragstack_local.connection_options import Target
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import Round
 from ragstack_local.files.uploading import note_unlabelled
 from ragstack_local.files.uploads import LocalFile
-from ragstack_local.targets import Target
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.api_server import BASE_PATH, api_server

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ragstack_local.cli import app
 from ragstack_local.commands import logs
-from ragstack_local.targets import StackTarget
+from ragstack_local.connection_options import StackTarget
 
 ENTRY = {"level": "ERROR", "message": "Retrieve failed", "code": 7, "service": "query", "exception": "Boom\n  at x"}
 
