@@ -106,10 +106,10 @@ def _leave_local_settings() -> None:
 
 
 @dataclass(frozen=True)
-class StackTarget:
+class DeploymentOptions:
     """The stack that a command uses: the local one, or one deployed to AWS.
 
-    A command with a parameter of this type, decorated with :func:`with_target`, has these fields as options.
+    A command with a parameter of this type, decorated with :func:`with_options`, has these fields as options.
     """
 
     aws: OnAws = False
@@ -142,7 +142,7 @@ class StackTarget:
 
 
 @dataclass(frozen=True)
-class Target(StackTarget):
+class ConnectionOptions(DeploymentOptions):
     """A stack as above, or an API anywhere."""
 
     api_url: ApiUrl = None
@@ -191,8 +191,8 @@ class Target(StackTarget):
         return HttpOperations(lambda: address)
 
 
-def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Add to a command the options of its parameters that are dataclasses, such as a :class:`Target`.
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add to a command the options of its parameters that are dataclasses, such as a :class:`ConnectionOptions`.
 
     Typer reads options from the signature; this replaces each of these parameters there by the fields of its type.
     """

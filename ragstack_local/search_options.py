@@ -17,7 +17,7 @@ from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import BEDROCK_ENGINE, CHROMA_ENGINE, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.connection.roots import Roots
-from ragstack_local.connection_options import Target, not_blank
+from ragstack_local.connection_options import ConnectionOptions, not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ class FilterMode(StrEnum):
 
 @dataclass(frozen=True)
 class SettingsOptions:
-    """A file of settings for one command or deployment, by its path or, as a target, by its name."""
+    """A file of settings for one command or deployment, by its path or by its name."""
 
     settings: Annotated[
         Path | None,
@@ -45,7 +45,7 @@ class SettingsOptions:
             show_default=False,
         ),
     ] = None
-    named_target: Annotated[
+    settings_name: Annotated[
         str | None,
         typer.Option(
             "--target",
@@ -58,7 +58,7 @@ class SettingsOptions:
     @property
     def given(self) -> str | None:
         """The option that names the file, if any."""
-        return "--settings" if self.settings else "--target" if self.named_target else None
+        return "--settings" if self.settings else "--target" if self.settings_name else None
 
     def values(self) -> dict[str, str]:
         """Return the settings by the names of context values; none without a file.
@@ -66,9 +66,9 @@ class SettingsOptions:
         Raises:
             BadParameter: Both options are given, or the file cannot be read.
         """
-        if self.settings and self.named_target:
+        if self.settings and self.settings_name:
             raise typer.BadParameter("names a file of settings: give it without --settings", param_hint="--target")
-        file = target_file(self.named_target) if self.named_target else self.settings
+        file = target_file(self.settings_name) if self.settings_name else self.settings
         try:
             return {} if file is None else {name: as_text(value) for name, value in read_settings(file).items()}
         except ValueError as error:
@@ -117,7 +117,7 @@ class EngineOptions(SettingsOptions):
         return (self.engine or (CHROMA_ENGINE if self.collection or self.db_path else BEDROCK_ENGINE)) == BEDROCK_ENGINE
 
     @contextmanager
-    def open(self, target: Target, reranker: str | None = None) -> "Iterator[tuple[Operations, Roots]]":
+    def open(self, stack: ConnectionOptions, reranker: str | None = None) -> "Iterator[tuple[Operations, Roots]]":
         """Open what searches and answers, and where its documents are on this machine, as far as it is remembered.
 
         *reranker* is for an engine in this process.
@@ -131,10 +131,10 @@ class EngineOptions(SettingsOptions):
             self._check_for_api()
             from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
-            address = target.address()
+            address = stack.address()
             yield HttpOperations(lambda: address), Roots.of_api(address.api_url)
             return
-        if target.aws:
+        if stack.aws:
             engine = self.engine or CHROMA_ENGINE
             raise typer.BadParameter(
                 f"selects a stack on AWS, but the engine {engine} runs on this machine", param_hint="--aws"
@@ -158,7 +158,7 @@ class EngineOptions(SettingsOptions):
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """What to search. A command with a parameter of this type, decorated with ``with_target``, has these options."""
+    """What to search. A command with a parameter of this type, decorated with ``with_options``, has these options."""
 
     metadata_filter: Annotated[
         str | None,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ragstack_common.access.rules import Effect
 from ragstack_local.api.calls import run
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import NOTHING_FOUND, UsageError
 from ragstack_local.show import display
 
@@ -31,9 +31,9 @@ access = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
 
 @access.command()
-@with_target
+@with_options
 def show(
-    target: Target,
+    stack: ConnectionOptions,
     label: Annotated[str | None, typer.Argument(help="Only this label.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +45,7 @@ def show(
     """
     from ragstack_common.services.access import RulesView  # noqa: PLC0415 - imports the AWS SDK
 
-    rules = run(target.api().request("GET", ACCESS, RulesView, parameters={"label": label}))
+    rules = run(stack.api().request("GET", ACCESS, RulesView, parameters={"label": label}))
     if as_json:
         display.print_json(rules)
         return
@@ -67,19 +67,19 @@ def show(
 
 
 @access.command()
-@with_target
-def grant(target: Target, label: Label, principal: Principal, as_json: AsJson = False) -> None:
+@with_options
+def grant(stack: ConnectionOptions, label: Label, principal: Principal, as_json: AsJson = False) -> None:
     """Let somebody see the documents of a label.
 
     Example:  ragstack access grant people user:bob
     """
-    _change(target.api(), label, principal, Effect.ALLOW, as_json=as_json)
+    _change(stack.api(), label, principal, Effect.ALLOW, as_json=as_json)
 
 
 @access.command()
-@with_target
+@with_options
 def revoke(
-    target: Target,
+    stack: ConnectionOptions,
     label: Label,
     principal: Principal,
     reset: Annotated[
@@ -95,13 +95,13 @@ def revoke(
 
     Back to the access file:  ragstack access revoke people user:alice --reset
     """
-    _change(target.api(), label, principal, None if reset else Effect.DENY, as_json=as_json)
+    _change(stack.api(), label, principal, None if reset else Effect.DENY, as_json=as_json)
 
 
 @access.command()
-@with_target
+@with_options
 def explain(
-    target: Target,
+    stack: ConnectionOptions,
     document: Annotated[str, typer.Argument(help="The document's key or URI.", show_default=False)],
     viewer: Annotated[
         str, typer.Option("--as", metavar="PRINCIPALS", help="Who looks, such as user:alice,group:people.")
@@ -114,7 +114,7 @@ def explain(
 
     Example:  ragstack access explain samples/documents/people/leave-and-holidays-2026.md --as user:bob,group:staff
     """
-    found = run(explained(target.api(), document, viewer))
+    found = run(explained(stack.api(), document, viewer))
     if as_json:
         display.print_json(found)
         return
@@ -147,9 +147,9 @@ class _Checked:
 
 
 @access.command("test")
-@with_target
+@with_options
 def check(
-    target: Target,
+    stack: ConnectionOptions,
     file: Annotated[
         Path, typer.Argument(help='JSON: [{"as": "user:bob", "sees": [KEY, ...], "hidden": [KEY, ...]}, ...]')
     ],
@@ -161,7 +161,7 @@ def check(
 
     Example:  ragstack access test samples/access_tests.json
     """
-    checked = run(_checked(target.api(), _read(file)))
+    checked = run(_checked(stack.api(), _read(file)))
     different = [each for each in checked if each.found != each.expected]
     if as_json:
         display.print_json({"checked": len(checked), "different": [vars(each) for each in different]})

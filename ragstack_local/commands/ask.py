@@ -7,7 +7,7 @@ import typer
 
 from ragstack_local.api.calls import each
 from ragstack_local.connection.connection import Project
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
@@ -15,11 +15,11 @@ from ragstack_local.show.answers import advise_on_models, last, print_stream
 from ragstack_local.show.results import print_hints
 
 
-@with_target
+@with_options
 def ask(
     options: AskOptions,
     engine: EngineOptions,
-    target: Target,
+    stack: ConnectionOptions,
     question: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +38,7 @@ def ask(
 
     request = parse_request(AskRequest, {"question": question, **options.body()})
     try:
-        with engine.open(target) as (operations, roots), closing(each(operations.ask(request))) as events:
+        with engine.open(stack) as (operations, roots), closing(each(operations.ask(request))) as events:
             if as_json:
                 answer = last(events)
                 display.print_json(answer)

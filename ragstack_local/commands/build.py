@@ -14,7 +14,7 @@ from ragstack_common.settings.knowledge import KnowledgeSettings, with_pooling
 from ragstack_common.settings.model_cache import EMBEDDING_VARIABLE
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
-from ragstack_local.connection_options import not_blank, with_target
+from ragstack_local.connection_options import not_blank, with_options
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.ingestion import note_skipped
 from ragstack_local.files.uploads import select, shown
@@ -22,7 +22,7 @@ from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
 
 
-@with_target
+@with_options
 def build(
     settings_options: SettingsOptions,
     folder: Annotated[Path, typer.Argument(help="Folder of documents, or one of them.", show_default=False)],

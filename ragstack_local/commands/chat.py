@@ -17,7 +17,7 @@ from ragstack_common.settings.names import ALL_CORPORA
 from ragstack_local.api.calls import each, run
 from ragstack_local.connection.connection import Project
 from ragstack_local.connection.roots import Roots
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import FAILED, INTERRUPTED
 from ragstack_local.search_options import AskOptions, EngineOptions
 from ragstack_local.show import display
@@ -38,8 +38,8 @@ COMMANDS: Final = {
 }
 
 
-@with_target
-def chat(options: AskOptions, engine: EngineOptions, target: Target, as_json: AsJson = False) -> None:
+@with_options
+def chat(options: AskOptions, engine: EngineOptions, stack: ConnectionOptions, as_json: AsJson = False) -> None:
     """Ask questions in a conversation. The model sees the earlier turns; each search uses only the current question.
 
     /sources, /corpus NAME, /new, /help and /quit are commands. Ctrl-C stops the current answer, and at the prompt
@@ -50,7 +50,7 @@ def chat(options: AskOptions, engine: EngineOptions, target: Target, as_json: As
 
     From a file:  ragstack chat --json < notes/questions.txt
     """
-    with engine.open(target) as (operations, roots):
+    with engine.open(stack) as (operations, roots):
         conversation = Conversation(operations, options, Project.find().data, roots, as_json=as_json)
         _hold(conversation, is_interactive=sys.stdin.isatty())
 

@@ -9,7 +9,7 @@ from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.uris import is_s3_uri
 from ragstack_local.connection.following import DELETED
-from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, confirm, not_blank, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, Wait, confirm, not_blank, with_options
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import remove
@@ -22,9 +22,9 @@ _PREVIEWED: Final = 10
 """Documents that are shown before a folder or a corpus is deleted."""
 
 
-@with_target
+@with_options
 def delete(
-    target: Target,
+    stack: ConnectionOptions,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="URI", help="Documents and folders, by URI, key or id.", show_default=False),
@@ -54,7 +54,7 @@ def delete(
     names = names or []
     if not names and corpus is None:
         raise typer.BadParameter("name documents or a folder, or give --corpus", param_hint="URI")
-    documents = ApiDocuments(target.api())
+    documents = ApiDocuments(stack.api())
     names = [_folder_or_document(documents, name) for name in names]
     chosen = _choose(documents, names, corpus)
     if corpus is not None or any(name.endswith("/") for name in names):

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ragstack_common.core.errors import RagStackError
 from ragstack_local.api.calls import each, run
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
 
@@ -98,9 +98,9 @@ class Checks:
         self.show(check)
 
 
-@with_target
+@with_options
 def doctor(
-    target: Target,
+    stack: ConnectionOptions,
     timeout: Annotated[float, typer.Option(help="Seconds that the probe may take to be indexed.", min=1)] = 300.0,
     as_json: AsJson = False,
 ) -> None:
@@ -114,12 +114,12 @@ def doctor(
     After a deployment:  ragstack doctor --aws
     """
     checks = Checks(show=(lambda _check: None) if as_json else _print)
-    connection = None if target.is_api else target.connect()
-    api = target.api(connection)
+    connection = None if stack.is_api else stack.connect()
+    api = stack.api(connection)
     if connection is None:
         checks.skip("only an API is named", "permissions", "knowledge base", "alarms", "dead letters")
     else:
-        _check_stack(checks, connection, target.stack_prefix)
+        _check_stack(checks, connection, stack.stack_prefix)
     if checks.run("api", lambda: _health(api), API_ADVICE):
         _check_documents(checks, api, connection, timeout)
     else:

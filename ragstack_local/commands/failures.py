@@ -14,7 +14,7 @@ from rich.text import Text
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.api.calls import run
 from ragstack_local.connection.following import DELETED, ENDED, FOUND, follow
-from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, Wait, with_options
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_below
@@ -34,8 +34,8 @@ _SETTLED: Final = frozenset({*FOUND, DELETED})
 _NOT_READ: Final = DocumentStatus("WAITING", "Its message has not been read yet")
 
 
-@with_target
-def failures(target: Target, as_json: AsJson = False) -> None:
+@with_options
+def failures(stack: ConnectionOptions, as_json: AsJson = False) -> None:
     """List failed documents, and the documents in the dead-letter queue.
 
     Each is listed once; the reason and what to do next follow the documents that they are about. The dead letters stay
@@ -45,7 +45,7 @@ def failures(target: Target, as_json: AsJson = False) -> None:
 
     For a program:  ragstack failures --json
     """
-    found = _list_failures(target.api())
+    found = _list_failures(stack.api())
     if as_json:
         display.print_json(found)
         return
@@ -68,9 +68,9 @@ def failures(target: Target, as_json: AsJson = False) -> None:
         console.print("Nothing failed, and there is no dead letter.")
 
 
-@with_target
+@with_options
 def replay(
-    target: Target,
+    stack: ConnectionOptions,
     uris: Annotated[
         list[str] | None, typer.Argument(metavar="URI", help="Only these documents, as listed by `ragstack failures`.")
     ] = None,
@@ -97,7 +97,7 @@ def replay(
     """
     if uris and everything:
         raise typer.BadParameter("give URIs, or --all, not both", param_hint="--all")
-    api = target.api()
+    api = stack.api()
     statuses: dict[str, DocumentStatus] = {}
     try:
         with display.progress(as_json=as_json) as bars:
@@ -129,9 +129,9 @@ def replay(
         raise typer.Exit(NOTHING_FOUND)
 
 
-@with_target
+@with_options
 def discard(
-    target: Target,
+    stack: ConnectionOptions,
     message_ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="MESSAGE_ID", help="These dead letters, as listed by `ragstack failures`."),
@@ -152,7 +152,7 @@ def discard(
     """
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
-    api = target.api()
+    api = stack.api()
     from ragstack_common.services.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
 
     request = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}

@@ -10,7 +10,7 @@ from rich.text import Text
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import DELETED, FOUND
 from ragstack_local.connection.roots import Roots
-from ragstack_local.connection_options import AsJson, Target, Timeout, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, with_options
 from ragstack_local.errors import INTERRUPTED, UsageError
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import Round, note_keys, note_skipped, warn_of_copies
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ragstack_local.files.watching import Watch
 
 
-@with_target
+@with_options
 def ingest(
     paths: Annotated[
         list[Path],
         typer.Argument(help="Files, or folders with all their visible files.", show_default=False),
     ],
-    target: Target,
+    stack: ConnectionOptions,
     options: UploadOptions,
     force: Annotated[bool, typer.Option("--force", help="Upload unchanged files too.")] = False,
     watch: Annotated[
@@ -69,11 +69,11 @@ def ingest(
 
     With --api-url every file is uploaded, changed or not.
     """
-    if watch and target.is_api:
+    if watch and stack.is_api:
         raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if watch and as_json:
         raise typer.BadParameter("--watch runs until Ctrl-C, so there is no result to print", param_hint="--json")
-    documents, roots = options.open(target, paths)
+    documents, roots = options.open(stack, paths)
     selection = select(paths, options.prefix or "", follow_links=options.follow_links, roots=roots)
     note_skipped(selection, every=options.show_skipped, as_json=as_json)
     if not selection.files and not selection.faults and not watch:
@@ -90,7 +90,7 @@ def ingest(
             display.console_for(as_json=as_json).print(str(interrupt))
             raise typer.Exit(INTERRUPTED) from None
         warn_of_copies(documents, done, as_json=as_json)
-        note_unlabelled(target, documents, selection.files, done, as_json=as_json)
+        note_unlabelled(stack, documents, selection.files, done, as_json=as_json)
     done.add_faults(selection.faults)
     if as_json:
         display.print_json(round_as_json(done, selection))

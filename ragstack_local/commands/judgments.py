@@ -15,7 +15,7 @@ from ragstack_common.core.uris import key_of_uri
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_local.api.calls import run
-from ragstack_local.connection_options import Target, with_target
+from ragstack_local.connection_options import ConnectionOptions, with_options
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.show import display
 
@@ -31,9 +31,9 @@ judgments = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc_
 
 
 @judgments.command()
-@with_target
+@with_options
 def export(
-    target: Target,
+    stack: ConnectionOptions,
     folder: Annotated[Path, typer.Argument(help="A new folder, or an earlier export.", show_default=False)],
     of_all: Annotated[
         bool, typer.Option("--all", help="Those of all callers, which takes the right operate; the newest counts.")
@@ -49,7 +49,7 @@ def export(
 
     Then:  ragstack eval search judged
     """
-    data = run(_exported(target.api(), of_all=of_all))
+    data = run(_exported(stack.api(), of_all=of_all))
     if not data.grades:
         display.console.print("There are no judgments of documents that searches find: judge results first.")
         raise typer.Exit(NOTHING_FOUND)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ragstack_common.core.addresses import keeps_secrets
 from ragstack_local.api.calls import run
 from ragstack_local.connection.address import Address, UrlOfFile, user_logins
-from ragstack_local.connection_options import ApiUrl, AsJson, StackTarget, Target, with_target
+from ragstack_local.connection_options import ApiUrl, AsJson, ConnectionOptions, DeploymentOptions, with_options
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
 
@@ -45,9 +45,9 @@ Scope = Annotated[
 ]
 
 
-@with_target
+@with_options
 def login(
-    target: StackTarget,
+    stack: DeploymentOptions,
     api_url: ApiUrl = None,
     issuer: Issuer = None,
     client_id: ClientId = None,
@@ -77,12 +77,12 @@ def login(
     """
     if user is not None and device:
         raise typer.BadParameter("give --user or --device, not both", param_hint="--device")
-    is_api = api_url is not None and not target.aws
+    is_api = api_url is not None and not stack.aws
     if is_api and isinstance(api_url, UrlOfFile):
         raise typer.BadParameter(f"{api_url} is named by {api_url.file}: confirm it", param_hint="--api-url")
     if is_api and not keeps_secrets(str(api_url)):
         raise typer.BadParameter(f"{api_url} is not encrypted: use https", param_hint="--api-url")
-    connection = None if is_api else target.connect()
+    connection = None if is_api else stack.connect()
     url = _people_url(connection) if connection else str(api_url).rstrip("/")
     audiences = audience or _audiences(connection)
     client_id = client_id or next(iter(audiences), None)
@@ -112,25 +112,25 @@ def login(
     _print(me)
 
 
-@with_target
-def logout(target: StackTarget, api_url: ApiUrl = None) -> None:
+@with_options
+def logout(stack: DeploymentOptions, api_url: ApiUrl = None) -> None:
     """Forget the login to a stack; commands then call its API as before.
 
     Example:  ragstack logout
     """
-    is_api = api_url is not None and not target.aws
-    url = str(api_url).rstrip("/") if is_api else _people_url(target.connect())
+    is_api = api_url is not None and not stack.aws
+    url = str(api_url).rstrip("/") if is_api else _people_url(stack.connect())
     was_signed_in = user_logins().remove(url)
     display.console.print(f"Signed out of {url}" if was_signed_in else f"Not signed in to {url}", soft_wrap=True)
 
 
-@with_target
-def whoami(target: Target, as_json: AsJson = False) -> None:
+@with_options
+def whoami(stack: ConnectionOptions, as_json: AsJson = False) -> None:
     """Show who you are to the API: your name, groups, rights and labels, and when the proof expires.
 
     Example:  ragstack whoami
     """
-    me = _me(target.address())
+    me = _me(stack.address())
     if as_json:
         display.print_json(me)
     else:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection
-from ragstack_local.connection_options import StackTarget, with_target
+from ragstack_local.connection_options import DeploymentOptions, with_options
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.show import display
 
@@ -46,9 +46,9 @@ Line = tuple[float, str, str]
 """Time in seconds since 1970 (0 if unknown), name of the source, and text."""
 
 
-@with_target
+@with_options
 def logs(
-    target: StackTarget,
+    stack: DeploymentOptions,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -77,7 +77,7 @@ def logs(
 
     On AWS, as it was written:  ragstack logs query --aws --raw
     """
-    sources = _sources(target.connect(), target.stack_prefix)
+    sources = _sources(stack.connect(), stack.stack_prefix)
     names = sorted({source.name for source in sources})
     if name is not None and name not in names:
         raise typer.BadParameter(f"there is no function {name}: choose {', '.join(names)}", param_hint="FUNCTION")

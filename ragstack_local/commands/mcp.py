@@ -7,13 +7,13 @@ from functools import cache
 
 from ragstack_common.core.errors import RagStackError, needs_extra
 from ragstack_local.connection.address import Address
-from ragstack_local.connection_options import Target, with_target
+from ragstack_local.connection_options import ConnectionOptions, with_options
 from ragstack_local.errors import ApiError
 from ragstack_local.show import display
 
 
-@with_target
-def mcp(target: Target) -> None:
+@with_options
+def mcp(stack: ConnectionOptions) -> None:
     """Serve the tools of a stack over the Model Context Protocol, for Claude, VS Code, Cursor and other assistants.
 
     The assistant starts this command and talks to it over standard input and output; messages go to standard error.
@@ -32,8 +32,8 @@ def mcp(target: Target) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the next line of standard input
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")
-    is_fixed = target.is_api or target.aws
-    address = cache(target.address) if is_fixed else target.address  # a local stack can move to other ports
+    is_fixed = stack.is_api or stack.aws
+    address = cache(stack.address) if is_fixed else stack.address  # a local stack can move to other ports
 
     def find() -> Address:
         from boto3.exceptions import Boto3Error  # noqa: PLC0415 - slow to import

@@ -10,7 +10,7 @@ from rich.text import Text
 from ragstack_common.settings.limits import MAX_PASSAGES
 from ragstack_common.settings.names import BEDROCK_RERANKER, NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local.api.calls import run
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.search_options import EngineOptions, QueryOptions
 from ragstack_local.show import display, results
@@ -34,11 +34,11 @@ class DeduplicateBy(StrEnum):
     CHUNK = "chunk"
 
 
-@with_target
+@with_options
 def query(
     options: QueryOptions,
     engine: EngineOptions,
-    target: Target,
+    stack: ConnectionOptions,
     text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
     question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
     trust: Annotated[
@@ -101,7 +101,7 @@ def query(
     from ragstack_common.services.search_models import RetrieveRequest  # noqa: PLC0415
 
     request = parse_request(RetrieveRequest, {name: value for name, value in body.items() if value is not None})
-    with engine.open(target, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as (operations, roots):
+    with engine.open(stack, rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None) as (operations, roots):
         answer = run(operations.search(request)).model_dump(mode="json")
     if as_json:
         display.print_json(answer)
@@ -115,13 +115,13 @@ def query(
         raise typer.Exit(NOTHING_FOUND)
 
 
-@with_target
-def corpora(target: Target, as_json: AsJson = False) -> None:
+@with_options
+def corpora(stack: ConnectionOptions, as_json: AsJson = False) -> None:
     """List the corpora that can be searched: the configured ones, and those of the documents.
 
     Example:  ragstack corpora
     """
-    answer = run(target.api().corpora())
+    answer = run(stack.api().corpora())
     if as_json:
         display.print_json(answer)
         return
@@ -139,13 +139,13 @@ def corpora(target: Target, as_json: AsJson = False) -> None:
         console.print("There are more.", style="yellow")
 
 
-@with_target
-def versions(target: Target, as_json: AsJson = False) -> None:
+@with_options
+def versions(stack: ConnectionOptions, as_json: AsJson = False) -> None:
     """List the versions of the documents that can be searched.
 
     Example:  ragstack versions --json
     """
-    answer = run(target.api().versions())
+    answer = run(stack.api().versions())
     if as_json:
         display.print_json(answer)
         return
@@ -160,9 +160,9 @@ def versions(target: Target, as_json: AsJson = False) -> None:
         console.print("There are more.", style="yellow")
 
 
-@with_target
+@with_options
 def facets(
-    target: Target,
+    stack: ConnectionOptions,
     key: Annotated[str | None, typer.Argument(help="Only this attribute.", show_default=False)] = None,
     prefix: Annotated[
         str | None, typer.Option(help="Only values of KEY that begin with this (case-sensitive).", show_default=False)
@@ -180,7 +180,7 @@ def facets(
     """
     if prefix and key is None:
         raise typer.BadParameter("name the attribute too: ragstack facets KEY --prefix TEXT", param_hint="--prefix")
-    answer = _values(target.api(), limit, key=key, prefix=prefix or None)
+    answer = _values(stack.api(), limit, key=key, prefix=prefix or None)
     if as_json:
         display.print_json(answer)
         return

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ragstack_local.api.calls import run
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
-from ragstack_local.connection_options import AsJson, Target, Timeout, Wait, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, Wait, with_options
 from ragstack_local.errors import INTERRUPTED
 from ragstack_local.show import display
 from ragstack_local.show.display import console
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ragstack_local.api.http_operations import HttpOperations
 
 
-@with_target
+@with_options
 def reconcile(
-    target: Target,
+    stack: ConnectionOptions,
     full: Annotated[
         bool, typer.Option("--full", help="Let the knowledge base read the whole bucket, instead of comparing first.")
     ] = False,
@@ -40,7 +40,7 @@ def reconcile(
     """
     from ragstack_common.services.jobs import JobAnswer  # noqa: PLC0415 - help does without
 
-    api = target.api()
+    api = stack.api()
     job = run(api.request("POST", JOBS, JobAnswer, {"kind": "full" if full else "reconcile"}))
     if wait and is_running(job):
         try:

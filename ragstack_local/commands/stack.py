@@ -20,7 +20,7 @@ from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import NAMES, Connection, Project
 from ragstack_local.connection.environment import DATA_VARIABLE
-from ragstack_local.connection_options import StackTarget, local_settings, with_target
+from ragstack_local.connection_options import DeploymentOptions, local_settings, with_options
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
@@ -103,7 +103,7 @@ Llm = Annotated[
 ]
 
 
-@with_target
+@with_options
 def up(
     settings: SettingsOptions,
     port: Port = DEFAULT_PORT,
@@ -163,7 +163,7 @@ def up(
         _keep_up(stack)
 
 
-@with_target
+@with_options
 def demo(
     settings: SettingsOptions,
     once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
@@ -231,9 +231,9 @@ def down() -> None:
             time.sleep(0.1)
 
 
-@with_target
+@with_options
 def env(
-    target: StackTarget,
+    stack: DeploymentOptions,
     unset: Annotated[
         bool, typer.Option("--unset", help="Print the command that removes these variables from the shell.")
     ] = False,
@@ -251,7 +251,7 @@ def env(
         if names := [*(name for name in NAMES if name in os.environ), *local_settings()]:
             display.console.print(f"unset {' '.join(names)}", soft_wrap=True)
         return
-    for name, value in target.connect().variables.items():
+    for name, value in stack.connect().variables.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 
 

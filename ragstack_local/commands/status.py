@@ -15,7 +15,7 @@ from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.registry.records import FINAL, Status
 from ragstack_local.api.calls import run
 from ragstack_local.connection.connection import Connection
-from ragstack_local.connection_options import AsJson, Target, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import NOTHING_FOUND
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.show import display
@@ -37,9 +37,9 @@ MAX_READ: Final = 100
 IN_MOTION: Final = tuple(status for status in Status if status not in FINAL and status is not Status.UPLOADED)
 
 
-@with_target
+@with_options
 def status(
-    target: Target,
+    stack: ConnectionOptions,
     documents: Annotated[
         list[str] | None,
         typer.Argument(
@@ -59,8 +59,8 @@ def status(
 
     All details of a document, and whether searches find it:  ragstack status handbook/leave.md
     """
-    connection = None if target.is_api else target.connect()
-    of_api = ApiDocuments(target.api(connection))
+    connection = None if stack.is_api else stack.connect()
+    of_api = ApiDocuments(stack.api(connection))
     if documents:
         details = [detail for name in documents for detail in of_api.details(name)]
         _print(details, details, _print_document, as_json=as_json)

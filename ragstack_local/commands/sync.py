@@ -7,7 +7,7 @@ import typer
 
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import DELETED, NOT_UPLOADED
-from ragstack_local.connection_options import AsJson, Target, Timeout, confirm, with_target
+from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, confirm, with_options
 from ragstack_local.errors import INTERRUPTED, NOTHING_FOUND
 from ragstack_local.files.bucket import Unchanged
 from ragstack_local.files.documents import Documents
@@ -18,7 +18,7 @@ from ragstack_local.files.uploads import select
 from ragstack_local.show import display
 
 
-@with_target
+@with_options
 def sync(
     folder: Annotated[
         Path,
@@ -26,7 +26,7 @@ def sync(
             metavar="FOLDER", help="A folder of documents.", exists=True, file_okay=False, show_default=False
         ),
     ],
-    target: Target,
+    stack: ConnectionOptions,
     options: UploadOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove documents without confirmation.")] = False,
@@ -50,7 +50,7 @@ def sync(
 
     For a program:  ragstack sync handbook/ --yes --json
     """
-    documents, roots = options.open(target, [folder])
+    documents, roots = options.open(stack, [folder])
     ours = Folder(folder.expanduser().resolve(), roots)
     ours.name(options.prefix)
     selection = select([ours.path], follow_links=options.follow_links, roots=roots)
@@ -79,7 +79,7 @@ def sync(
         done.add(file, present.uri, Unchanged(status))
     done.add_faults(selection.faults)
     warn_of_copies(documents, done, as_json=as_json)
-    note_unlabelled(target, documents, files, done, as_json=as_json)
+    note_unlabelled(stack, documents, files, done, as_json=as_json)
     left = {uri: status for uri, status in removed.items() if status != DELETED}
     if as_json:
         rows = [{"uri": uri, "status": str(status), "reason": status.reason} for uri, status in removed.items()]

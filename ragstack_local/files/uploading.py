@@ -17,7 +17,7 @@ from ragstack_local.connection.address import Address
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import ENDED, FOUND
 from ragstack_local.connection.roots import Roots
-from ragstack_local.connection_options import Target
+from ragstack_local.connection_options import ConnectionOptions
 from ragstack_local.errors import NOTHING_FOUND, ApiError, StackError
 from ragstack_local.files.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.files.ingestion import SHOW_SKIPPED, Round
@@ -34,7 +34,7 @@ PREFIXES_SHOWN: Final = 5
 class UploadOptions:
     """What to upload, with which keys and attributes.
 
-    A command with a parameter of this type, decorated with :func:`with_target`, has these fields as options.
+    A command with a parameter of this type, decorated with :func:`with_options`, has these fields as options.
     """
 
     prefix: Annotated[
@@ -59,7 +59,7 @@ class UploadOptions:
         bool, typer.Option(SHOW_SKIPPED, help="List every skipped file with the reason, not only the number.")
     ] = False
 
-    def open(self, target: Target, paths: Sequence[Path]) -> "tuple[Documents, Roots]":
+    def open(self, stack: ConnectionOptions, paths: Sequence[Path]) -> "tuple[Documents, Roots]":
         """Open the documents of a stack or an API, and the keys that are remembered for it.
 
         Raises:
@@ -71,21 +71,21 @@ class UploadOptions:
         except InvalidDocumentError as error:
             raise typer.BadParameter(str(error)) from None
         require(paths)
-        if target.is_api:
-            api = target.api()
+        if stack.is_api:
+            api = stack.api()
             return ApiDocuments(api, given), Roots.of_api(api.url)
-        connection = target.connect()
+        connection = stack.connect()
         return StackDocuments.of(connection, given), Roots.of_stack(connection)
 
 
 def note_unlabelled(
-    target: Target, documents: Documents, files: Sequence[LocalFile], done: Round, *, as_json: bool
+    stack: ConnectionOptions, documents: Documents, files: Sequence[LocalFile], done: Round, *, as_json: bool
 ) -> None:
     """Say which uploads have no access label, and where documents get one. Only operators may ask for the rules."""
-    connection = None if target.is_api else target.connect()
+    connection = None if stack.is_api else stack.connect()
     if not done.uploaded or (connection is not None and connection.is_local and connection.people_url is None):
         return
-    policy = _policy(target, connection)
+    policy = _policy(stack, connection)
     if policy is None:
         return
     keys = {canonical(key_of_uri(uri)) for uri in done.uploaded}
@@ -123,7 +123,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:PREFIXES_SHOWN]) + (", ..." if len(names) > PREFIXES_SHOWN else "")
 
 
-def _policy(target: Target, connection: Connection | None) -> "AccessPolicy | None":
+def _policy(stack: ConnectionOptions, connection: Connection | None) -> "AccessPolicy | None":
     """Return what the access file says about labels; None if there is no file, or the caller may not ask for it.
 
     Who uploads into the bucket of a local stack is asked for no login, and may be signed in as somebody who is no
@@ -133,7 +133,7 @@ def _policy(target: Target, connection: Connection | None) -> "AccessPolicy | No
     from ragstack_common.services.access import Me, RulesView  # noqa: PLC0415 - imports the AWS SDK
     from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415
 
-    apis = [target.api(connection)]
+    apis = [stack.api(connection)]
     if connection is not None and connection.is_local:
         address = Address(connection.api_url)
         apis.insert(0, HttpOperations(lambda: address))

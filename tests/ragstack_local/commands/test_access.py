@@ -10,7 +10,7 @@ import pytest
 from lambdas.documents import handler as documents
 from ragstack_common.registry.records import Attributes, Observation, Status
 from ragstack_local.connection.following import Uploaded
-from ragstack_local.connection_options import Target
+from ragstack_local.connection_options import ConnectionOptions
 from ragstack_local.files.documents import ApiDocuments
 from ragstack_local.files.ingestion import Round
 from ragstack_local.files.uploading import note_unlabelled
@@ -196,8 +196,8 @@ def noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., s
                 files[-1].sidecar_path.write_text(sidecar)
         done = Round(uploaded={f"s3://{BUCKET}/{key}": Uploaded("e", None) for key in keys})
         with api_server(lambda _: documents.app.resolve, {}) as url:
-            target = Target(api_url=url + BASE_PATH)
-            note_unlabelled(target, ApiDocuments(target.api(), given or {}), files, done, as_json=True)
+            stack = ConnectionOptions(api_url=url + BASE_PATH)
+            note_unlabelled(stack, ApiDocuments(stack.api(), given or {}), files, done, as_json=True)
         return " ".join(capsys.readouterr().err.split())
 
     return note

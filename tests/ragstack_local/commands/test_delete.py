@@ -8,7 +8,7 @@ import pytest
 from ragstack_common.core.errors import DocumentNotFoundError
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
-from ragstack_local import targets
+from ragstack_local import connection_options
 from ragstack_local.files.documents import ApiDocuments
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
@@ -103,7 +103,7 @@ def test_without_a_terminal_documents_are_shown_and_not_deleted(aws: Aws, run: R
 def test_on_a_terminal_a_folder_is_deleted_if_the_answer_is_yes(
     aws: Aws, run: Run, handbook: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr(targets, "_is_terminal", lambda: True)
+    monkeypatch.setattr(connection_options, "_is_terminal", lambda: True)
 
     done = run("delete", "notes/", "--no-wait", input=f"{answer}\n")
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ragstack_local.cli import app
 from ragstack_local.commands import logs
-from ragstack_local.connection_options import StackTarget
+from ragstack_local.connection_options import DeploymentOptions
 
 ENTRY = {"level": "ERROR", "message": "Retrieve failed", "code": 7, "service": "query", "exception": "Boom\n  at x"}
 
@@ -55,7 +55,7 @@ def test_lines_without_a_time_keep_their_order(
 ) -> None:
     source = logs._LogFile("bedrock", tmp_path / "bedrock.log")
     source.file.write_text("Traceback:\n  at x\nError: Boom\n")
-    monkeypatch.setattr(StackTarget, "connect", lambda _: None)
+    monkeypatch.setattr(DeploymentOptions, "connect", lambda _: None)
     monkeypatch.setattr(logs, "_sources", lambda *_: [source])
 
     logs.logs(aws=False, stack_prefix="RagStack", name=None, follow=False, since=30.0, raw=False)
@@ -74,7 +74,7 @@ def test_ctrl_c_is_an_interruption_unless_lines_are_followed(
     def interrupted(_: float) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StackTarget, "connect", lambda _: None)
+    monkeypatch.setattr(DeploymentOptions, "connect", lambda _: None)
     monkeypatch.setattr(logs, "_sources", lambda *_: [SimpleNamespace(name="query", read=interrupted)])
 
     assert CliRunner().invoke(app, ["logs", *(["--follow"] if follow else [])]).exit_code == code

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.registry.records import Status
-from ragstack_local import targets
+from ragstack_local import connection_options
 from ragstack_local.connection.connection import Connection
 from tests.ragstack_common.services.conftest import Aws
 from tests.ragstack_local.commands.conftest import Run
@@ -168,7 +168,7 @@ def test_sync_through_an_api_uploads_only_what_differs(
     aws: Aws, run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
-    monkeypatch.setattr(targets, "_is_terminal", lambda: True)
+    monkeypatch.setattr(connection_options, "_is_terminal", lambda: True)
     write(folder / "same.md", "same", topic="a")
     write(folder / "changed.md", "same", topic="b")
     write(folder / "new.md", "new")
