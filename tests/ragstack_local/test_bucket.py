@@ -17,24 +17,20 @@ from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.uploads import LocalFile, select
 from tests.ragstack_local import functions
 from tests.ragstack_local.functions import keys
+from tests.support.changed_client import changed_client
 
 SIDECAR = ".metadata.json"
 
 
-class Meddled:
-    """A real client; whenever it puts an object, something happens to the file."""
+def meddled(connection: Connection, happens: Callable[[str], object]) -> Any:
+    """Return a client; whenever it has put an object, something happens to the file."""
 
-    def __init__(self, s3: Any, happens: Callable[[str], None]) -> None:
-        self._s3 = s3
-        self._happens = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._s3, name)
-
-    def put_object(self, **request: Any) -> Any:
-        answer = self._s3.put_object(**request)
-        self._happens(request["Key"])
+    def put(method: Any, **request: Any) -> Any:
+        answer = method(**request)
+        happens(request["Key"])
         return answer
+
+    return changed_client(connection.client("s3"), "put_object", put)
 
 
 def text_of(connection: Connection, key: str) -> str:
@@ -236,7 +232,7 @@ def test_a_vanished_file_does_not_stop_the_other_uploads(connection: Connection,
 
 def test_a_file_that_changes_during_upload_ends_with_its_last_text(connection: Connection, folder: Path) -> None:
     file, texts = note(folder), ["Twenty-nine days.", "Twenty-eight days."]
-    s3 = Meddled(connection.client("s3"), lambda _: texts and file.path.write_text(texts.pop()) and None)
+    s3 = meddled(connection, lambda _: texts and file.path.write_text(texts.pop()))
 
     result = replace(Bucket.of(connection), s3=s3).put(file)
 
@@ -253,7 +249,7 @@ def test_a_file_that_never_stops_changing_is_reported(connection: Connection, fo
     def grow(_: str) -> None:
         file.path.write_text(file.path.read_text() + "x")
 
-    result = replace(Bucket.of(connection), s3=Meddled(connection.client("s3"), grow)).put(file)
+    result = replace(Bucket.of(connection), s3=meddled(connection, grow)).put(file)
 
     assert isinstance(result, NotUploaded)
     assert "It kept changing" in result.reason
@@ -275,7 +271,7 @@ def test_an_interrupted_upload_starts_no_further_files(connection: Connection, f
     for number in range(200):
         (folder / f"{number:03}.md").write_text("x")
     begun: list[str] = []
-    s3 = Meddled(connection.client("s3"), begun.append)
+    s3 = meddled(connection, begun.append)
 
     with closing(replace(Bucket.of(connection), s3=s3).put_all(select([folder]).files, {})) as results:
         next(results)

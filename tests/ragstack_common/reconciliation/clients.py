@@ -1,23 +1,10 @@
 """Clients of AWS that remove delays, wait for a result, fail, or end the function that calls them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.local_bedrock.support import Source
-
-
-@dataclass
-class Changed:
-    """A client of which one method is replaced; the replacement gets the method and its parameters."""
-
-    client: Any
-    name: str
-    change: Callable[..., Any]
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.client, name)
-        return (lambda **parameters: self.change(method, **parameters)) if name == self.name else method
+from tests.support.changed_client import changed_client
 
 
 def undelayed(sqs: Any) -> Any:
@@ -27,7 +14,7 @@ def undelayed(sqs: Any) -> Any:
         assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
         return method(**parameters, Entries=[{**entry, "DelaySeconds": 0} for entry in Entries])
 
-    return Changed(sqs, "send_message_batch", send)
+    return changed_client(sqs, "send_message_batch", send)
 
 
 def patient(*sources: Source) -> Any:
@@ -38,7 +25,7 @@ def patient(*sources: Source) -> Any:
         by_id[parameters["dataSourceId"]].ended(parameters["ingestionJobId"])
         return method(**parameters)
 
-    return Changed(sources[0].bedrock.agent, "get_ingestion_job", get)
+    return changed_client(sources[0].bedrock.agent, "get_ingestion_job", get)
 
 
 class KilledError(BaseException):

@@ -21,8 +21,9 @@ from ragstack_common.registry.jobs import ABANDONED, FULL, RECONCILE, SILENT_SEC
 from ragstack_common.services.jobs import Jobs
 from ragstack_common.settings.ingestion import JOBS_NOT_COMPLETE
 from tests.local_bedrock.support import REGION
-from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledError
+from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
+from tests.support.changed_client import changed_client
 from tests.support.events import Context, sqs_event
 
 MAX_MESSAGES = 300
@@ -293,7 +294,7 @@ def test_a_refused_message_is_sent_again(stack: Stack) -> None:
         return refusals.pop() if refusals else method(**parameters)
 
     queue = service.reconciliation.queue
-    sqs: Any = Changed(queue.sqs, "send_message_batch", refuse_once)
+    sqs = changed_client(queue.sqs, "send_message_batch", refuse_once)
     job = stack.jobs.create("reconcile", "test")
 
     assert give(with_reconciliation(service, queue=replace(queue, sqs=sqs)), {"job": job.id}) == []

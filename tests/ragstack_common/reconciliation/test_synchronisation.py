@@ -12,8 +12,9 @@ from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.settings.ingestion import ReconcileSettings
-from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledError
+from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
+from tests.support.changed_client import changed_client
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def _run_with(
         return {"ingestionJob": {**method(**parameters)["ingestionJob"], **first}}
 
     service = stack.service()
-    agent: Any = Changed(stack.agent, name, answer)
+    agent = changed_client(stack.agent, name, answer)
     service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))
     job = stack.jobs.create("full", "test")
     stack.send_job({"job": job.id})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.registry.coordination import CallRate, Gate
 from tests.ingestion.clock import Clock
+from tests.support.changed_client import changed_client
 from tests.support.registry_table import TABLE
 
 RATE = 5.0
@@ -68,15 +69,15 @@ def test_threads_share_the_rate(dynamodb: Any) -> None:
     calls: list[float] = []
     one_at_a_time = threading.Lock()
 
-    class Table:
+    def update(method: Any, **parameters: Any) -> Any:
         """Moto's table takes one writer at a time, as DynamoDB does for one item."""
+        with one_at_a_time:
+            return method(**parameters)
 
-        def update_item(self, **parameters: Any) -> Any:
-            with one_at_a_time:
-                return dynamodb.update_item(**parameters)
+    table = changed_client(dynamodb, "update_item", update)
 
     def work() -> None:
-        rate = CallRate(Table(), TABLE, RATE, clock=clock, sleep=lambda seconds: calls.append(clock.now + seconds))  # type: ignore[arg-type]
+        rate = CallRate(table, TABLE, RATE, clock=clock, sleep=lambda seconds: calls.append(clock.now + seconds))
         for _ in range(5):
             rate.wait("get")
 
@@ -96,18 +97,18 @@ def test_a_lost_response_wastes_a_turn_but_never_grants_it_twice(dynamodb: Any) 
     clock = Clock()
     lost: list[int] = []
 
-    class Losing:
-        def update_item(self, **parameters: Any) -> Any:
-            answer = dynamodb.update_item(**parameters)
-            if len(lost) < 4:
-                lost.append(1)
-                raise LostConnection(error="gone")
-            return answer
+    def update(method: Any, **parameters: Any) -> Any:
+        answer = method(**parameters)
+        if len(lost) < 4:
+            lost.append(1)
+            raise LostConnection(error=OSError("gone"))
+        return answer
 
+    losing = changed_client(dynamodb, "update_item", update)
     calls = []
     for _ in range(12):
         slept: list[float] = []
-        rate = CallRate(Losing(), TABLE, RATE, clock=clock, sleep=slept.append)  # type: ignore[arg-type]
+        rate = CallRate(losing, TABLE, RATE, clock=clock, sleep=slept.append)
         try:
             rate.wait("get")
         except LostConnection:

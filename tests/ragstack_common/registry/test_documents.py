@@ -1,7 +1,7 @@
 """Documents in the table: conditional writes, and counts that change with them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION
+from tests.support.changed_client import changed_client
 from tests.support.registry_table import TABLE
 
 SLEPT: list[float] = []
@@ -45,17 +46,14 @@ def only(registry: DocumentRegistry, record: DocumentRecord) -> DocumentRecord:
     return registry.read([record.uri])[record.uri]
 
 
-@dataclass
-class Stepping:
-    """A client that lets a test step in at its calls; everything else it does itself."""
+def writing(dynamodb: Any, change: Callable[..., Any], **options: Any) -> DocumentRegistry:
+    """Return a registry of which a test changes the transactions."""
+    return DocumentRegistry(TABLE, changed_client(dynamodb, "transact_write_items", change), **options)
 
-    client: Any
-    step: Callable[[Any, dict[str, Any]], Any]
-    operation: str = "transact_write_items"
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.client, name)
-        return (lambda **parameters: self.step(method, parameters)) if name == self.operation else method
+def reading(dynamodb: Any, change: Callable[..., Any], **options: Any) -> DocumentRegistry:
+    """Return a registry of which a test changes the reads."""
+    return DocumentRegistry(TABLE, changed_client(dynamodb, "batch_get_item", change), **options)
 
 
 def test_an_unknown_document_has_revision_0(registry: DocumentRegistry) -> None:
@@ -103,11 +101,11 @@ def test_only_conflicting_documents_of_a_batch_are_refused(registry: DocumentReg
 def test_a_transaction_has_at_most_100_actions(dynamodb: Any) -> None:
     sizes = []
 
-    def count(method: Any, parameters: dict[str, Any]) -> Any:
+    def count(method: Any, **parameters: Any) -> Any:
         sizes.append(len(parameters["TransactItems"]))
         return method(**parameters)
 
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, count))
+    registry = writing(dynamodb, count)
     many = {f"key{number}": number for number in range(60)}
     other = {f"key{number}": -number for number in range(60)}
     registry.write(created(*[indexed(str(number), **many) for number in range(12)]))
@@ -141,11 +139,11 @@ def test_a_batch_is_divided_again_when_some_of_its_documents_conflict(registry: 
 def test_a_write_whose_response_was_lost_counts_once(dynamodb: Any, documents: int) -> None:
     """What botocore does after a lost connection, on a table that has forgotten the request's token."""
 
-    def twice(method: Any, parameters: dict[str, Any]) -> Any:
+    def twice(method: Any, **parameters: Any) -> Any:
         method(**parameters)
         return method(**parameters)
 
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice))
+    registry = writing(dynamodb, twice)
 
     lost = registry.write(created(*[indexed(str(number), corpus="stones") for number in range(documents)]))
 
@@ -157,7 +155,7 @@ def test_a_change_after_a_lost_response_loses_no_write(dynamodb: Any) -> None:
     plain = DocumentRegistry(TABLE, dynamodb)
     times = []
 
-    def twice_with_another_write_between(method: Any, parameters: dict[str, Any]) -> Any:
+    def twice_with_another_write_between(method: Any, **parameters: Any) -> Any:
         times.append(1)
         if len(times) > 1:
             return method(**parameters)
@@ -166,7 +164,7 @@ def test_a_change_after_a_lost_response_loses_no_write(dynamodb: Any) -> None:
         assert plain.write([Change(read, replace(read, reason="noted"))]) == set()
         return method(**parameters)
 
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice_with_another_write_between))
+    registry = writing(dynamodb, twice_with_another_write_between)
 
     lost = registry.write(created(*[indexed(str(number), corpus="stones") for number in range(3)]))
 
@@ -183,10 +181,10 @@ def cancelled(*codes: str) -> ClientError:
     return ClientError(response, "TransactWriteItems")
 
 
-def failing(*errors: Exception) -> Callable[[Any, dict[str, Any]], Any]:
+def failing(*errors: Exception) -> Callable[..., Any]:
     left = list(errors)
 
-    def step(method: Any, parameters: dict[str, Any]) -> Any:
+    def step(method: Any, **parameters: Any) -> Any:
         if left:
             raise left.pop(0)
         return method(**parameters)
@@ -205,7 +203,7 @@ PASSING = [
 @pytest.mark.parametrize("error", PASSING, ids=["conflict", "throttled", "both", "in progress"])
 def test_a_conflicting_transaction_is_retried(dynamodb: Any, error: Exception) -> None:
     slept: list[float] = []
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error, error)), sleep=slept.append)
+    registry = writing(dynamodb, failing(error, error), sleep=slept.append)
 
     assert registry.write(created(indexed("a", corpus="stones"))) == set()
 
@@ -220,13 +218,13 @@ def test_a_conflicting_transaction_is_retried(dynamodb: Any, error: Exception) -
         cancelled("ItemCollectionSizeLimitExceeded", "TransactionConflict"),
         cancelled(),
         ClientError({"Error": {"Code": "AccessDeniedException", "Message": "No."}}, "TransactWriteItems"),
-        LostConnection(error="gone"),
+        LostConnection(error=OSError("gone")),
     ],
     ids=["size", "without reasons", "denied", "lost"],
 )
 def test_errors_other_than_conflicts_are_raised(dynamodb: Any, error: Exception) -> None:
     slept: list[float] = []
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error)), sleep=slept.append)
+    registry = writing(dynamodb, failing(error), sleep=slept.append)
 
     with pytest.raises(type(error)):
         registry.write(created(indexed("a")))
@@ -234,11 +232,11 @@ def test_errors_other_than_conflicts_are_raised(dynamodb: Any, error: Exception)
     assert slept == []
 
 
-def partial(answers: int) -> Callable[[Any, dict[str, Any]], Any]:
+def partial(answers: int) -> Callable[..., Any]:
     """Let the table answer for one key of each request, this many times."""
     left = [None] * answers
 
-    def step(method: Any, parameters: dict[str, Any]) -> Any:
+    def step(method: Any, **parameters: Any) -> Any:
         if not left:
             return method(**parameters)
         left.pop()
@@ -253,7 +251,7 @@ def test_unprocessed_keys_are_read_again(dynamodb: Any) -> None:
     records = [indexed(str(number)) for number in range(6)]
     DocumentRegistry(TABLE, dynamodb).write(created(*records))
     slept: list[float] = []
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, partial(3), "batch_get_item"), sleep=slept.append)
+    registry = reading(dynamodb, partial(3), sleep=slept.append)
 
     read = registry.read(record.uri for record in records)
 
@@ -264,7 +262,7 @@ def test_unprocessed_keys_are_read_again(dynamodb: Any) -> None:
 def test_a_partial_answer_is_an_error_and_not_an_unknown_document(dynamodb: Any) -> None:
     records = [indexed(str(number)) for number in range(60)]
     DocumentRegistry(TABLE, dynamodb).write(created(*records))
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, partial(50), "batch_get_item"), sleep=SLEPT.append)
+    registry = reading(dynamodb, partial(50), sleep=SLEPT.append)
 
     with pytest.raises(RegistryError, match="part of the documents"):
         registry.read(record.uri for record in records)

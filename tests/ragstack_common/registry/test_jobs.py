@@ -10,6 +10,7 @@ from ragstack_common.core.errors import InvalidRequestError, JobConflictError, J
 from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, Job, JobStatus, JobStore
 from ragstack_common.registry.transactions import Transactions
 from tests.ingestion.clock import Clock
+from tests.support.changed_client import changed_client
 from tests.support.registry_table import TABLE
 
 ENDS: tuple[JobStatus, ...] = ("COMPLETE", "INCOMPLETE", "FAILED")
@@ -62,19 +63,18 @@ def test_a_stale_write_of_a_job_is_refused(jobs: JobStore) -> None:
 
 @pytest.mark.parametrize("status", ["RUNNING", *ENDS])
 def test_a_write_of_a_job_whose_response_was_lost_succeeds(jobs: JobStore, dynamodb: Any, status: JobStatus) -> None:
-    class LosesTheFirstAnswer:
-        lost = False
+    lost = [ClientError({"Error": {"Code": "TransactionInProgressException"}}, "TransactWriteItems")]
 
-        def transact_write_items(self, **parameters: Any) -> Any:
-            answer = dynamodb.transact_write_items(**parameters)
-            if not self.lost:
-                self.lost = True
-                raise ClientError({"Error": {"Code": "TransactionInProgressException"}}, "TransactWriteItems")
-            return answer
+    def lose_the_first_answer(method: Any, **parameters: Any) -> Any:
+        answer = method(**parameters)
+        if lost:
+            raise lost.pop()
+        return answer
 
     job = jobs.create("reconcile", "one")
     waits: list[float] = []
-    jobs._transactions = Transactions(LosesTheFirstAnswer(), TABLE, waits.append)  # type: ignore[arg-type]
+    losing = changed_client(dynamodb, "transact_write_items", lose_the_first_answer)
+    jobs._transactions = Transactions(losing, TABLE, waits.append)
 
     assert jobs.write(job, replace(job, status=status))
     assert jobs.get(job.id).status == status

@@ -22,6 +22,7 @@ from ragstack_common.registry.snapshot import (
 )
 from ragstack_common.settings.names import SNAPSHOT_KEY
 from tests.ingestion.clock import Clock
+from tests.support.changed_client import changed_client
 from tests.support.registry_table import TABLE
 
 BUCKET = "snapshot"
@@ -144,19 +145,12 @@ def test_a_reader_that_has_the_snapshot_does_not_read_it_again(
     assert changed[0].values["topic"]["Amcor"] == 6
 
 
-class Between:
-    """A client of S3 before whose writes something happens."""
+def before_each_put(s3: Any, happens: Callable[[], object]) -> Any:
+    def put(method: Any, **parameters: Any) -> Any:
+        happens()
+        return method(**parameters)
 
-    def __init__(self, s3: Any, happens: Callable[[], object]) -> None:
-        self._s3 = s3
-        self._happens = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._s3, name)
-
-    def put_object(self, **parameters: Any) -> Any:
-        self._happens()
-        return self._s3.put_object(**parameters)
+    return changed_client(s3, "put_object", put)
 
 
 @pytest.mark.usefixtures("topics")
@@ -174,7 +168,7 @@ def test_a_slow_writer_never_replaces_a_newer_snapshot(
             write(topic="Amcor")
             writer(dynamodb, s3).write()
 
-    writer(dynamodb, Between(s3, once)).write()
+    writer(dynamodb, before_each_put(s3, once)).write()
 
     assert snapshot(s3).values["topic"]["Amcor"] == (7 if exists else 6)
 
@@ -188,7 +182,7 @@ def test_a_writer_that_always_loses_has_its_message_redelivered(
         writer(dynamodb, s3).write()
         write(topic="Amcor")
 
-    racing = Between(s3, happens)
+    racing = before_each_put(s3, happens)
 
     with pytest.raises(RegistryError, match="of the catalogue 5 times"):
         writer(dynamodb, racing).write()
@@ -199,7 +193,7 @@ def test_a_change_during_the_reading_requests_another_snapshot(dynamodb: Any, s3
     requests = SnapshotRequests(dynamodb, TABLE)
     requested: list[bool] = [requests.make(60)]
 
-    writer(dynamodb, Between(s3, lambda: requested.append(requests.make(60)))).write()
+    writer(dynamodb, before_each_put(s3, lambda: requested.append(requests.make(60)))).write()
 
     assert requested == [True, True]
 
@@ -224,7 +218,7 @@ def test_a_killed_writer_leaves_the_earlier_snapshot(dynamodb: Any, s3: Any, wri
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        writer(dynamodb, Between(s3, killed)).write()
+        writer(dynamodb, before_each_put(s3, killed)).write()
 
     assert s3.get_object(Bucket=BUCKET, Key=SNAPSHOT_KEY)["ETag"] == before
     assert SnapshotRequests(dynamodb, TABLE).make(60), "the next change requests another"
