@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 from unicodedata import normalize
 
 import pytest
 
+from ragstack_common.access.callers import Caller
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.registry.table import document_id
@@ -29,6 +31,8 @@ DOCUMENTS = (
     Document(OPEN, "Allgemein-Ä", "The takeover of a book.", {"corpus": "Bücher"}),
 )
 PATH = "/api/documents"
+Form: TypeAlias = Literal["NFC", "NFD"]
+FORMS: tuple[Form, ...] = ("NFC", "NFD")
 UPLOAD = {"content_type": "text/markdown", "size": 5}
 
 
@@ -52,8 +56,8 @@ def test_a_search_hides_the_documents_of_a_decomposed_folder(world: World) -> No
 
 
 @pytest.mark.parametrize(("caller", "key", "status"), [(BOB, OPEN, 409), (CHIEF, STORED, 409), (BOB, "Neu/Ä.md", 201)])
-def test_a_new_document_does_not_get_the_name_of_another(world: World, caller: object, key: str, status: int) -> None:
-    for form in ("NFC", "NFD"):
+def test_a_new_document_does_not_get_the_name_of_another(world: World, caller: Caller, key: str, status: int) -> None:
+    for form in FORMS:
         request = {**UPLOAD, "key": normalize(form, key), "overwrite": False}
         assert world.call(caller, "POST", PATH, request)[0] == status
 
@@ -65,9 +69,9 @@ def test_nobody_else_writes_into_a_decomposed_folder(world: World, key: str) -> 
     assert (status, answer["error"]["code"]) == (403, "NotAllowed")
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("key", "caller"), [(STORED, CHIEF), (MIXED, OLGA), (OPEN, BOB)])
-def test_every_look_up_finds_a_document_in_each_form(world: World, form: str, key: str, caller: object) -> None:
+def test_every_look_up_finds_a_document_in_each_form(world: World, form: Form, key: str, caller: Caller) -> None:
     name = normalize(form, key)
     folder = name.partition("/")[0]
     uri, identifier = f"s3://{BUCKET}/{key}", document_id(f"s3://{BUCKET}/{key}")

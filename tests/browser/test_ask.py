@@ -193,6 +193,7 @@ def asks(visit: Open) -> Asks:
 
         def note(request: Request) -> None:
             if request.url.endswith("/api/ask/stream"):
+                assert request.post_data_json is not None
                 sent.append(request.post_data_json)
 
         page.on("request", note)

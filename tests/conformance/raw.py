@@ -22,7 +22,7 @@ class RawAnswer:
         return str(self.document.get("message", ""))
 
 
-def send(url: str, method: str, path: str, body: bytes | None = None, **headers: str) -> RawAnswer:
+def send(url: str, method: str, path: str, body: bytes | None = None, /, **headers: str) -> RawAnswer:
     """Send a request and read the whole answer.
 
     Args:

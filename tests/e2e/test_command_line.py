@@ -143,7 +143,7 @@ def test_doctor_takes_a_probe_through_the_whole_stack(stack: LocalStack) -> None
 
 def test_a_second_stack_in_the_same_folder_is_refused(stack: LocalStack) -> None:
     options = ("--port", "--bedrock-port", "--answers-port", "--console-port")
-    ports = [part for pair in zip(options, free_ports(4), strict=True) for part in pair]
+    ports = [part for option, port in zip(options, free_ports(4), strict=True) for part in (option, str(port))]
 
     same_place = stack.run("up", *ports)
     same_data = stack.run("up", *ports, "--data-dir", "data")

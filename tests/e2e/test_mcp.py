@@ -16,10 +16,10 @@ TOOLS = ["search", "ask", "list_corpora", "list_versions", "get_document_status"
 
 async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalStack, handbook: Path) -> None:
     env = {**stack.env, "PYTHONPATH": str(ROOT)}
-    progress = []
+    messages: list[str | None] = []
 
-    async def note(_: float, __: float | None, message: str | None) -> None:
-        progress.append(message)
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        messages.append(message)
 
     async with Client(stdio_client(StdioServerParameters(command=str(RAGSTACK), args=["mcp"], env=env))) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
@@ -35,7 +35,8 @@ async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalSt
     assert tools == TOOLS
     assert Path(source).name == "leave-and-holidays-2026.md"
     assert source in answer.content[0].text.partition("Sources:")[2]
-    assert progress[0].endswith("passages")
+    assert messages[0] is not None
+    assert messages[0].endswith("passages")
     assert found.content[0].text.startswith(f"[1] {source} (corpus people; version 2026; relevance ")
     assert status.content[0].text == f"{source}: INDEXED, searches find it."
     assert "- people: " in corpora.content[0].text

@@ -43,8 +43,8 @@ def by_question(setup: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> None:
     output = home / "out"
 
-    command = ["eval", "answers", data, "--without-documents", "--compare", "top_k=1", "--output", output]
-    ended = ragstack(*command, data=home)
+    options = ("--without-documents", "--compare", "top_k=1", "--output")
+    ended = ragstack("eval", "answers", data, *options, output, data=home)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "birds: 3 questions, 1 unanswerable, 3 removed, 6 documents" in ended.stdout

@@ -11,7 +11,7 @@ from evaluation import calibration, relevance
 from evaluation.calibration import Bin, Passages
 from evaluation.dataset import EvaluationError
 from ragstack_common.settings.base import read_settings
-from ragstack_common.settings.relevance import Calibration, Calibrations
+from ragstack_common.settings.relevance import Calibration, Calibrations, Signal
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -23,8 +23,8 @@ def passages(name: str, intercept: float, weights: tuple[float, ...], questions:
     probable = 1 / (1 + np.exp(-(intercept + signals @ np.array(weights))))
     numbers = np.repeat(np.arange(questions), 10)
     relevant = random.uniform(size=len(probable)) < probable
-    names = ("vector", "lexical")[: len(weights)]
-    return Passages(name, numbers, signals, names, relevant, (signals[~relevant], numbers[~relevant]))
+    names: tuple[Signal, ...] = ("vector", "lexical")
+    return Passages(name, numbers, signals, names[: len(weights)], relevant, (signals[~relevant], numbers[~relevant]))
 
 
 def test_a_fit_finds_the_calibration_behind_the_judgments() -> None:

@@ -120,7 +120,8 @@ def test_a_wrong_filter_alone_finds_nothing(evaluated: Path) -> None:
 def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, data: Path) -> None:
     other = write_data_set(tmp_path / "others")
     file = tmp_path / "settings.json"
-    command = ["eval", "relevance", data, "--also", other, "--calibrate", file, "--output", tmp_path / "out"]
+    output = tmp_path / "out"
+    command = ["eval", "relevance", str(data), "--also", str(other), "--calibrate", str(file), "--output", str(output)]
 
     ended = ragstack(*command, data=home)
 

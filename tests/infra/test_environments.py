@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def make(folder: Path, target: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
-    command = ["make", "--silent", "--file", ROOT / "Makefile", target]
+    command: list[str | Path] = ["make", "--silent", "--file", ROOT / "Makefile", target]
     return subprocess.run(command, cwd=folder, input=typed, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -77,7 +77,7 @@ def test_make_repairs_a_checkout_that_was_moved(tmp_path: Path) -> None:
     (tmp_path / "requirements/build.txt").touch()
     (tmp_path / ".venv/stamps/environment").touch()
     description = tmp_path / ".venv/pyvenv.cfg"
-    plan = ["make", "--dry-run", "--file", ROOT / "Makefile", ".venv/stamps/environment"]
+    plan: list[str | Path] = ["make", "--dry-run", "--file", ROOT / "Makefile", ".venv/stamps/environment"]
 
     outputs = []
     for folder in ("/elsewhere", tmp_path):

@@ -38,7 +38,7 @@ def test_a_document_in_s3_becomes_searchable(s3: Any, bucket: str, s3_source: So
 
 
 def test_inline_text_becomes_searchable_with_its_attributes(custom: Source) -> None:
-    attributes = {"topic": "birds", "year": 2024, "public": True, "tags": ["water", "wading"]}
+    attributes: dict[str, Any] = {"topic": "birds", "year": 2024, "public": True, "tags": ["water", "wading"]}
 
     settled = custom.ingested(text_document("heron", "Herons stand in the shallow water.", attributes))
 

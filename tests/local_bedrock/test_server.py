@@ -53,7 +53,7 @@ def test_a_signal_during_requests_ends_the_server_in_order(tmp_path: Path) -> No
     answered = threading.Semaphore(0)
     broken: list[str] = []
 
-    def ask_until_it_ends() -> None:
+    def ask_until_it_ends(url: str) -> None:
         connection = connection_to(url)
         while True:
             try:
@@ -68,7 +68,7 @@ def test_a_signal_during_requests_ends_the_server_in_order(tmp_path: Path) -> No
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         url = server.stdout.readline().split("Local Bedrock on ")[1].split(",")[0]
-        clients = [threading.Thread(target=ask_until_it_ends) for _ in range(16)]
+        clients = [threading.Thread(target=ask_until_it_ends, args=(url,)) for _ in range(16)]
         for thread in clients:
             thread.start()
         for _ in range(100):

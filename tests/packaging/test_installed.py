@@ -86,7 +86,7 @@ def install(folder: Path, wheel: Path, extra: str | None, resolution: str, endpo
         "AWS_SECRET_ACCESS_KEY": "test",
         "VIRTUAL_ENV": str(folder / "venv"),
     }
-    pip = [UV, "pip", "install", "--quiet"]
+    pip: list[str | Path] = [UV, "pip", "install", "--quiet"]
     if resolution == "lowest-direct":  # the dependencies of a wheel count as indirect, those of pyproject.toml do not
         chosen = ["--extra", extra] if extra else []
         lowest = [*pip, "--resolution", resolution, "--requirement", ROOT / "pyproject.toml", *chosen]

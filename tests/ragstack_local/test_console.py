@@ -70,7 +70,7 @@ class Console:
     people: Upstream
     answers: Upstream
 
-    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None = None, /, **headers: str) -> Answer:
         return send(self.url, method, path, body, **headers)
 
 

@@ -362,12 +362,12 @@ def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
     eventually(api.closed.is_set)
 
 
-@pytest.mark.parametrize("secret", [{"api_key": SECRET}, {"token": SECRET}])
-def test_a_credential_is_not_sent_unencrypted_to_another_machine(secret: dict[str, str]) -> None:
+@pytest.mark.parametrize(("key", "token"), [(SECRET, None), (None, SECRET)])
+def test_a_credential_is_not_sent_unencrypted_to_another_machine(key: str | None, token: str | None) -> None:
     with pytest.raises(ConfigurationError, match="is not encrypted, so no key, token or login is sent to it"):
-        Address.at("http://search.example/prod", **secret)
+        Address.at("http://search.example/prod", key, token)
     with pytest.raises(ConfigurationError, match="is not encrypted"):
-        Address("https://search.example/prod", answers_url="http://answers.example", **secret)
+        Address("https://search.example/prod", key, token, answers_url="http://answers.example")
 
     assert Address.at("http://search.example/prod").api_url == "http://search.example/prod"
 

@@ -80,7 +80,7 @@ if __name__ == "__main__":
 def test_only_ctrl_c_at_a_question_is_an_interruption(tmp_path: Path, typed: bytes | None, code: int) -> None:
     (tmp_path / "probe.py").write_text(QUESTION)
     terminal, stdin = os.openpty()
-    command = [sys.executable, tmp_path / "probe.py", "probe"]
+    command = [sys.executable, str(tmp_path / "probe.py"), "probe"]
     with subprocess.Popen(command, cwd=tmp_path, stdin=stdin, stderr=subprocess.PIPE, text=True, bufsize=0) as process:
         assert process.stderr is not None
         shown = ""

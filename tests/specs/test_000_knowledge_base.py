@@ -111,7 +111,7 @@ def test_retrieve_returns_the_same_order_as_the_retrieval_flow(kb: KnowledgeBase
     self, query, n_results, version_filter = kb, QUESTION, 5, "3"
 
     def retrieve() -> list[dict[str, Any]]:
-        where_clause = {}
+        where_clause: dict[Any, Any] = {}
         if version_filter:
             where_clause["version"] = version_filter
         results = self.collection.query(

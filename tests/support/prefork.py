@@ -57,7 +57,7 @@ def programs(modules: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
         for program in PROGRAMS:
             (folder / program).write_text(f'#!/bin/sh\nexec {shlex.join([*client, program])} "$@"\n', encoding="utf-8")
             (folder / program).chmod(0o755)
-        command = [sys.executable, "-m", "tests.support.prefork", address, *modules]
+        command = [sys.executable, "-m", "tests.support.prefork", str(address), *modules]
         with child(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL) as server:
             eventually(lambda: server.poll() is not None or address.exists())
             yield folder

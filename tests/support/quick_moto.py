@@ -96,8 +96,10 @@ def _copy_item(table: Any, key: dict[str, Any]) -> None:
     from moto.dynamodb.models.dynamo_type import DynamoType  # noqa: PLC0415 - slow to import, and few tests need it
 
     partition, sort = (key.get(name) for name in (table.hash_key_attr, table.range_key_attr))
+    if partition is None:
+        return  # moto refuses the request
     held, place = (table.items, partition) if sort is None else (table.items.get(DynamoType(partition), {}), sort)
-    if place is not None and DynamoType(place) in held:
+    if DynamoType(place) in held:
         held[DynamoType(place)] = copy.deepcopy(held[DynamoType(place)])
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(find: Callable[[], T], seconds: float = 120.0) -> T:
+def eventually(find: Callable[[], T | None], seconds: float = 120.0) -> T:
     """Return the first true value of *find*.
 
     Raises:

@@ -38,7 +38,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-def send(url: str, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+def send(url: str, method: str, path: str, body: bytes | None = None, /, **headers: str) -> Answer:
     """Send a request with exactly these headers, and those that HTTP requires.
 
     Args:

@@ -9,7 +9,7 @@ import boto3
 
 from local_bedrock.creation import create_knowledge_base
 
-command = [Path(sys.executable).parent / "ragstack", "bedrock", "--port", "0", "--data-dir", "data"]
+command = [str(Path(sys.executable).parent / "ragstack"), "bedrock", "--port", "0", "--data-dir", "data"]
 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
     try:
         assert server.stdout is not None
@@ -20,18 +20,29 @@ with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             knowledgeBaseId=knowledge_base, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
         )["dataSource"]["dataSourceId"]
         page = b"<html><title>Leave</title><body><p>Employees have thirty days of leave.</p></body></html>"
-        identifier = {"id": "leave"}
-        inline = {"type": "BYTE", "byteContent": {"mimeType": "text/html", "data": page}}
-        custom = {"customDocumentIdentifier": identifier, "sourceType": "IN_LINE", "inlineContent": inline}
         ids = {"knowledgeBaseId": knowledge_base, "dataSourceId": source}
         agent.ingest_knowledge_base_documents(
-            **ids, documents=[{"content": {"dataSourceType": "CUSTOM", "custom": custom}}]
+            **ids,
+            documents=[
+                {
+                    "content": {
+                        "dataSourceType": "CUSTOM",
+                        "custom": {
+                            "customDocumentIdentifier": {"id": "leave"},
+                            "sourceType": "IN_LINE",
+                            "inlineContent": {"type": "BYTE", "byteContent": {"mimeType": "text/html", "data": page}},
+                        },
+                    }
+                }
+            ],
         )
-        named = [{"dataSourceType": "CUSTOM", "custom": identifier}]
         status = ""
         while status not in ("INDEXED", "FAILED"):
             time.sleep(0.1)
-            (detail,) = agent.get_knowledge_base_documents(**ids, documentIdentifiers=named)["documentDetails"]
+            answer = agent.get_knowledge_base_documents(
+                **ids, documentIdentifiers=[{"dataSourceType": "CUSTOM", "custom": {"id": "leave"}}]
+            )
+            (detail,) = answer["documentDetails"]
             status = detail["status"]
         assert status == "INDEXED", detail
         runtime = boto3.client("bedrock-agent-runtime", endpoint_url=url)

@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.http.mcp import build_server
 from ragstack_common.search import RetrievalBackend, RetrievedChunk
-from ragstack_common.services.ask_models import AskRequest
+from ragstack_common.services.ask import AskService
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService
 from ragstack_common.settings.search import QuerySettings
@@ -24,15 +24,13 @@ class Leave(RetrievalBackend):
         return [RetrievedChunk(content="Employees have thirty days of leave.", score=1.0, source="leave.md")]
 
 
-class Answers:
-    searches = QueryService(QuerySettings(retrieval_engine="leave"), Leave())
-
-    def stream(self, request: AskRequest, caller: Any) -> Any:
-        raise NotImplementedError(request, caller)
+def no_answers() -> AskService:
+    raise NotImplementedError
 
 
 async def main() -> None:
-    operations = ServiceOperations(OPERATOR, lambda: Answers.searches, Answers, registry=Registry)
+    searches = QueryService(QuerySettings(retrieval_engine="leave"), Leave())
+    operations = ServiceOperations(OPERATOR, lambda: searches, no_answers, registry=Registry)
     async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", {"query": "days of leave"})
     assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result

@@ -69,8 +69,10 @@ def test_nothing_is_allowed_by_default() -> None:
 
     assert rules.rights(caller) == frozenset()
     assert rules.labels(caller) == frozenset()
-    assert not evaluate(rules.scope(caller).filter, {"access": "a"})
-    assert not evaluate(rules.scope(caller).filter, {})
+    scope = rules.scope(caller).filter
+    assert scope is not None
+    assert not evaluate(scope, {"access": "a"})
+    assert not evaluate(scope, {})
 
 
 def test_operators_see_documents_without_a_label() -> None:

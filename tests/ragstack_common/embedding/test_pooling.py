@@ -87,7 +87,9 @@ def make_pooled(folder: Path, nodes: Nodes, *, with_tokens: bool = False) -> Pat
         "large": np.float32(1e9),
         "dense": np.random.default_rng(1).normal(size=(4, 4)).astype(np.float32),
     }
-    outputs = [("sentence_embedding", ["b", 4]), *([("token_embeddings", ["b", "s", 4])] if with_tokens else [])]
+    outputs: dict[str, list[str | int | None]] = {"sentence_embedding": ["b", 4]}
+    if with_tokens:
+        outputs["token_embeddings"] = ["b", "s", 4]
     renamed = [node("Identity", [output], "sentence_embedding"), node("Identity", ["hidden"], "token_embeddings")]
     graph = helper.make_graph(
         [*before, *nodes, *renamed],
@@ -96,7 +98,7 @@ def make_pooled(folder: Path, nodes: Nodes, *, with_tokens: bool = False) -> Pat
             helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "s"])
             for name in ("input_ids", "attention_mask")
         ],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)

@@ -51,7 +51,10 @@ def test_a_conjunction_of_25_clauses_always_fits(filter_: And) -> None:
 def test_a_tree_of_three_levels_is_rewritten_to_two() -> None:
     user = parse({"$or": [{"topic": "a"}, {"topic": "b", "year": {"$gt": 2020}}]})
 
-    form = to_bedrock(all_of(in_data_source("DS12345678"), user))
+    restricted = all_of(in_data_source("DS12345678"), user)
+    assert restricted is not None
+
+    form = to_bedrock(restricted)
 
     source = {"equals": {"key": "x-amz-bedrock-kb-data-source-id", "value": "DS12345678"}}
     assert form == {

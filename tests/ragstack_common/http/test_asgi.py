@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import urllib3
+from aws_lambda_powertools import Metrics
 from starlette.responses import Response
 
 from ragstack_common.access.callers import Caller
@@ -22,6 +23,7 @@ from ragstack_common.core.errors import (
 )
 from ragstack_common.http import asgi
 from ragstack_common.http.asgi import HEARTBEAT, create_app
+from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse, SourcesEvent, StreamEvent
 from tests.support.asgi_server import asgi_server
 from tests.support.callers import open_callers
@@ -51,7 +53,7 @@ EVERY_EVENT: tuple[StreamEvent, ...] = (SOURCES, *TOKENS, CITATION, DONE)
 
 
 @dataclass
-class Service:
+class Service(AskService):
     """Answers every question in the same way.
 
     Attributes:
@@ -243,17 +245,17 @@ def test_the_request_has_the_id_of_api_gateway(url: str, service: Service) -> No
     assert len(ids[2]) == 36
 
 
-@dataclass
-class Recorder:
+class Recorder(Metrics):
     """Keeps metrics, and what was written when."""
 
-    added: list[str] = field(default_factory=list)
-    written: list[list[str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.written: list[list[str]] = []
 
-    def add_metric(self, name: str, *_: Any) -> None:
+    def add_metric(self, name: str, *_: Any, **__: Any) -> None:
         self.added.append(name)
 
-    def flush_metrics(self) -> None:
+    def flush_metrics(self, *_: Any, **__: Any) -> None:
         self.written.append(self.added)
         self.added = []
 

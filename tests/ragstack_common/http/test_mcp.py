@@ -178,7 +178,7 @@ async def test_an_answer_comes_with_its_sources(operations: ServiceOperations, w
 async def test_an_answer_reports_its_progress(operations: ServiceOperations) -> None:
     reported: list[str | None] = []
 
-    async def note(_: float, __: float | None, message: str | None) -> None:
+    async def note(progress: float, total: float | None, message: str | None) -> None:
         reported.append(message)
 
     async with Client(build_server(operations)) as client:

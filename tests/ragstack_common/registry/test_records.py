@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
 from ragstack_common.registry.records import (
+    AttributeValue,
     DocumentRecord,
     Observation,
     Operation,
@@ -27,7 +28,7 @@ from tests.support.soak import examples
 STORED: Any = json.loads((Path(__file__).parent / "stored_items.json").read_text(encoding="utf-8"))
 """Items as the first release wrote them."""
 
-ATTRIBUTES = {
+ATTRIBUTES: dict[str, AttributeValue] = {
     "corpus": "handbook",
     "version": "2",
     "year": 2024,

@@ -73,7 +73,7 @@ def test_common_words_codes_titles_and_years_imply_no_filter(question: str) -> N
 
 
 def test_words_count_once_for_the_value_that_they_name_completely() -> None:
-    named_twice = {
+    named_twice: dict[str, dict[Any, int]] = {
         "guide": {"amazon-forecast-guide": 50, "amazon-rds-guide": 50},
         "service": {"forecast": 50, "rd": 50},
     }

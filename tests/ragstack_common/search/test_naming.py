@@ -1,7 +1,10 @@
 """Which values a question names."""
 
+from collections.abc import Iterable
+
 import pytest
 
+from ragstack_common.filters.tree import Scalar
 from ragstack_common.search.naming import QuestionTerms, Values, attributes
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS
 
@@ -18,8 +21,8 @@ COMPANIES = [
 ]
 
 
-def named(question: str, values: list[object]) -> set[object]:
-    return set(Values(values).named_in(QuestionTerms(question)))  # type: ignore[arg-type]
+def named(question: str, values: Iterable[Scalar]) -> set[Scalar]:
+    return set(Values(values).named_in(QuestionTerms(question)))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def named(question: str, values: list[object]) -> set[object]:
     ],
 )
 def test_a_question_names_a_company_in_the_usual_ways(question: str, expected: set[str]) -> None:
-    assert named(question, COMPANIES) == expected  # type: ignore[arg-type]
+    assert named(question, COMPANIES) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,21 +64,21 @@ def test_a_question_names_a_company_in_the_usual_ways(question: str, expected: s
     ],
 )
 def test_a_question_names_years_in_the_usual_ways(question: str, expected: set[int]) -> None:
-    assert named(question, [2018, 2023]) == expected  # type: ignore[arg-type]
+    assert named(question, [2018, 2023]) == expected
 
 
 def test_the_longer_of_two_overlapping_names_counts() -> None:
     values = ["Lambda", "Lambda Edge", "S3"]
 
-    assert named("How do I log in Lambda Edge?", values) == {"Lambda Edge"}  # type: ignore[arg-type]
-    assert named("How do I log in Lambda?", values) == {"Lambda"}  # type: ignore[arg-type]
+    assert named("How do I log in Lambda Edge?", values) == {"Lambda Edge"}
+    assert named("How do I log in Lambda?", values) == {"Lambda"}
 
 
 def test_rare_words_of_a_long_value_name_it() -> None:
     values = ["Amazon Simple Storage Service", "Amazon Simple Queue Service", "Amazon Managed Grafana", "Amazon Lambda"]
 
-    assert named("Does simple storage keep versions?", values) == {"Amazon Simple Storage Service"}  # type: ignore[arg-type]
-    assert named("Is any Amazon product simple?", values) == set()  # type: ignore[arg-type]
+    assert named("Does simple storage keep versions?", values) == {"Amazon Simple Storage Service"}
+    assert named("Is any Amazon product simple?", values) == set()
 
 
 def test_a_large_catalogue_is_looked_up_through_an_index() -> None:

@@ -195,7 +195,7 @@ def test_an_attribute_matches_if_the_query_contains_its_value(
 
 
 def test_results_are_reranked_in_copies_with_their_signals() -> None:
-    results = [
+    results: list[dict[str, Any]] = [
         {"score": 0.9, "content": "other things", "metadata": {}, "ranking": {"base_score": 0.72, "boost": 1.25}},
         {"score": 0.4, "content": "the annual leave", "metadata": {}, "location": {"type": "S3"}},
         {"score": None, "content": None, "metadata": None},

@@ -18,6 +18,7 @@ from ragstack_common.answers.models.protocol import (
     ModelEnd,
     ModelMessage,
     ModelPiece,
+    ModelProvider,
     ModelRequest,
     ModelResponse,
     ModelText,
@@ -117,7 +118,7 @@ def found(*chunks: RetrievedChunk, status: Any = "ok", best_relevance: float | N
     return Engine(SearchOutcome(list(chunks), (report,), 1.0, best_relevance=best_relevance))
 
 
-def service(engine: RetrievalBackend, model: Model, **variables: str) -> AskService:
+def service(engine: RetrievalBackend, model: ModelProvider, **variables: str) -> AskService:
     env = {"KNOWLEDGE_BASE_ID": "KB12345678", **variables}
     searches = QueryService(QuerySettings.from_env(env), engine)
     return AskService(AnswerSettings.from_env(env), searches, model, clock=virtual_time)
@@ -306,7 +307,7 @@ async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
 
 async def test_the_options_of_a_question_are_those_of_a_search() -> None:
     engine, model = found(LEAVE), Model(["Ja [1]."])
-    options = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
+    options: dict[str, Any] = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
 
     await service(engine, model).ask(
         question(metadata_filter={"topic": "leave"}, filter_mode="strict", **options), OPERATOR

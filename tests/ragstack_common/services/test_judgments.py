@@ -19,8 +19,9 @@ from tests.ragstack_common.services.conftest import Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/judgments"
-GOOD = {"query_id": "q1", "query": "How many days of leave?", "document": "s3://documents/leave.md", "grade": 3}
-ANSWER = {"query_id": "q1", "query": "How many days of leave?", "answer_grade": 0, "reference": "Thirty days"}
+QUERY = {"query_id": "q1", "query": "How many days of leave?"}
+GOOD: dict[str, Any] = {**QUERY, "document": "s3://documents/leave.md", "grade": 3}
+ANSWER = {**QUERY, "answer_grade": 0, "reference": "Thirty days"}
 
 
 def listed(call: Call, **parameters: str) -> Any:

@@ -1,6 +1,7 @@
 """The part of a text that is about a query."""
 
 import unicodedata
+from typing import Literal
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_letters_are_compared_whether_or_not_their_accents_are_characters(form: str) -> None:
+def test_letters_are_compared_whether_or_not_their_accents_are_characters(form: Literal["NFC", "NFD"]) -> None:
     text = unicodedata.normalize("NFD", "filler " * 100 + "the Zürich office")
 
     _, offset = excerpt(text, unicodedata.normalize(form, "ZÜRICH"))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def base(tmp_path: Path) -> Callable[[], KnowledgeBase]:
     return lambda: KnowledgeBase("handbook", tmp_path / "store", environment={})
 
 
-def chunks(base: KnowledgeBase) -> dict[str, dict[str, Any]]:
+def chunks(base: KnowledgeBase) -> dict[str, Mapping[str, Any]]:
     found = base.collection.get()
     return dict(zip(found["ids"], found["metadatas"] or [], strict=True))
 

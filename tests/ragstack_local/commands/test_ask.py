@@ -247,7 +247,7 @@ def test_words_are_wrapped_whole_in_any_pieces(monkeypatch: pytest.MonkeyPatch) 
 
 def test_ctrl_c_stops_the_answer_and_the_connection(stack: Path, api: Api) -> None:
     api.will_stream(*list(events(response()))[:3], FOREVER)
-    command = [RAGSTACK, "ask", QUESTION, "--api-url", api.url]
+    command: list[str | Path] = [RAGSTACK, "ask", QUESTION, "--api-url", api.url]
     shown = "“One API".encode()
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
         assert asking.stdout is not None

@@ -92,7 +92,7 @@ def test_json_is_one_line_for_each_question_also_for_one_that_fails(stack: Path,
 def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
     api.will_stream(*list(events(response()))[:3], FOREVER)
     terminal, own = pty.openpty()
-    command = [RAGSTACK, "chat", "--api-url", api.url]
+    command: list[str | Path] = [RAGSTACK, "chat", "--api-url", api.url]
     shown = b""
 
     def reads(words: str) -> None:

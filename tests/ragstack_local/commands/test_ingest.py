@@ -14,6 +14,7 @@ import pytest
 
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.messages import read_checks
+from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import Uploaded
@@ -221,7 +222,7 @@ def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
 
 
 def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subprocess.Popen[str]":
-    command = [RAGSTACK, *map(str, arguments)]
+    command = [RAGSTACK, *arguments]
     env = {**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}
     with log.open("w") as output:
         return start_child(command, env=env, cwd=data, stdout=output, stderr=subprocess.STDOUT, text=True)
@@ -267,7 +268,7 @@ def test_a_failed_file_is_uploaded_after_a_fix_or_by_force(
     bucket, known = Bucket.of(connection), functions.record_of(connection, tried["bad"])
     (file,) = (each for each in select([folder]).files if each.key == "handbook/bad.md")
 
-    assert bucket.put(file, known) == Unchanged(known.status)
+    assert bucket.put(file, known) == Unchanged(DocumentStatus(known.status))
     assert isinstance(bucket.put(file, None), Uploaded)
     file.path.write_text("Mended.")
     assert isinstance(bucket.put(file, known), Uploaded)

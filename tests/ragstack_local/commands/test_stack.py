@@ -58,7 +58,7 @@ def test_a_start_does_not_go_without_the_access_file_of_the_last_one(tmp_path: P
 def test_a_start_keeps_what_separates_the_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project, file = Project.find(), tmp_path / "access.json"
     file.write_text('{"tenants": {"acme": {"prefix": "tenants/acme/"}}}')
-    first = StackOptions(tmp_path, **_callers(project, "oidc", file, "index"))
+    first = StackOptions(tmp_path, **_callers(project, "oidc", file, Tenants.INDEX))
     Callers(first.auth, first.access, first.tenants).write(tmp_path)
 
     again = StackOptions(tmp_path, **_callers(project, None, None, None, Callers.read(tmp_path)))
@@ -101,10 +101,14 @@ def test_callers_are_kept_before_anything_starts_and_a_demonstration_changes_non
     """MiniStack is not installed where the stack is started."""
     (tmp_path / "data").mkdir()
     own = Callers((AuthKind.OIDC,), tmp_path / "mine.json", Tenants.INDEX)
-    project = Project(tmp_path, tmp_path)
+    project, ports = Project(tmp_path, tmp_path), free_ports(5)
     options = StackOptions(
         tmp_path / "data",
-        *free_ports(5),
+        port=ports[0],
+        bedrock_port=ports[1],
+        answers_port=ports[2],
+        issuer_port=ports[3],
+        console_port=ports[4],
         auth=(AuthKind.NONE, AuthKind.OIDC),
         access=project.sample_access,
         is_demonstration=is_demonstration,

@@ -106,8 +106,8 @@ async def test_indexing_is_measured() -> None:
 
 async def test_a_search_answers_even_if_the_sink_fails(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
-        def add_metric(self, **_: Any) -> None:
-            raise OSError("no room")
+        def add_metric(self, name: str, unit: str, value: float) -> None:
+            raise OSError(f"no room for {name}, {value} {unit}")
 
     backend = MeteredBackend(Shelf(chunk("a")), Broken())
 

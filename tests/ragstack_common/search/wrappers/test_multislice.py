@@ -125,18 +125,18 @@ def test_the_caller_can_choose_the_trust() -> None:
 
 @given(st.lists(st.integers(0, 12), max_size=8, unique=True), st.lists(st.integers(0, 12), max_size=8, unique=True))
 def test_a_merge_by_trust_depends_on_ranks_alone_and_loses_nothing(filtered: list[int], unfiltered: list[int]) -> None:
-    def slices(scale: float) -> list[list[RetrievedChunk]]:
-        return [
-            [chunk(str(name), 0.9 * scale - place / 100 * scale) for place, name in enumerate(names)]
-            for names in (filtered, unfiltered)
-        ]
+    def slice_of(names: list[int], scale: float) -> list[RetrievedChunk]:
+        return [chunk(str(name), 0.9 * scale - place / 100 * scale) for place, name in enumerate(names)]
+
+    def merged_at(scale: float) -> list[tuple[str, float]]:
+        return named(search(slice_of(filtered, scale), slice_of(unfiltered, scale), request))
 
     request = SearchRequest("Judy", 20, metadata_filter=TOPIC, filter_trust=0.6)
 
-    merged = named(search(*slices(1.0), request))  # type: ignore[call-arg]
+    merged = merged_at(1.0)
 
     assert {name for name, _ in merged} == {str(name) for name in (*filtered, *unfiltered)}
-    assert sorted(named(search(*slices(0.1), request))) == sorted(merged)  # type: ignore[call-arg]
+    assert sorted(merged_at(0.1)) == sorted(merged)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
