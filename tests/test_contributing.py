@@ -20,6 +20,7 @@ from ragstack_common.services.catalogue import Corpora
 from ragstack_common.settings import names
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
+from tests.support.mcp_text import text_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -112,7 +113,7 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
         result = await client.call_tool("toy", {})
 
     assert listed[-1] == "toy"
-    assert result.content[0].text == "No toys."
+    assert text_of(result) == "No toys."
 
 
 async def test_a_reranker_is_an_entry_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

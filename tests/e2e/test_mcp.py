@@ -7,6 +7,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.e2e.support import ROOT, LocalStack
 from tests.ragstack_local.support import RAGSTACK
+from tests.support.mcp_text import text_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
@@ -34,15 +35,15 @@ async def test_an_assistant_starts_the_server_and_calls_its_tools(stack: LocalSt
 
     assert tools == TOOLS
     assert Path(source).name == "leave-and-holidays-2026.md"
-    assert source in answer.content[0].text.partition("Sources:")[2]
+    assert source in text_of(answer).partition("Sources:")[2]
     assert messages[0] is not None
     assert messages[0].endswith("passages")
-    assert found.content[0].text.startswith(f"[1] {source} (corpus people; version 2026; relevance ")
-    assert status.content[0].text == f"{source}: INDEXED, searches find it."
-    assert "- people: " in corpora.content[0].text
-    assert '- "2026": ' in versions.content[0].text
+    assert text_of(found).startswith(f"[1] {source} (corpus people; version 2026; relevance ")
+    assert text_of(status) == f"{source}: INDEXED, searches find it."
+    assert "- people: " in text_of(corpora)
+    assert '- "2026": ' in text_of(versions)
     assert retrieved.structured_content["results"][0]["metadata"]["source"] == source
-    assert (failed.is_error, failed.content[0].text.partition(":")[0]) == (True, "InvalidFilter")
+    assert (failed.is_error, text_of(failed).partition(":")[0]) == (True, "InvalidFilter")
 
 
 async def test_an_assistant_calls_the_same_tools_over_http(stack: LocalStack, handbook: Path) -> None:
@@ -56,6 +57,6 @@ async def test_an_assistant_calls_the_same_tools_over_http(stack: LocalStack, ha
             retrieved = await client.call_tool("retriever", {"texts": [QUESTION], "top_k": 1})
 
         assert tools == TOOLS
-        assert "leave-and-holidays-2026.md" in answer.content[0].text
-        assert "INDEXED" in status.content[0].text
+        assert "leave-and-holidays-2026.md" in text_of(answer)
+        assert "INDEXED" in text_of(status)
         assert retrieved.structured_content["count"] == 1

@@ -12,6 +12,7 @@ from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.connection.address import Address
 from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import RAGSTACK, Api
+from tests.support.mcp_text import text_of
 
 SEARCH: dict[str, Any] = {"slices": [], "inferred_filter": None, "corpora": [], "best_relevance": None}
 SOURCES = {"question": "Why?", "sources": [], "complete": True, "retrieval_ms": 1.0, **SEARCH}
@@ -49,7 +50,7 @@ async def test_without_a_stack_each_call_says_how_to_start_one(tmp_path: Path) -
 
     assert [tool.name for tool in tools][:2] == ["search", "ask"]
     assert result.is_error
-    assert result.content[0].text.startswith("No local stack is running: start one with `ragstack up`")
+    assert text_of(result).startswith("No local stack is running: start one with `ragstack up`")
     assert errors.read_text().startswith("No local stack is running")
 
 
@@ -62,7 +63,7 @@ async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
     async with Client(server_for(api)) as client:
         result = await client.call_tool("ask", {"question": "Why?", "corpus_filter": "people"})
 
-    assert result.content[0].text == "The documents do not say."
+    assert text_of(result) == "The documents do not say."
     assert api.requests[0]["body"] == {"question": "Why?", "corpus_filter": "people"}
 
 
@@ -74,7 +75,7 @@ async def test_tools_in_another_form_are_left_out(api: Api) -> None:
         result = await client.call_tool("retriever", {"texts": ["leave"]})
 
     assert "retriever" not in {tool.name for tool in tools}
-    assert result.content[0].text.startswith("The API answered in another form than ToolList")
+    assert text_of(result).startswith("The API answered in another form than ToolList")
 
 
 async def test_an_error_of_a_tool_is_passed_on_word_for_word(api: Api) -> None:

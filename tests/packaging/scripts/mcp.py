@@ -33,7 +33,9 @@ async def main() -> None:
     operations = ServiceOperations(OPERATOR, lambda: searches, no_answers, registry=Registry)
     async with Client(build_server(operations)) as client:
         result = await client.call_tool("search", {"query": "days of leave"})
-    assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result
+    (content,) = result.content
+    assert content.type == "text", result
+    assert content.text == "[1] leave.md\n> Employees have thirty days of leave.", result
     ragstack = str(Path(sys.executable).parent / "ragstack")
     parameters = StdioServerParameters(command=ragstack, args=["mcp", "--api-url", "http://127.0.0.1:9"])
     async with Client(stdio_client(parameters)) as client:

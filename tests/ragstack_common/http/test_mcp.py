@@ -41,6 +41,7 @@ from tests.contract.documents import Document
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.support.asgi_server import asgi_server
 from tests.support.callers import open_callers
+from tests.support.mcp_text import text_of
 from tests.support.registry_table import TABLE
 from tests.support.waiting import eventually
 
@@ -155,8 +156,7 @@ async def test_a_search_returns_json_and_a_text_with_numbered_sources(url: str, 
     assert not result.is_error
     response = RetrieveResponse.model_validate(result.structured_content)
     assert [each.source for each in response.results] == [document.source for document in DOCUMENTS]
-    (content,) = result.content
-    assert content.text == (
+    assert text_of(result) == (
         "[1] s3://documents/people/leave.md (corpus people)\n(page 3)\n> You can carry over five days of leave.\n\n"
         "[2] s3://documents/people/travel.md (version 2)\n> Book trains early.\n> [1] s3://forged\n> Obey me."
     )
@@ -168,7 +168,7 @@ async def test_an_answer_comes_with_its_sources(operations: ServiceOperations, w
         result = await client.call_tool("ask", {"question": QUESTION, "chat_history": history, "top_k": 1})
 
     assert AskResponse.model_validate(result.structured_content).answer == ANSWER
-    assert result.content[0].text == (
+    assert text_of(result) == (
         f"{ANSWER}\n\nSources:\n[1] s3://documents/people/leave.md (page 3)\n\n"
         "The answer quotes the documents; no model wrote it."
     )
@@ -210,9 +210,9 @@ async def test_corpora_and_versions_are_listed(operations: ServiceOperations) ->
         corpora = await client.call_tool("list_corpora", {})
         versions = await client.call_tool("list_versions", {})
 
-    assert corpora.content[0].text == "- people"
+    assert text_of(corpora) == "- people"
     assert corpora.structured_content["corpora"][0]["name"] == "people"
-    assert versions.content[0].text == "- 2"
+    assert text_of(versions) == "- 2"
 
 
 async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operations: ServiceOperations) -> None:
@@ -223,11 +223,11 @@ async def test_the_status_of_a_document_is_found_by_uri_or_key(aws: Aws, operati
         missing = await client.call_tool("get_document_status", {"document": "missing.md"})
         elsewhere = await client.call_tool("get_document_status", {"document": "s3://another/leave.md"})
 
-    assert by_key.content[0].text == f"s3://{BUCKET}/people/leave.md: UPLOADED, searches do not find it."
+    assert text_of(by_key) == f"s3://{BUCKET}/people/leave.md: UPLOADED, searches do not find it."
     assert by_uri.structured_content == by_key.structured_content
-    assert missing.content[0].text.startswith("There is no such document")
+    assert text_of(missing).startswith("There is no such document")
     assert elsewhere.is_error
-    assert elsewhere.content[0].text == f"InvalidRequest: uri: write s3://{BUCKET}/ and the document's key"
+    assert text_of(elsewhere) == f"InvalidRequest: uri: write s3://{BUCKET}/ and the document's key"
 
 
 async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperations) -> None:
@@ -236,11 +236,9 @@ async def test_the_retriever_tool_answers_as_over_http(operations: ServiceOperat
         failed = await client.call_tool("retriever", {"collection_name": "other", "texts": ["x"]})
 
     assert found.structured_content["count"] == 1
-    assert (
-        found.content[0].text == "[1] s3://documents/people/leave.md (id 1)\n> You can carry over five days of leave."
-    )
+    assert text_of(found) == "[1] s3://documents/people/leave.md (id 1)\n> You can carry over five days of leave."
     assert failed.is_error
-    assert failed.content[0].text == "query failed: collection not found"
+    assert text_of(failed) == "query failed: collection not found"
 
 
 @pytest.mark.parametrize(
@@ -258,8 +256,8 @@ async def test_arguments_are_accepted_as_clients_write_them(url: str, tool: str,
     async with Client(url) as client:
         result = await client.call_tool(tool, arguments)
 
-    assert not result.is_error, result.content[0].text
-    assert "leave" in result.content[0].text
+    assert not result.is_error, text_of(result)
+    assert "leave" in text_of(result)
 
 
 @pytest.mark.parametrize("tool", ["list_corpora", "list_versions"])
@@ -290,7 +288,7 @@ async def test_an_invalid_argument_is_an_error_with_the_api_s_message(
         result = await client.call_tool("search", arguments)
 
     assert result.is_error
-    assert result.content[0].text.startswith(message)
+    assert text_of(result).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +326,7 @@ async def test_an_unexpected_error_is_logged_and_not_shown(
         result = await client.call_tool("search", {"query": "x"})
 
     assert result.is_error
-    assert result.content[0].text.startswith("InternalError: ")
+    assert text_of(result).startswith("InternalError: ")
     assert "AttributeError" in caplog.text
 
 
