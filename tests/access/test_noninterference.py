@@ -117,10 +117,10 @@ def searches(world: World, caller: Caller, question: str) -> Iterator[tuple[str,
             f"retrieve {question} {options}",
             world.call(caller, "POST", "/api/retrieve", {"query": question, **options}),
         )
-    for options in ({}, {"corpus_filter": "all"}, {"metadata_filter": {"city": "Berlin"}}):
-        body = {"question": question, **options}
-        yield f"ask {options}", world.post(caller, "/api/ask", body)
-        yield f"stream {options}", world.post(caller, "/api/ask/stream", body)
+    for more in ({}, {"corpus_filter": "all"}, {"metadata_filter": {"city": "Berlin"}}):
+        body = {"question": question, **more}
+        yield f"ask {more}", world.post(caller, "/api/ask", body)
+        yield f"stream {more}", world.post(caller, "/api/ask/stream", body)
     tool = {"collection_name": KNOWLEDGE_BASE, "texts": [question, "travel"], "top_k": 3}
     yield "run tool", world.call(caller, "POST", "/tools/retriever", {"input": tool})
     yield "mcp retriever", world.tool(caller, "retriever", **tool)

@@ -384,8 +384,9 @@ def deployed(
     The account of the last deployment serves again if it has the same documents, and nothing was written since.
     """
     last = _Account.last
-    is_kept = last is not None and last.is_as(policy, documents)
-    account = _Account.last = last if is_kept else _Account(policy, documents)
+    account = last if last is not None and last.is_as(policy, documents) else _Account(policy, documents)
+    is_kept = account is last
+    _Account.last = account
     urls = account.urls
     file = folder / "access.json"
     file.write_text(policy.model_dump_json())

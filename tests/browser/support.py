@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
@@ -48,6 +48,13 @@ class Visit:
     def _note_request(self, request: Request) -> None:
         if not request.url.startswith((*self.allowed, "data:", "blob:")):
             self.complaints.append(f"request: {request.url}")
+
+
+def body_of(request: Request) -> dict[str, Any]:
+    """Return the JSON object that the console sent."""
+    body = request.post_data_json
+    assert isinstance(body, dict)
+    return body
 
 
 def sign_in(page: Page, user: str) -> None:

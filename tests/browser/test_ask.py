@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
+from tests.browser.support import body_of, check_accessibility
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -78,7 +78,7 @@ def test_an_address_replays_a_question_with_its_settings(visit: Open) -> None:
     with page.expect_request("**/api/ask/stream") as asked:
         page.evaluate(f"location.hash = '{LEAVE}&corpus=people&rerank=none&k=3&infer=off'")
 
-    sent = asked.value.post_data_json
+    sent = body_of(asked.value)
     assert {**sent, "question": ""} == {
         "question": "",
         "corpus_filter": "people",
@@ -144,7 +144,7 @@ def test_a_conversation_goes_on_with_its_history(visit: Open) -> None:
     with page.expect_request("**/api/ask/stream") as asked:
         page.keyboard.press("Enter")
 
-    assert [turn["role"] for turn in asked.value.post_data_json["chat_history"]] == ["user", "assistant"]
+    assert [turn["role"] for turn in body_of(asked.value)["chat_history"]] == ["user", "assistant"]
     expect(page.get_by_text("1 earlier question in this conversation")).to_be_visible()
 
 
@@ -193,8 +193,7 @@ def asks(visit: Open) -> Asks:
 
         def note(request: Request) -> None:
             if request.url.endswith("/api/ask/stream"):
-                assert request.post_data_json is not None
-                sent.append(request.post_data_json)
+                sent.append(body_of(request))
 
         page.on("request", note)
         page.evaluate("address => { location.hash = address; }", address)

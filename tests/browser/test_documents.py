@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
+from tests.browser.support import body_of, check_accessibility
 from tests.e2e.support import LocalStack, client
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
@@ -96,7 +96,7 @@ def test_uploads_offer_the_folders_and_labels_that_a_person_may_use(visit: Open)
     with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/documents")) as sent:
         choose(page, [text_file("for-everyone.md", "Everybody may read how the canteen is reached.")])
 
-    asked = sent.value.post_data_json
+    asked = body_of(sent.value)
     assert (asked["key"], asked["attributes"]) == (f"{FOLDER}/open/for-everyone.md", {"access": "handbook"})
     expect(row(page, "for-everyone.md")).to_contain_text("Indexed")
     check_accessibility(page)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Request, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility, check_readable, sign_in
+from tests.browser.support import body_of, check_accessibility, check_readable, sign_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -43,8 +43,7 @@ def asked(page: Page, question: str) -> dict[str, Any]:
     page.get_by_role("textbox", name="Question").fill(question)
     with page.expect_request("**/api/ask/stream") as sent:
         page.keyboard.press("Enter")
-    found: dict[str, Any] = sent.value.post_data_json
-    return found
+    return body_of(sent.value)
 
 
 def everything(page: Page) -> str:

@@ -34,6 +34,7 @@ def _success(exchange: Exchange) -> Iterator[str]:
             yield f"a body where the model has none: {exchange.body[:80]!r}"
         return
     payload = shape.serialization.get("payload")
+    document: dict[str, Any]
     if operation.has_event_stream_output:
         yield from _stream(exchange)
         document = {name: {} for name, member in shape.members.items() if member.serialization.get("eventstream")}

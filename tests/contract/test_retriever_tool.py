@@ -1,7 +1,5 @@
 """The retriever tool on the real store of every engine: one collection, with corpora for its partitions."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from ragstack_common.search import factory, register_backend
@@ -13,7 +11,7 @@ CASES = ("bedrock", "chroma", "milvus")
 
 
 @pytest.fixture
-def registry(make: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+def registry(make: Make, monkeypatch: pytest.MonkeyPatch) -> Registry:
     monkeypatch.setattr(factory, "_registered", dict(factory._registered))
     register_backend("store", make)
     registry = Registry()

@@ -299,17 +299,17 @@ def _indexes(home: Path) -> list[Path]:
     return list((home / "evaluation" / "indexes").glob("*/bedrock.sqlite3"))
 
 
-def _chunk_ids(folder: Path) -> list[object]:
+def _chunk_ids(folder: Path) -> list[tuple[Any, ...]]:
     return _rows(folder, "SELECT id, document_id FROM chunk ORDER BY id")
 
 
-def _chunk_ids_of_all(home: Path) -> dict[Path, list[object]]:
+def _chunk_ids_of_all(home: Path) -> dict[Path, list[tuple[Any, ...]]]:
     return {folder: _chunk_ids(folder) for folder in (home / "evaluation" / "indexes").iterdir()}
 
 
 def _count(folder: Path, of: str) -> int:
     ((count,),) = _rows(folder, f"SELECT count(*) FROM {of}")
-    return count
+    return int(count)
 
 
 def _has_ten_documents(folder: Path) -> bool:

@@ -42,7 +42,7 @@ def found(source: Source, query: str, **configuration: Any) -> dict[str, dict[st
     }
 
 
-def cities(source: Source, **condition: Any) -> set[str]:
+def cities(source: Source, **condition: Any) -> set[str | None]:
     """The cities that a filter lets through, in each mode of search, which must agree."""
     by_mode = [
         {

@@ -114,7 +114,7 @@ def test_retrieve_returns_the_same_order_as_the_retrieval_flow(kb: KnowledgeBase
         where_clause: dict[Any, Any] = {}
         if version_filter:
             where_clause["version"] = version_filter
-        results = self.collection.query(
+        results: Any = self.collection.query(
             query_texts=[query],
             n_results=n_results,
             where=where_clause or None,

@@ -1,7 +1,7 @@
 """The examples of the retrieval interface's specification, with our import paths."""
 
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,9 +71,10 @@ class VectorStoreBackend(RetrievalBackend):
     async def embed(self, text: str) -> np.ndarray:
         return self.embedding.embed_query(text)
 
-    async def index(self, documents: Sequence[dict[str, str]]) -> None:
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         for document in documents:
             await self.connection.add(document["id"], document["content"], await self.embed(document["content"]))
+        return [document["id"] for document in documents]
 
     async def retrieve(
         self,

@@ -12,7 +12,7 @@ class CachedRetrievalBackend(RetrievalBackend):
         self.backend = backend
         self.cache: dict[str, list[RetrievedChunk]] = {}
 
-    async def retrieve(self, query: str, **kwargs) -> list[RetrievedChunk]:  # type: ignore[no-untyped-def]  # noqa: ANN003 - the same
+    async def retrieve(self, query: str, **kwargs) -> list[RetrievedChunk]:  # type: ignore[no-untyped-def, override]  # noqa: ANN003 - the same
         cache_key = f"{query}:{kwargs}"
 
         if cache_key in self.cache:

@@ -4,7 +4,7 @@ A run of the whole suite records how long each file takes.
 """
 
 import subprocess
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ UNKNOWN_SECONDS: Final = 0.5
 RECORDED: Final = "ragstack/seconds"
 CHOSEN: Final = "chosen"
 
-_seconds: Counter[str] = Counter()
+_seconds: defaultdict[str, float] = defaultdict(float)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

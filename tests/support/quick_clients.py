@@ -23,7 +23,7 @@ def _listed(search_paths: tuple[str, ...], type_name: str) -> list[str]:
 
 def parse_models_once() -> None:
     """Patch botocore in this process."""
-    JSONFileLoader.load_file = lambda _, file_path: _loaded(file_path)  # type: ignore[method-assign]
+    JSONFileLoader.load_file = lambda _, file_path: _loaded(file_path)  # type: ignore[assignment, method-assign]
     Loader.list_available_services = lambda self, type_name: _listed(tuple(self.search_paths), type_name)  # type: ignore[method-assign]
     # Each request describes Python and the machine again, letter by letter.
     useragent.sanitize_user_agent_string_component = cache(useragent.sanitize_user_agent_string_component)

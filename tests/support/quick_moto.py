@@ -105,11 +105,11 @@ def _copy_item(table: Any, key: dict[str, Any]) -> None:
 
 def _pass_plain_values() -> None:
     """Pass the values of attributes to JSON as they are: moto tries a dozen names for each member of each."""
-    from moto.core.serialize import JSONSerializer  # noqa: PLC0415 - slow to import, and few tests need it
+    from moto.core.serialize import BaseJSONSerializer, JSONSerializer  # noqa: PLC0415 - slow to import, and few tests need it
 
     made = JSONSerializer._serialize_type_structure
 
-    def structure(self: JSONSerializer, serialized: Any, value: Any, shape: Any, key: str) -> None:
+    def structure(self: BaseJSONSerializer, serialized: Any, value: Any, shape: Any, key: str) -> None:
         if shape.name == "AttributeValue" and key and type(value) is dict and value.keys() <= PLAIN:
             self._default_serialize(serialized, value, shape, key)
         else:

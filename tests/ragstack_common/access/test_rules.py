@@ -39,7 +39,7 @@ def sees(policy: AccessPolicy, made: list[RuleChange], caller: Caller, label: st
     """Decide the slow and obvious way."""
     if caller.principals & {*policy.sees_everything}:
         return True
-    if label not in policy.labels:
+    if label is None or label not in policy.labels:
         return False
     effects = dict.fromkeys(policy.labels[label].allow, Effect.ALLOW)
     effects |= dict.fromkeys(policy.labels[label].deny, Effect.DENY)

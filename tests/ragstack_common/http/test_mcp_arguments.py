@@ -17,7 +17,8 @@ from ragstack_common.tools.schemas import build_input_schema
 SEARCH = RetrieveRequest.model_json_schema()
 ASK = AskRequest.model_json_schema()
 RETRIEVER = build_input_schema(["handbook"])
-FILTER = {"$and": [{"year": {"$gte": 2025}}, {"$or": [{"topic": {"$in": ["a", "b"]}}, {"team": {"$not": {"$eq": 1}}}]}]}
+CHOICE: dict[str, list[Any]] = {"$or": [{"topic": {"$in": ["a", "b"]}}, {"team": {"$not": {"$eq": 1}}}]}
+FILTER: dict[str, list[Any]] = {"$and": [{"year": {"$gte": 2025}}, CHOICE]}
 NATIVE = {"andAll": [{"equals": {"key": "year", "value": 2026}}, {"in": {"key": "topic", "value": ["a", "b"]}}]}
 TURN = {"role": "user", "content": '{"a": 1}'}
 
@@ -73,7 +74,7 @@ def test_what_may_mean_something_else_stays(schema: Any, arguments: dict[str, An
         {
             "$and": [
                 {"year": '{"$gte": 2025}'},
-                {"$or": [{"topic": {"$in": '["a", "b"]'}}, FILTER["$and"][1]["$or"][1]]},
+                {"$or": [{"topic": {"$in": '["a", "b"]'}}, CHOICE["$or"][1]]},
             ]
         },
         {"$and": [FILTER["$and"][0], {"$or": [{"topic": {"$in": ["a", "b"]}}, {"team": {"$not": '{"$eq": 1}'}}]}]},

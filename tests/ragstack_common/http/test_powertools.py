@@ -35,7 +35,7 @@ FUNCTIONS = {
     "/api/ingestion-jobs/x": documents,
 }
 WITH_BODY = ("/api/retrieve", "/tools/retriever", "/api/documents", "/api/ingestion-jobs")
-BODIES = {
+BODIES: dict[str, dict[str, Any]] = {
     "/api/retrieve": {"query": "trains"},
     "/tools/retriever": {"input": {"collection_name": KNOWLEDGE_BASE, "texts": ["trains"]}},
     "/api/documents": {"key": "a.md", "content_type": "text/markdown", "size": 7},

@@ -84,7 +84,8 @@ def snapshot(s3: Any) -> SharedValues:
 def test_a_snapshot_has_shared_values_but_no_titles_and_lists(dynamodb: Any, s3: Any) -> None:
     report = writer(dynamodb, s3).write()
 
-    assert snapshot(s3) == SharedValues(10, {"topic": TOPICS, "year": {2020: 6, 2021: 4}}, left_out=0)
+    values: dict[str, dict[Any, int]] = {"topic": TOPICS, "year": {2020: 6, 2021: 4}}
+    assert snapshot(s3) == SharedValues(10, values, left_out=0)
     assert {name: report[name] for name in ("attributes", "values", "left_out")} == {
         "attributes": 2,
         "values": 5,

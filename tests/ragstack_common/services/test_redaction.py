@@ -143,11 +143,11 @@ def test_an_error_of_another_service_shows_only_its_code(
     assert ROLE in log.getvalue()
 
 
-def test_the_reasons_of_a_document_name_no_account(aws: Aws, call: Call) -> None:
+def test_the_reasons_of_a_document_name_no_account(aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     reason = f"The file s3://documents/123456789012.pdf is encrypted. {MESSAGE}"
     record = aws.record("a.pdf", Status.FAILED, aws.put("a.pdf"), reason=reason)
     remembered = replace(record, history=(Transition(1.0, Status.FAILED, MESSAGE),))
-    documents.service().documents._registry.find = lambda _: remembered  # type: ignore[method-assign]
+    monkeypatch.setattr(documents.service().documents._registry, "find", lambda _: remembered)
 
     _, listed = call("GET", "/api/documents", status="FAILED")
     _, detail = call("GET", f"/api/documents/{record.id}")

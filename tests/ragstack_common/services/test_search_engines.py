@@ -15,7 +15,7 @@ from tests.contract.documents import Document
 from tests.ragstack_common.services.conftest import Call
 from tests.support.events import REQUEST_ID
 
-DOCUMENTS = [
+DOCUMENTS: list[dict[str, Any]] = [
     {"id": "us1", "text": "A tenant of a flat may leave with thirty days of notice.", "corpus": "legal_us"},
     {"id": "us2", "text": "A landlord must return the deposit of a flat.", "corpus": "legal_us", "version": "2"},
     {"id": "us3", "text": "A flat must be heated in winter by its landlord.", "corpus": "legal_us", "version": "10"},

@@ -47,7 +47,9 @@ def darkest(picture: Image.Image, box: dict[str, float]) -> int:
     part = picture.crop(
         (round(left), round(top), round(left + box["width"] * width), round(top + box["height"] * height))
     )
-    return part.convert("L").getextrema()[0]
+    shade = part.convert("L").getextrema()[0]
+    assert isinstance(shade, int)
+    return shade
 
 
 def test_a_text_across_pages_is_marked_on_both(show: Show) -> None:

@@ -77,7 +77,7 @@ class Deployment:
 
     def found(self, caller: Caller, query: str, **options: Any) -> list[str]:
         """Return the keys that a search finds, best first."""
-        return [each.source.removeprefix(self.stack.uri("")) for each in self.results(caller, query, **options)]
+        return [str(each.source).removeprefix(self.stack.uri("")) for each in self.results(caller, query, **options)]
 
     def results(
         self, caller: Caller, query: str, search_type: str | None = None, **options: Any

@@ -196,7 +196,7 @@ def test_one_index_for_each_tenant_ranks_and_scores_as_one_for_all(
         stack.rest()
         found[kind] = {
             who.name: [
-                (result.source.removeprefix(stack.uri("")), round(result.score, 6))
+                (str(result.source).removeprefix(stack.uri("")), round(result.score, 6))
                 for result in deployment.results(who, QUESTION, search_type="SEMANTIC", top_k=5)
             ]
             for who in (ADA, ZOE, SAM, OPS)
