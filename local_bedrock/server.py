@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from local_bedrock.application import ADMIN_PREFIX, Application
 from local_bedrock.http.connections import Protocol

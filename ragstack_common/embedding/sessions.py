@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-import onnxruntime  # type: ignore[import-untyped]
+import onnxruntime
 from tokenizers import Tokenizer
 
 from ragstack_common.core.errors import EmbeddingError

@@ -88,7 +88,7 @@ def too_much_text(file_format: str) -> str:
 
 
 def _pdf(data: bytes, limits: AbstractContextManager[None]) -> tuple[str, None]:
-    import pypdfium2  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - before the time counts
+    import pypdfium2  # noqa: F401, PLC0415 - before the time counts
 
     pages: list[str] = []
     most_characters = MAX_TEXT_CHARACTERS

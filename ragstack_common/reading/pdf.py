@@ -89,7 +89,7 @@ class PdfDocument:
 
     def __init__(self, data: bytes) -> None:
         # The library takes a tenth of a second to load.
-        import pypdfium2  # type: ignore[import-untyped]  # noqa: PLC0415
+        import pypdfium2  # noqa: PLC0415
 
         self._pdfium = pypdfium2
         try:

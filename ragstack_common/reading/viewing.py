@@ -86,7 +86,7 @@ def _open(data: bytes, file_format: str, memory_limit: int) -> OpenDocument:
 def main() -> None:
     """Serve the process that started this one."""
     import PIL.Image  # noqa: F401, PLC0415 - before the memory is limited
-    import pypdfium2  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - the same
+    import pypdfium2  # noqa: F401, PLC0415 - the same
 
     messages, answers, memory_limit = map(int, sys.argv[1:])
     watch(memory_limit)

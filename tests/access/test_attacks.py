@@ -460,7 +460,7 @@ class TestLabels:
 
     def test_two_uploads_at_once_do_not_mix(self, world: World) -> None:
         """Eve's request arrives after Bob's was checked and before his sidecar is written."""
-        started = []
+        started: list[bool] = []
 
         def interrupt(**_: Any) -> None:
             if not started:

@@ -49,7 +49,8 @@ def test_operators_page_through_the_judgments_of_all(world: World) -> None:
         for number in range(3):
             world.call(caller, "PUT", PATH, {**JUDGMENT, "query_id": f"q{number}"})
     world.call(BOB, "PUT", PATH, {**JUDGMENT, "query_id": "q1", "grade": None})
-    found, token = [], {}
+    found: list[tuple[str, str]] = []
+    token: dict[str, str] = {}
     for _ in range(3):
         page = world.call(OPERATOR, "GET", PATH, all="true", limit="2", **token)[1]
         found += [(each["by"], each["query_id"]) for each in page["judgments"]]

@@ -103,7 +103,7 @@ def world(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def send(world: World, route: ApiRoute, sender: Sender) -> tuple[int, Any, Mapping[str, str]]:
     """Send a request as the caller's way to the API has it: signatures and keys pass through API Gateway."""
     path = route.path.replace("{id}", "x").replace("{name}", "retriever")
-    body = None if route.method in ("GET", "DELETE") else {}
+    body: dict[str, Any] | None = None if route.method in ("GET", "DELETE") else {}
     authorization = {} if sender.token is None else {"Authorization": f"Bearer {sender.token}"}
     if route.function == ANSWERS:
         context = {"requestId": "r", **({} if sender.token else sender.context)}

@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def found(world: World) -> dict[str, Any]:
+def found(world: World) -> Any:
     """Return what Alice finds on every path that searches."""
     tool = {"collection_name": KNOWLEDGE_BASE, "texts": [QUESTION, "travel"]}
     return stable(
@@ -58,7 +58,7 @@ def found(world: World) -> dict[str, Any]:
     )
 
 
-def listed(world: World) -> dict[str, Any]:
+def listed(world: World) -> Any:
     """Return what Alice finds on every path that lists."""
     return stable(
         {

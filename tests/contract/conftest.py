@@ -16,6 +16,7 @@ CASES = [
 
 @pytest.fixture(scope="session", params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
+    assert isinstance(request.param, Case)
     return request.param
 
 

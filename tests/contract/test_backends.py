@@ -69,7 +69,7 @@ ANY_FILTER = any_filters(clauses(KEYS, WORDS, NUMBERS, WORDS | NUMBERS | st.bool
 
 
 def retrieve(make: Make, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
-    return run(make, lambda backend: backend.retrieve(*arguments, **named))[0]
+    return list(run(make, lambda backend: backend.retrieve(*arguments, **named))[0])
 
 
 def texts(chunks: list[RetrievedChunk]) -> list[str]:

@@ -24,6 +24,7 @@ BERLIN: dict[str, Any] = {
 
 @pytest.fixture(scope="module", params=ALL, ids=lambda writable: writable.name)
 def writable(request: pytest.FixtureRequest) -> Writable:
+    assert isinstance(request.param, Writable)
     return request.param
 
 

@@ -300,7 +300,8 @@ def test_without_an_access_file_synthesis_warns(aws: Any, variant: Any, local: A
 
 def keys_of(rights: Mapping[str, str], action: str) -> list[str]:
     """Return the partitions of the registry that an action may touch, in each of its statements."""
-    decoder, found, text = json.JSONDecoder(), [], rights.get(action, "")
+    decoder, text = json.JSONDecoder(), rights.get(action, "")
+    found: list[str] = []
     while text:
         (_, condition), end = decoder.raw_decode(text)
         text = text[end:]

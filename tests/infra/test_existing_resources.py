@@ -71,7 +71,7 @@ def test_notifications_of_others_stay_and_those_of_a_removed_stack_go(monkeypatc
     sqs = boto3.client("sqs")
     for name in ("RagStackStorage-old", "RagStackStorage-new", "audit"):
         sqs.create_queue(QueueName=name)
-    found = [
+    found: list[Any] = [
         {"Id": "old", "QueueArn": f"{QUEUE}RagStackStorage-old", "Events": ["s3:ObjectCreated:*"]},
         {"Id": "audit", "QueueArn": f"{QUEUE}audit", "Events": ["s3:ObjectTagging:*"]},
     ]

@@ -14,7 +14,7 @@ def documents(aws: Any) -> dict[str, Any]:
         for bucket in aws.resources("AWS::S3::Bucket").values()
         if "NotificationConfiguration" in bucket["Properties"]
     ]
-    return bucket
+    return dict(bucket)
 
 
 def test_every_bucket_is_encrypted_private_and_kept(with_headers: Any) -> None:

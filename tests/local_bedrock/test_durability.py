@@ -163,7 +163,8 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
         s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand. " * 200)
     expected: dict[str, set[str]] = {}
     jobs: list[str] = []
-    custom, scanned = {}, {}
+    custom: dict[str, str] = {}
+    scanned: dict[str, str] = {}
 
     for round_ in range(ROUNDS):
         with process(tmp_path, *pace) as (bedrock, server, _line):

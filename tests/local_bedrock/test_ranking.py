@@ -22,7 +22,8 @@ def found(index: VectorIndex, query: Vectors, limit: int) -> list[tuple[int, flo
 
 def unit(rows: int, dimension: int = 96) -> Vectors:
     drawn = np.random.default_rng(7).normal(size=(rows, dimension)).astype(np.float32)
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    unit_vectors: Vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return unit_vectors
 
 
 def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,12 @@ def test_a_table_of_records_is_left_to_the_workers_of_large_documents(
 ) -> None:
     threads: set[str] = set()
     rows = preparation._rows
-    monkeypatch.setattr(preparation, "_rows", lambda *given: threads.add(current_thread().name) or rows(*given))
+
+    def note(*arguments: Any) -> Any:
+        threads.add(current_thread().name)
+        return rows(*arguments)
+
+    monkeypatch.setattr(preparation, "_rows", note)
     documents = [put(s3, bucket, HOMES, record_sidecar(["description"]), f"{number}.csv") for number in range(6)]
 
     s3_source.ingest(*documents)

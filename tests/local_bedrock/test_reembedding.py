@@ -60,8 +60,12 @@ class BirdModel(Embedding):
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> BirdModel:
     made = BirdModel()
-    known = {"hashed": lambda: WorkerProcesses(HashedEmbedding(), processes=0), "birds": lambda: made}
-    monkeypatch.setattr(embedding_processes, "load", lambda choice, _folder: known[choice]())
+
+    def load(choice: str, _folder: Path) -> BirdModel | WorkerProcesses:
+        assert choice in ("hashed", "birds")
+        return made if choice == "birds" else WorkerProcesses(HashedEmbedding(), processes=0)
+
+    monkeypatch.setattr(embedding_processes, "load", load)
     made.allowed.release(1000)
     return made
 

@@ -284,7 +284,7 @@ def damaged(file: Path) -> None:
         content.write(b"damaged " * 512)
 
 
-FAULTS = {
+FAULTS: dict[str, Callable[[Path], object]] = {
     "has schema version 9, and this program has": lambda file: of_version(file, 9),
     "has schema version 99": lambda file: of_version(file, 99),
     r"is damaged \(": damaged,

@@ -93,8 +93,8 @@ def test_the_query_function_searches_the_configured_collection(file: Path, once:
     assert [result.source for result in response.results] == ["pump.md"]
 
 
-def ids(chunks: list[Any]) -> list[str | None]:
-    return [chunk.chunk_id for chunk in chunks]
+def ids(chunks: list[Any]) -> list[str]:
+    return [str(chunk.chunk_id) for chunk in chunks]
 
 
 def test_a_document_is_found_with_its_id_source_and_metadata(make: Make, name: str) -> None:
@@ -126,9 +126,12 @@ def test_several_queries_are_one_search(make: Make, monkeypatch: pytest.MonkeyPa
     filled(make, PUMP, LEASE, VALVE)
     searched: list[int] = []
     search = MilvusClient.search
-    monkeypatch.setattr(
-        MilvusClient, "search", lambda self, *a, **k: (searched.append(len(k["data"])), search(self, *a, **k))[1]
-    )
+
+    def note(self: Any, *arguments: Any, **named: Any) -> Any:
+        searched.append(len(named["data"]))
+        return search(self, *arguments, **named)
+
+    monkeypatch.setattr(MilvusClient, "search", note)
 
     answers = run(make(), lambda b: b.retrieve_batch(["water pump", "lease", "inlet valve"], top_k=1))[0]
 

@@ -155,7 +155,7 @@ def test_a_damaged_folder_is_replaced_by_memory_with_a_warning(
 
 
 @pytest.mark.parametrize("settings", [None, chromadb.Settings(anonymized_telemetry=False, allow_reset=True)])
-def test_a_folder_that_the_program_has_open_is_shared(tmp_path: Path, settings: chromadb.Settings | None) -> None:
+def test_a_folder_that_the_program_has_open_is_shared(tmp_path: Path, settings: Any) -> None:
     with (
         chromadb.PersistentClient(path=str(tmp_path), settings=settings) as client,
         KnowledgeBase("shared", tmp_path, environment={}) as base,

@@ -94,7 +94,7 @@ def test_rules_judgments_and_budgets_survive_kills_and_the_rest_does_not(tmp_pat
 
     with folder.opened() as session, table(project, folder) as (dynamodb, child):
         assert session.recovers
-        assert labels(dynamodb) == {"law"}
+        assert labels(dynamodb) == frozenset({"law"})
         assert AccessTable(dynamodb, TABLE).rules(POLICY).changes == before
         assert AccessTable(dynamodb, TABLE).version() == 4
         assert grades(dynamodb) == [2]

@@ -61,7 +61,7 @@ def test_a_sidecar_belongs_to_the_document_next_to_it(folder: Path) -> None:
         ("handbook/leave.md", sidecar),
         ("handbook/travel.md", None),
     ]
-    assert selection.skipped == selection.faults == ()
+    assert (selection.skipped, selection.faults) == ((), ())
 
 
 def test_hidden_files_and_folders_are_skipped(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_link_inside_the_folder_is_uploaded_under_its_own_name(folder: Path) -
     selection = select([folder])
 
     assert keys(selection) == ["handbook/deep/original.md", "handbook/link.md"]
-    assert selection.skipped == selection.faults == ()
+    assert (selection.skipped, selection.faults) == ((), ())
 
 
 @pytest.fixture

@@ -66,7 +66,8 @@ def report(paragraphs: Sequence[str], entries: bytes = b"") -> bytes:
     for paragraph in paragraphs:
         for number, line in enumerate(_wrapped(paragraph)):
             lines.append((14 if number else 22, line))
-    contents, height, drawn = [], 0, []
+    contents, height = [], 0
+    drawn: list[tuple[int, int, bytes]] = []
     for gap, line in lines:
         height -= gap
         if height < 120:

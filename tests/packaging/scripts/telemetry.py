@@ -9,7 +9,7 @@ from ragstack_common.core.errors import KnowledgeBaseNotFoundError
 from ragstack_common.search import create_retrieval_backend
 from ragstack_common.search.tracing import TracingSettings, export_spans
 
-received = []
+received: list[bytes] = []
 
 
 class Collector(BaseHTTPRequestHandler):

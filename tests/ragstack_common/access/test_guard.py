@@ -36,16 +36,16 @@ def add(dynamodb: Any, uri: str, label: str | None, status: Status = Status.INDE
 
 def test_a_change_counts_for_other_processes_at_once(guard: Guard, dynamodb: Any) -> None:
     other = Guard(POLICY, AccessTable(dynamodb, TABLE))
-    assert other.rules().labels(BOB) == {"public"}
+    assert other.rules().labels(BOB) == frozenset({"public"})
 
     guard.change(OPERATOR, "hr", "user:bob", Effect.ALLOW)
-    assert other.rules().labels(BOB) == {"hr", "public"}
+    assert other.rules().labels(BOB) == frozenset({"hr", "public"})
 
     guard.change(OPERATOR, "hr", "user:bob", None)
-    assert other.rules().labels(BOB) == {"public"}
+    assert other.rules().labels(BOB) == frozenset({"public"})
 
     guard.change(OPERATOR, "hr", "group:hr", Effect.DENY)
-    assert other.rules().labels(ALICE) == {"public"}
+    assert other.rules().labels(ALICE) == frozenset({"public"})
 
 
 def test_a_check_reads_labels_and_rules_in_one_call(guard: Guard, dynamodb: Any) -> None:

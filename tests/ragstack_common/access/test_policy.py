@@ -189,7 +189,7 @@ def test_names_in_an_access_file_compare_composed() -> None:
 
 
 def test_a_prefix_in_two_forms_is_given_twice() -> None:
-    rules = {"Vertra\u0308ge/": {}, "Vertr\u00e4ge/": {}}
+    rules: dict[str, dict[str, str]] = {"Vertra\u0308ge/": {}, "Vertr\u00e4ge/": {}}
 
     with pytest.raises(ConfigurationError, match="'Vertr\u00e4ge/' is given twice"):
         parse_policy(json.dumps({"prefixes": rules}).encode(), "access.json")

@@ -89,7 +89,8 @@ async def test_without_a_conversation_nothing_changes() -> None:
 
 
 def test_a_conversation_keeps_its_subject() -> None:
-    history, searched = [], []
+    history: list[ModelMessage] = []
+    searched = []
     for asked in ("How long is parental leave?", "And in 2025?", "And for managers?", "What about Germany?"):
         searched.append(with_subject(asked, history))
         history += [ModelMessage.user(asked), ModelMessage.assistant("Sixteen weeks [1].")]

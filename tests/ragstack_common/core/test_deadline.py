@@ -64,12 +64,13 @@ async def test_ends_have_the_order_of_the_calls() -> None:
 async def test_a_late_call_is_cancelled_without_waiting() -> None:
     cancelled = asyncio.Event()
 
-    async def stubborn() -> None:
+    async def stubborn() -> int:
         try:
             await asyncio.sleep(NEVER_MIND_SECONDS)
         except asyncio.CancelledError:
             cancelled.set()
             await asyncio.sleep(0.05)  # it takes its time even then
+        return 1
 
     start = time.monotonic()
     late, done = await await_together([stubborn, lambda: _value(7)], 0.3)

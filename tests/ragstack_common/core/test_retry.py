@@ -83,6 +83,10 @@ def test_an_error_that_another_attempt_cannot_save_is_raised_at_once() -> None:
 def test_a_lost_connection_can_be_retried(error: Exception) -> None:
     asked: list[Exception] = []
 
-    backoff([]).call(Operation(error), retry_on=lambda e: asked.append(e) or True)
+    def retry(failure: Exception) -> bool:
+        asked.append(failure)
+        return True
+
+    backoff([]).call(Operation(error), retry_on=retry)
 
     assert asked == [error]

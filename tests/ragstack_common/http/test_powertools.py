@@ -279,7 +279,7 @@ def test_no_malformed_request_is_answered_with_500(
     parameters: dict[str, list[str]] | None,
     encoded: bool,
 ) -> None:
-    event = {
+    event: dict[str, Any] = {
         **with_type(content_type),
         "path": path + tail,
         "isBase64Encoded": encoded,

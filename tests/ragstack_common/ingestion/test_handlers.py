@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import boto3
 import pytest
@@ -20,7 +20,7 @@ from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
 BUCKET = "documents"
-REGION = "eu-west-1"
+REGION: Final = "eu-west-1"
 GUIDE = f"s3://{BUCKET}/policies/travel guide.md"
 INGEST = "IngestKnowledgeBaseDocuments"
 

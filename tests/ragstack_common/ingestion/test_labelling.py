@@ -125,7 +125,7 @@ def test_a_sidecar_without_room_for_the_label_is_refused(s3: Any) -> None:
 def test_a_newer_sidecar_of_someone_else_wins(s3: Any) -> None:
     uri = put(s3, "people/f.md", {"metadataAttributes": {"topic": "old"}})
     newer = json.dumps({"metadataAttributes": {"topic": "new", "access": "public"}}).encode()
-    writes = []
+    writes: list[int] = []
 
     def interfere(**_: Any) -> None:
         if not writes:

@@ -67,6 +67,16 @@ def _work_on(stack: Stack, key: str, status: Status, operation: Operation) -> No
     stack.claim(key, status=status, counted=(), finished_at=None, operation=operation)
 
 
+def _said_to_have_failed_and_removed(stack: Stack, key: str) -> None:
+    _said_to_have_failed(stack, key)
+    stack.remove(key)
+
+
+def _said_to_be_deleted_and_removed(stack: Stack, key: str) -> None:
+    _said_to_be_deleted(stack, key)
+    stack.remove(key)
+
+
 CASES = {
     "new": Case(lambda s, k: s.put(k, attributes=NEW), "not_in_registry"),
     "deleted, as the registry says": Case(_said_to_be_deleted, "not_in_registry", PLAIN),
@@ -75,18 +85,14 @@ CASES = {
     "sidecar came": Case(lambda s, k: s.put(k, f"The text of {k}.", NEW), "content", PLAIN),
     "sidecar went": Case(lambda s, k: s.remove(f"{k}.metadata.json"), "content", OLD),
     "not in the bucket": Case(lambda s, k: s.remove(k), "not_in_bucket", OLD, "DELETED", "NOT_FOUND"),
-    "failed, not in the bucket": Case(
-        lambda s, k: (_said_to_have_failed(s, k), s.remove(k)), "not_in_bucket", PLAIN, "DELETED", "NOT_FOUND"
-    ),
+    "failed, not in the bucket": Case(_said_to_have_failed_and_removed, "not_in_bucket", PLAIN, "DELETED", "NOT_FOUND"),
     "in the knowledge base alone": Case(
         _ingested_and_removed, "unknown_in_knowledge_base", None, "DELETED", "NOT_FOUND"
     ),
     "lost by the knowledge base": Case(lambda s, k: s.delete_behind_the_back(k), "not_searchable", PLAIN),
     "failed in the knowledge base": Case(_failed_in_the_knowledge_base, "not_searchable", PLAIN),
     "failed, and searchable": Case(_said_to_have_failed, "searchable", PLAIN),
-    "deleted, and searchable": Case(
-        lambda s, k: (_said_to_be_deleted(s, k), s.remove(k)), "searchable", PLAIN, "DELETED", "NOT_FOUND"
-    ),
+    "deleted, and searchable": Case(_said_to_be_deleted_and_removed, "searchable", PLAIN, "DELETED", "NOT_FOUND"),
     "waiting without a message": Case(
         lambda s, k: s.claim(k, status=Status.WAITING, counted=(), finished_at=None), "stuck", PLAIN
     ),

@@ -174,8 +174,8 @@ def test_a_lost_permission_is_a_502_and_is_counted(
 
     def deny(**_: Any) -> None:
         calls.append(operation)
-        status = {"HTTPStatusCode": 403}
-        raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": status}, operation)
+        response: Any = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+        raise ClientError(response, operation)
 
     client = getattr(aws, service)
     client.meta.events.register(f"before-call.{operation}", deny)

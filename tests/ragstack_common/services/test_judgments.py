@@ -30,6 +30,10 @@ def listed(call: Call, **parameters: str) -> Any:
     return answer["judgments"]
 
 
+def judgments_at(aws: Aws, now: float) -> Judgments:
+    return Judgments(aws.dynamodb, TABLE, Guard(), lambda: now)
+
+
 def test_the_last_judgment_of_a_document_counts(call: Call) -> None:
     assert call("PUT", PATH, GOOD)[0] == 200
     status, judgment = call("PUT", PATH, {**GOOD, "grade": 1})
@@ -89,7 +93,8 @@ def test_pages_list_each_judgment_once(call: Call) -> None:
     for number in range(5):
         call("PUT", PATH, {**GOOD, "query_id": f"q{number}"})
 
-    found, token = [], {}
+    found: list[Any] = []
+    token: dict[str, str] = {}
     for _ in range(3):
         _, page = call("GET", PATH, limit="2", **token)
         found += [each["query_id"] for each in page["judgments"]]
@@ -147,7 +152,7 @@ def test_concurrent_judgments_do_not_pass_the_limit(aws: Aws, monkeypatch: pytes
 def test_a_new_year_brings_new_judgments(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judgments, "MAX_NEW_IN_A_YEAR", 1)
     new_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
-    last, first = (Judgments(aws.dynamodb, TABLE, Guard(), lambda at=at: at) for at in (new_year - 60, new_year))
+    last, first = (judgments_at(aws, at) for at in (new_year - 60, new_year))
     last.write(OPERATOR, JudgmentChange(**GOOD))
 
     with pytest.raises(LimitReachedError) as caught:
@@ -163,7 +168,7 @@ def test_a_new_year_brings_new_judgments(aws: Aws, monkeypatch: pytest.MonkeyPat
 
 def test_judgments_expire_and_have_a_partition_for_each_caller(aws: Aws) -> None:
     now = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
-    made = Judgments(aws.dynamodb, TABLE, Guard(), lambda: now)
+    made = judgments_at(aws, now)
     for name in ("key:a", "key:b"):
         made.write(Caller(name), JudgmentChange(**GOOD))
 
@@ -177,7 +182,7 @@ def test_judgments_expire_and_have_a_partition_for_each_caller(aws: Aws) -> None
 def test_a_judgment_that_is_changed_keeps_the_year_in_which_it_was_made(aws: Aws) -> None:
     """Otherwise its deletion makes room in another year, and the callers of `all` expire before their judgments."""
     times = [datetime(year, 6, 1, tzinfo=UTC).timestamp() for year in (2025, 2027)]
-    made, changed = (Judgments(aws.dynamodb, TABLE, Guard(), lambda at=at: at) for at in times)
+    made, changed = (judgments_at(aws, at) for at in times)
 
     made.write(OPERATOR, JudgmentChange(**GOOD))
     changed.write(OPERATOR, JudgmentChange(**{**GOOD, "grade": 1}))

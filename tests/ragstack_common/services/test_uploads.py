@@ -211,14 +211,15 @@ def whole_sidecar_of(aws: Aws, key: str) -> Any:
 def test_row_settings_and_attributes_are_set_and_kept_apart(aws: Aws, call: Call) -> None:
     both = {"attributes": {"corpus": "homes"}, "document_structure_configuration": ROWS}
     sidecars = []
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         both,
         {"attributes": {"corpus": "flats"}},
         {"document_structure_configuration": {}},
         {"document_structure_configuration": ROWS},
         {"attributes": {}},
         {},
-    ):
+    )
+    for change in changes:
         assert call("POST", PATH, {**HOMES, **change})[0] == 201
         sidecars.append(whole_sidecar_of(aws, "homes.csv"))
     call("POST", PATH, {**HOMES, "attributes": {}, "document_structure_configuration": {}})
@@ -319,7 +320,8 @@ def test_attributes_of_a_document_are_replaced_in_its_sidecar(aws: Aws, call: Ca
     assert sidecar_of(aws, "people/report.pdf") == {"corpus": "people", "level": 2}
     assert (detail["status"], detail["attributes"], detail["again"]) == ("INDEXED", {"corpus": "law"}, True)
     assert detail["waiting_for"].startswith("The ingestion function reads the event of the change")
-    for nothing in (None, {}):
+    no_attributes: tuple[dict[str, Any] | None, ...] = (None, {})
+    for nothing in no_attributes:
         assert call("PATCH", f"{PATH}/{record.id}", {"attributes": nothing})[0] == 202
         assert aws.keys() == ["people/report.pdf"]
 

@@ -132,7 +132,7 @@ def test_concurrent_runs_share_a_backend_that_the_tool_closes(shelf: list[Shelf]
     made = tool()
 
     async def together() -> list[Any]:
-        return await asyncio.gather(*(made.run(ask("water", top_k=1)) for _ in range(50)))
+        return list(await asyncio.gather(*(made.run(ask("water", top_k=1)) for _ in range(50))))
 
     answers = asyncio.run(together())
 

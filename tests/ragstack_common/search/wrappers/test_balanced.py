@@ -269,12 +269,14 @@ def _sliced(*hanging: tuple[str, bool]) -> RetrievalBackend:
 
 def _around(kind: str, engine: RetrievalBackend) -> RetrievalBackend:
     balanced = BalancedBackend(engine, list("abcd"), reranker=None)
-    return {
-        "balanced": lambda: balanced,
-        "reranked": lambda: RerankedBackend(balanced, AsTheyAre()),
-        "cached": lambda: CachedRetrievalBackend(balanced),
-        "federated": lambda: FederatedBackend([balanced]),
-    }[kind]()
+    match kind:
+        case "reranked":
+            return RerankedBackend(balanced, AsTheyAre())
+        case "cached":
+            return CachedRetrievalBackend(balanced)
+        case "federated":
+            return FederatedBackend([balanced])
+    return balanced
 
 
 @pytest.mark.parametrize("kind", ["balanced", "reranked", "cached", "federated"])
