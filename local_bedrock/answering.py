@@ -3,12 +3,12 @@
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import aclosing
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Final, cast
+from typing import Final
 
 from cachetools import TTLCache
 
@@ -108,7 +108,7 @@ class Answering:
         received: SimpleQueue[ModelPiece | None] = SimpleQueue()
 
         async def receive() -> None:
-            async with aclosing(cast("AsyncGenerator[ModelPiece, None]", self.provider.stream(request))) as stream:
+            async with aclosing(self.provider.stream(request)) as stream:
                 async for piece in stream:
                     received.put(piece)
                     while received.qsize() > MAX_WAITING:  # noqa: ASYNC110 - its reader is a thread

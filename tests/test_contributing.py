@@ -118,7 +118,7 @@ async def test_an_mcp_tool_is_an_operation(monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_a_reranker_is_an_entry_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     place = f"{Longest.__module__}:{Longest.__name__}"
-    monkeypatch.setitem(names.RERANKERS, "longest", names.RerankerEntry(place, "longest"))  # type: ignore[misc]
+    monkeypatch.setitem(names.RERANKERS, "longest", names.RerankerEntry(place, "longest"))
     backend = InMemoryBackend([Document("1", "s3://b/1", "leave", {}), Document("2", "s3://b/2", "days of leave", {})])
 
     async with RerankedBackend(backend, "longest") as reranked:

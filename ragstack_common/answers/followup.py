@@ -96,7 +96,7 @@ async def _by_model(
     limit = max(0.0, min(REWRITE_SECONDS, seconds_left(seconds) / 2))
     said = ""
     with inner_deadline(limit):
-        async with asyncio.timeout(limit), aclosing(provider.stream(request)) as pieces:  # type: ignore[type-var]
+        async with asyncio.timeout(limit), aclosing(provider.stream(request)) as pieces:
             async for piece in pieces:
                 said += piece.text if isinstance(piece, ModelText) else ""
                 if len(said) > LONGEST_QUESTION:

@@ -68,7 +68,7 @@ async def _verdicts(
 ) -> Mapping[int, Verdict]:
     """Return the verdicts of the lines that the model writes; two for one sentence are none."""
     said = ""
-    async with aclosing(judge.stream(support_request(sentences, passages))) as pieces:  # type: ignore[type-var]
+    async with aclosing(judge.stream(support_request(sentences, passages))) as pieces:
         async for piece in pieces:
             said += piece.text if isinstance(piece, ModelText) else ""
             if len(said) > MAX_JUDGEMENT:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -487,7 +487,7 @@ class Slow:
     def generate(self, request: ModelRequest) -> ModelResponse:
         raise NotImplementedError(request)
 
-    async def stream(self, _: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, _: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         for _number in range(10_000):
             await asyncio.sleep(0.01)
             yield ModelText("Leave is five days [1]. ")

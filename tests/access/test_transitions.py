@@ -1,7 +1,7 @@
 """Revocations and changed labels count at once, although the index follows later."""
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,7 +215,7 @@ class Writing:
     def generate(self, request: ModelRequest) -> ModelResponse:
         raise NotImplementedError(request)
 
-    async def stream(self, _: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, _: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         for number in range(4):
             yield ModelText(f"Sentence {number} about leave [1]. ")
             if number == 1:

@@ -1,7 +1,7 @@
 """The judge, with a language model that has prepared replies."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -30,7 +30,7 @@ class Says:
         reply = self.replies[(len(self.asked) - 1) % len(self.replies)]
         return ModelResponse(reply, ModelEnd("end_turn", 1, 1, self.model))
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         raise NotImplementedError
 
 

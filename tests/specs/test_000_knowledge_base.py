@@ -1,7 +1,7 @@
 """The examples of the specification of the knowledge base, with this project's import paths."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples write them
 
@@ -170,7 +170,7 @@ class Echo:
         self.request = request
         return ModelResponse(f"I read {len(request.system_prompt)} characters", ModelEnd("end_turn", 1, 1, "echo"))
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         raise NotImplementedError
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +194,7 @@ class Recorder(ExtractiveProvider):
         super().__init__()
         self.asked: list[ModelRequest] = []
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         self.asked.append(request)
         return super().stream(request)
 

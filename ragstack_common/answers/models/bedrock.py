@@ -3,7 +3,7 @@
 import asyncio
 import random
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -114,7 +114,7 @@ class BedrockProvider:
         """
         return wait_for(collected(self.stream(request)))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield an answer piece by piece. Closing the iterator closes the connection to Bedrock.
 
         Raises:

@@ -106,7 +106,7 @@ class OpenAIProvider:
         """
         return wait_for(collected(self.stream(request)))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield an answer piece by piece.
 
         Raises:

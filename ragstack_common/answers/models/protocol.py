@@ -1,7 +1,7 @@
 """What goes to a language model and what comes back: the only types between the answers and the providers."""
 
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
@@ -155,10 +155,10 @@ class ModelProvider(Protocol):
         """
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield an answer piece by piece; the last piece is a ModelEnd.
 
-        Closing the iterator (``aclose``) or cancelling its task ends the call of the model. An earlier deadline around
+        Closing the generator (``aclose``) or cancelling its task ends the call of the model. An earlier deadline around
         it (``ragstack_common.core.deadline``) counts.
 
         Raises:

@@ -1,7 +1,7 @@
 """Answers without a model: quotations of the passages."""
 
 import textwrap
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from ragstack_common.answers.agent import passages_in
@@ -52,7 +52,7 @@ class ExtractiveProvider:
         text, end = self._answer(request)
         return ModelResponse(text, end)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield the answer line by line."""
         text, end = await in_thread(lambda: self._answer(request))
         for line in text.splitlines(keepends=True):

@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001 - questions in several languages
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -25,7 +25,7 @@ class Model(ExtractiveProvider):
         self._said = said
         self._seconds = seconds
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         self.requests.append(request)
         await asyncio.sleep(self._seconds)
         if isinstance(self._said, Exception):

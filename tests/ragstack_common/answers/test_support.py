@@ -1,7 +1,7 @@
 """The model judges whether passages say what its sentences say."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
@@ -25,7 +25,7 @@ class Judge(ExtractiveProvider):
         self._said = said
         self._seconds = seconds
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         self.requests.append(request)
         await asyncio.sleep(self._seconds)
         if isinstance(self._said, Exception):

@@ -1,7 +1,7 @@
 """One slow request, and the others that the server answers meanwhile."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -37,7 +37,7 @@ class Endless:
     def generate(self, request: ModelRequest) -> ModelResponse:
         raise NotImplementedError
 
-    async def stream(self, _: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, _: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         yield ModelText(self.piece)
         while self.is_endless:
             yield ModelText(self.piece)

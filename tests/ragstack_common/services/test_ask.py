@@ -1,7 +1,7 @@
 """Questions over HTTP: what is searched, what the model receives, and what the caller does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -96,7 +96,7 @@ class Model:
     def generate(self, request: ModelRequest) -> ModelResponse:
         raise NotImplementedError
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         self.asked.append(request)
         finished = False
         try:

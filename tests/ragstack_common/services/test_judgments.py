@@ -127,7 +127,7 @@ def test_a_caller_makes_a_limited_number_of_new_judgments(call: Call, monkeypatc
 def test_concurrent_judgments_do_not_pass_the_limit(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judgments, "MAX_NEW_IN_A_YEAR", 5)
     # DynamoDB isolates transactions; moto's threads see each other's steps.
-    one_at_a_time, call = Lock(), aws.dynamodb._make_api_call  # type: ignore[attr-defined]
+    one_at_a_time, call = Lock(), aws.dynamodb._make_api_call
 
     def isolated(*arguments: Any) -> Any:
         with one_at_a_time:
