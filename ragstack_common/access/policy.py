@@ -10,7 +10,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -53,8 +52,8 @@ def _unreserved(name: str) -> str:
     return name
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Part(BaseModel, extra="forbid", frozen=True):
+    """A part of the access file. Unknown names are rejected."""
 
 
 class Claims(_Part):

@@ -27,7 +27,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
@@ -74,10 +74,8 @@ Progress = Callable[[str], Awaitable[None]]
 """Reports what was done so far."""
 
 
-class NoArguments(BaseModel):
+class NoArguments(BaseModel, extra="forbid", frozen=True):
     """Nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def build_server(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
 class Tool(BaseModel):
@@ -20,10 +20,8 @@ class ToolList(BaseModel):
     tools: list[Tool]
 
 
-class ToolInput(BaseModel):
+class ToolInput(BaseModel, extra="forbid"):
     """The input of a tool."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: dict[str, Any] = Field(description="Valid under the tool's input_schema in GET /tools")
 

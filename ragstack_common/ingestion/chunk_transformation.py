@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from botocore.exceptions import ClientError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ragstack_common.core import clients
 from ragstack_common.core.errors import InvalidDocumentError, InvalidRequestError
@@ -31,10 +31,8 @@ NOT_TEXT: Final = ("IMAGE", "AUDIO", "VIDEO")
 """Kinds of content whose body is data. Source: bedrock-agent-runtime, shape RetrievalResultContentType."""
 
 
-class TransformationEvent(BaseModel):
+class TransformationEvent(BaseModel, frozen=True):
     """The event that Bedrock invokes the function with."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: Literal["1.0"]
     bucket: str = Field(alias="bucketName", min_length=1)
@@ -60,9 +58,7 @@ class _Reference(BaseModel):
     key: str = Field(min_length=1)
 
 
-class _Content(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class _Content(BaseModel, extra="allow"):
     content_type: str = Field(default="", alias="contentType")
     body: str | None = Field(default=None, alias="contentBody")
     metadata: dict[str, Any] | None = Field(default=None, alias="contentMetadata")
@@ -84,10 +80,8 @@ class _Content(BaseModel):
         return self
 
 
-class _Batch(BaseModel):
+class _Batch(BaseModel, extra="allow"):
     """The chunks of one object in the intermediate bucket; unknown members are kept."""
-
-    model_config = ConfigDict(extra="allow")
 
     contents: list[_Content] = Field(alias="fileContents")
 

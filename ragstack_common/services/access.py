@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
@@ -27,13 +27,9 @@ MAX_CHANGES: Final = 1000
 MAX_NAMED: Final = 5
 """Principals that a note names."""
 
-_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 
-
-class WritablePrefix(BaseModel):
+class WritablePrefix(BaseModel, defer_build=True):
     """A prefix of keys under which the caller may upload and delete."""
-
-    model_config = _BUILT_WHEN_USED
 
     prefix: str = Field(description="The beginning of keys; empty for all that no other prefix of the file begins")
     default: str | None = Field(
@@ -43,10 +39,8 @@ class WritablePrefix(BaseModel):
     labels: list[str] = Field(description="The labels that the caller may give here")
 
 
-class Me(BaseModel):
+class Me(BaseModel, defer_build=True):
     """The caller, as the service sees them."""
-
-    model_config = _BUILT_WHEN_USED
 
     name: str
     principals: list[str] = Field(description="Everything that the caller is, such as group:people")
@@ -59,10 +53,8 @@ class Me(BaseModel):
     writable: list[WritablePrefix] = Field(default=[], description="Where the caller may write, by prefix")
 
 
-class RuleChange(BaseModel):
+class RuleChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """A change of one label for one principal."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     label: Label
     principal: Principal = Field(description="Such as group:people or user:alice")
@@ -76,20 +68,16 @@ class RecordedChange(RuleChange):
     at: str
 
 
-class LabelView(BaseModel):
+class LabelView(BaseModel, defer_build=True):
     """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
-
-    model_config = _BUILT_WHEN_USED
 
     label: str
     allow: list[str]
     deny: list[str]
 
 
-class RulesView(BaseModel):
+class RulesView(BaseModel, defer_build=True):
     """The rules in effect: the access file with the changes since."""
-
-    model_config = _BUILT_WHEN_USED
 
     version: int = Field(description="Increases with each change")
     rights: dict[Right, list[str]]
@@ -99,10 +87,8 @@ class RulesView(BaseModel):
     changes: list[RecordedChange] = Field(description=f"At most {MAX_CHANGES}, newest first")
 
 
-class Explanation(BaseModel):
+class Explanation(BaseModel, defer_build=True):
     """Whether a principal sees a document, and why."""
-
-    model_config = _BUILT_WHEN_USED
 
     uri: str
     label: str | None = Field(description="The label in effect")
@@ -122,10 +108,8 @@ PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 MAX_EXPLAINED: Final = 200
 
 
-class ViewAs(BaseModel):
+class ViewAs(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """Documents, and the principals who look at them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     principal: PrincipalList = Field(description="Who: principals with commas, such as user:alice,group:people")
     uris: list[Annotated[str, StringConstraints(min_length=1, max_length=2048)]] = Field(

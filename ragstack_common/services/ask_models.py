@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from ragstack_common.answers.answer import Answer, CitationEvent, Source, SupportEvent, TokenEvent
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, Role
@@ -15,10 +15,8 @@ from ragstack_common.text.languages import LANGUAGE_NAMES, language_name
 MAX_TURN_CHARACTERS: Final = 200_000
 
 
-class ChatTurn(BaseModel):
+class ChatTurn(BaseModel, extra="forbid", frozen=True):
     """An earlier message of the conversation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: Role
     content: str = Field(max_length=MAX_TURN_CHARACTERS)

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cachetools import TTLCache
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragstack_common.access.rules import Scope
 from ragstack_common.core.deadline import in_thread
@@ -39,14 +39,9 @@ VOCABULARY_WAIT_SECONDS: Final = 0.5
 MAX_LISTED: Final = 2000
 """Corpora or versions in one answer, which Lambda limits to 6 MB; `GET /api/facets` has pages."""
 
-_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
-"""For answers that most containers never give: each model takes half a millisecond of a cold start."""
 
-
-class SearchableCorpus(BaseModel):
+class SearchableCorpus(BaseModel, defer_build=True):
     """A corpus: a value of the documents' attribute ``corpus``."""
-
-    model_config = _BUILT_WHEN_USED
 
     name: str
     configured: bool = Field(description="Whether searches over every corpus are balanced over it")
@@ -56,19 +51,15 @@ class SearchableCorpus(BaseModel):
     )
 
 
-class Corpora(BaseModel):
+class Corpora(BaseModel, defer_build=True):
     """The configured corpora in their order, then the other corpora."""
-
-    model_config = _BUILT_WHEN_USED
 
     corpora: list[SearchableCorpus]
     complete: bool = Field(description="False if there are more corpora than listed")
 
 
-class Versions(BaseModel):
+class Versions(BaseModel, defer_build=True):
     """The values of the documents' attribute ``version``."""
-
-    model_config = _BUILT_WHEN_USED
 
     versions: list[str | int | float | bool] = Field(description="In their natural order")
     documents: list[int] | None = Field(

@@ -1,8 +1,8 @@
 """Explanations of a search: requests and responses as JSON."""
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragstack_common.services.search_models import Passage, RetrieveRequest
 
@@ -20,14 +20,9 @@ Reason = Literal[
     "not among candidates",
 ]
 
-_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
-"""Most containers give no explanation."""
 
-
-class ExplainRequest(RetrieveRequest):
+class ExplainRequest(RetrieveRequest, defer_build=True):
     """A search, and a document that it should find."""
-
-    model_config = ConfigDict(defer_build=True)
 
     document: str = Field(
         min_length=1,
@@ -36,10 +31,8 @@ class ExplainRequest(RetrieveRequest):
     )
 
 
-class ExcludingClause(BaseModel):
+class ExcludingClause(BaseModel, defer_build=True):
     """A part of a filter that the document does not match."""
-
-    model_config = _BUILT_WHEN_USED
 
     of: str = Field(
         description="What filters: metadata_filter, corpus_filter or version_filter of the request, or the setting"
@@ -50,10 +43,8 @@ class ExcludingClause(BaseModel):
     value: Any = Field(description="The document's value; null if it does not have the attribute")
 
 
-class ExplainDetails(BaseModel):
+class ExplainDetails(BaseModel, defer_build=True):
     """The figures behind a reason. What does not belong to it is null."""
-
-    model_config = _BUILT_WHEN_USED
 
     matches: list[str] = Field(default_factory=list, description="The keys of several documents that the words mean")
     status: str | None = Field(default=None, description="The document's status in the registry")
@@ -67,10 +58,8 @@ class ExplainDetails(BaseModel):
     passage: Passage | None = Field(default=None, description="The document's best passage for this query")
 
 
-class ExplainResponse(BaseModel):
+class ExplainResponse(BaseModel, defer_build=True):
     """Why a document is among the results of a search, or not: the first reason that applies."""
-
-    model_config = _BUILT_WHEN_USED
 
     document: str = Field(description="The document's URI or source")
     found: bool

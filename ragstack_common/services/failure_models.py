@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragstack_common.services.times import Time
 
@@ -46,10 +46,8 @@ class FailureList(BaseModel):
     next_token: str | None = Field(description="Requests the next page; null on the last page")
 
 
-class ReplayRequest(BaseModel):
+class ReplayRequest(BaseModel, extra="forbid", frozen=True):
     """What to replay. Without documents: every dead letter. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     documents: list[Annotated[str, Field(pattern="^s3://.+/.", max_length=2048)]] = Field(
         default=[], max_length=MAX_NAMES, description="Only these documents, by URI"
@@ -79,10 +77,8 @@ class ReplayAnswer(BaseModel):
     next_token: str | None = Field(description="Continues the replay with the same request; null at the end")
 
 
-class DiscardRequest(BaseModel):
+class DiscardRequest(BaseModel, extra="forbid", frozen=True):
     """Dead letters to delete. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     message_ids: list[str] = Field(default=[], max_length=MAX_NAMES)
     unreadable: bool = Field(default=False, description="Also every message that names no document")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragstack_common.core.errors import DeliveryError, JobConflictError
 from ragstack_common.core.reporting import failing_as, reaching_the_registry, redacted, redacted_or_none
@@ -26,10 +26,8 @@ CALLER: Final = "api"
 DEFAULT_LIMIT: Final = 20
 
 
-class JobRequest(BaseModel):
+class JobRequest(BaseModel, extra="forbid", frozen=True):
     """A job to start. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: JobKind = Field(
         default="reconcile",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
@@ -45,7 +45,6 @@ PAGE_SIZE: Final = 101
 
 _ANSWER: Final = "answer"
 _YEAR: Final = "year"
-_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 _DIGEST_CHARACTERS: Final = 32
 
 # Files in BEIR's form have tabs between members.
@@ -53,10 +52,8 @@ _QueryId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,100}$")
 _DocumentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,2048}$")]
 
 
-class JudgmentChange(BaseModel):
+class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """A judgment of a document for a query, or of the answer to a question. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     query_id: _QueryId = Field(description="Names the query; judgments of one query have the same")
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
@@ -86,10 +83,8 @@ class JudgmentChange(BaseModel):
         return self
 
 
-class Judgment(BaseModel):
+class Judgment(BaseModel, defer_build=True):
     """A judgment as it is kept; without a grade, it is deleted."""
-
-    model_config = _BUILT_WHEN_USED
 
     kind: Literal["document", "answer"]
     query_id: str
@@ -102,10 +97,8 @@ class Judgment(BaseModel):
     by: str
 
 
-class JudgmentList(BaseModel):
+class JudgmentList(BaseModel, defer_build=True):
     """A page of judgments, by caller and query."""
-
-    model_config = _BUILT_WHEN_USED
 
     judgments: list[Judgment]
     next_token: str | None = Field(description="Requests the next page; null on the last page")

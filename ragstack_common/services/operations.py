@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, OperationError
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT", bound=BaseModel)
 
 
-class DocumentStatusRequest(BaseModel):
+class DocumentStatusRequest(BaseModel, extra="forbid", frozen=True):
     """One document."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     document: str = Field(
         min_length=1,

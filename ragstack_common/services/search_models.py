@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.core.names import canonical, canonical_if_text
@@ -57,10 +57,8 @@ Reranker = Annotated[
 ]
 
 
-class SearchOptions(BaseModel):
+class SearchOptions(BaseModel, extra="forbid", frozen=True):
     """What a search and a question have in common. Unknown names are rejected, so that no option is ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metadata_filter: dict[str, Any] | None = Field(
         default=None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.core.metrics import STACKS
@@ -36,15 +36,12 @@ DEAD_LETTERS: Final = "dead letters"
 WITHOUT_CLOUDWATCH: Final = "CloudWatch could not be asked for alarms"
 WITHOUT_ALARMS: Final = "This deployment has no alarms, or does not know its own name"
 
-_BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 _WAITING: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
 _IN_FLIGHT: Final = "ApproximateNumberOfMessagesNotVisible"
 
 
-class QueueDepth(BaseModel):
+class QueueDepth(BaseModel, defer_build=True):
     """The messages of a queue, as SQS counts them, approximately."""
-
-    model_config = _BUILT_WHEN_USED
 
     name: str
     waiting: int = Field(description="Messages that wait, also for a delay")
@@ -54,10 +51,8 @@ class QueueDepth(BaseModel):
     )
 
 
-class AlarmState(BaseModel):
+class AlarmState(BaseModel, defer_build=True):
     """An alarm and its state."""
-
-    model_config = _BUILT_WHEN_USED
 
     name: str
     state: Literal["OK", "ALARM", "INSUFFICIENT_DATA"]
@@ -65,20 +60,16 @@ class AlarmState(BaseModel):
     since: Time
 
 
-class HourlyThroughput(BaseModel):
+class HourlyThroughput(BaseModel, defer_build=True):
     """Documents whose present state was reached in an hour."""
-
-    model_config = _BUILT_WHEN_USED
 
     hour: Time = Field(description="Its beginning")
     indexed: int
     failed: int
 
 
-class StatusReport(BaseModel):
+class StatusReport(BaseModel, defer_build=True):
     """The state of a deployment."""
-
-    model_config = _BUILT_WHEN_USED
 
     documents: dict[str, int] = Field(description="Number of documents by status; statuses without any are left out")
     queues: list[QueueDepth]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
@@ -83,10 +83,8 @@ _DocumentName = Annotated[_KeyText, AfterValidator(_name_of_a_document)]
 _Attributes = Annotated[dict[str, Any], AfterValidator(canonical_attributes)]
 
 
-class UploadRequest(BaseModel):
+class UploadRequest(BaseModel, extra="forbid", frozen=True):
     """A document to upload. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     key: _DocumentName | None = Field(default=None, description="The document's whole key in the bucket")
     filename: Annotated[_DocumentName, AfterValidator(_without_folder)] | None = Field(
@@ -147,10 +145,8 @@ class UploadRequest(BaseModel):
         return self.key or (f"{folder}/{self.filename}" if folder else f"{self.filename}")
 
 
-class AttributesChange(BaseModel):
+class AttributesChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """New attributes of a document. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     attributes: _Attributes | None = Field(
         description="All attributes, as in an upload; null or {} removes them. The access label stays unless it is"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
@@ -48,10 +48,8 @@ def viewing_process() -> WarmProcess:
     return WarmProcess("ragstack_common.reading.viewing", [str(MEMORY_LIMIT)])
 
 
-class ViewRequest(BaseModel):
+class ViewRequest(BaseModel, extra="forbid"):
     """A request to show a document."""
-
-    model_config = ConfigDict(extra="forbid")
 
     uri: str = Field(min_length=1, max_length=2048, description="The document's s3:// URI")
     page: int | None = Field(None, ge=1, description="The page to show; by default the first with a mark, or else 1")

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 Signal = Literal["vector", "lexical", "score"]
 """What a calibration can use: the cosine, the share of BM25, or the engine's score where it sends nothing else."""
@@ -22,7 +22,7 @@ Signal = Literal["vector", "lexical", "score"]
 Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """What a calibration was fitted on.
 
     Attributes:
@@ -35,8 +35,6 @@ class Provenance(BaseModel):
         version: Of RAGStack.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
     sets: tuple[str, ...]
     questions: int = Field(ge=1)
     passages: int = Field(ge=1)
@@ -46,7 +44,7 @@ class Provenance(BaseModel):
     version: str
 
 
-class Calibration(BaseModel):
+class Calibration(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """A logistic regression from signals, 0 to 1, to a probability.
 
     Attributes:
@@ -56,8 +54,6 @@ class Calibration(BaseModel):
         weights: What each signal adds; a higher signal never lowers the relevance.
         provenance: What it was fitted on.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     embedding: str | None
     search_type: Literal["HYBRID", "SEMANTIC"] | None
@@ -72,10 +68,8 @@ class Calibration(BaseModel):
         return logistic(self.intercept + math.fsum(weight * signals[name] for name, weight in self.weights.items()))
 
 
-class Calibrations(BaseModel):
+class Calibrations(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """Calibrations for different embeddings and kinds of search."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     calibrations: tuple[Calibration, ...] = Field(min_length=1)
 
