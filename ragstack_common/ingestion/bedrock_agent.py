@@ -29,9 +29,9 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from ragstack_common.core import clients
 from ragstack_common.core.clients import agent_client
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.objects import sidecar_of
 from ragstack_common.core.retry import LOST, Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
-from ragstack_common.ingestion.objects import sidecar_of
 from ragstack_common.ingestion.requests import identifier_of, in_sidecar, key_of, s3_identifier, to_request
 from ragstack_common.registry.coordination import CallRate
 from ragstack_common.registry.document_status import DocumentStatus

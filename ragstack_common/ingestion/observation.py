@@ -8,9 +8,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
 from ragstack_common.registry.records import Observation
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES

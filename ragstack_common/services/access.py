@@ -12,11 +12,11 @@ from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
+from ragstack_common.core.times import iso
 from ragstack_common.core.uris import SIDECAR_SUFFIX, is_s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.services.bucket import DocumentsBucket
-from ragstack_common.services.times import iso
 
 UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not uploaded, or not processed yet"
 """The rule of the label of a document that does not exist."""

@@ -9,9 +9,9 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
+from ragstack_common.core.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.core.reporting import failing_as
 from ragstack_common.core.uris import s3_uri
-from ragstack_common.ingestion.objects import LOST_RACE, http_status, unless_absent
 from ragstack_common.registry.records import Observation
 from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ragstack_common.core.times import Time
 from ragstack_common.registry.records import AttributeValue, Status
-from ragstack_common.services.times import Time
 
 WrittenStatus = Literal[
     "WAITING", "SUBMITTING", "INDEXING", "DELETING", "INDEXED", "PARTIALLY_INDEXED", "FAILED", "DELETED"

@@ -16,6 +16,7 @@ from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.core.times import iso, to_time
 from ragstack_common.core.uris import SIDECAR_SUFFIX, file_name, is_program_file, key_of_uri
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import (
@@ -45,7 +46,6 @@ from ragstack_common.services.document_models import (
     FacetValue,
     HistoryLine,
 )
-from ragstack_common.services.times import iso, to_time
 from ragstack_common.settings.ingestion import DocumentSettings
 
 MAX_MEANT: Final = 20

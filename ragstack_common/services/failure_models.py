@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from ragstack_common.services.times import Time
+from ragstack_common.core.times import Time
 
 MAX_NAMES: Final = 1000
 """Documents or messages that one request may name."""

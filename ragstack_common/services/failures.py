@@ -12,6 +12,7 @@ from typing import Final
 
 from ragstack_common.core.errors import DeliveryError, InvalidRequestError, NotFoundError
 from ragstack_common.core.reporting import failing_as, reaching_the_registry, redacted, redacted_or_none
+from ragstack_common.core.times import iso
 from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.bedrock_agent import batched
@@ -30,7 +31,6 @@ from ragstack_common.services.failure_models import (
     ReplayedDocument,
     ReplayRequest,
 )
-from ragstack_common.services.times import iso
 
 UNKNOWN: Final = "UNKNOWN"
 

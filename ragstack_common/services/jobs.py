@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 from ragstack_common.core.errors import DeliveryError, JobConflictError
 from ragstack_common.core.reporting import failing_as, reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.core.times import Time, iso, to_time
 from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
-from ragstack_common.services.times import Time, iso, to_time
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

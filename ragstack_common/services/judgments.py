@@ -21,9 +21,9 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
+from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
 from ragstack_common.registry.transactions import Transactions, Write
-from ragstack_common.services.times import Time, iso
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -13,12 +13,12 @@ from ragstack_common.core.errors import ServiceUnavailableError
 from ragstack_common.core.metrics import STACKS
 from ragstack_common.core.reporting import failing_as, reaching_the_registry
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.jobs import MAX_PAGE, RECONCILE, JobStore
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
 from ragstack_common.services.jobs import JobAnswer, answer_of
-from ragstack_common.services.times import Time, iso
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

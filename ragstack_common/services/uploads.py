@@ -12,6 +12,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
 from ragstack_common.core.reporting import reaching_the_registry
+from ragstack_common.core.times import Time, iso
 from ragstack_common.core.uris import (
     MAX_URI_CHARACTERS,
     SIDECAR_SUFFIX,
@@ -30,7 +31,6 @@ from ragstack_common.reading import formats
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.table import document_id
 from ragstack_common.services.bucket import DocumentsBucket
-from ragstack_common.services.times import Time, iso
 
 if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import DocumentApiSettings
