@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller
 from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.registry.table import BUDGET, EXPIRES_AT, PARTITION_KEY, SORT_KEY, to_item
-from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.registry.transactions import if_holds
 from ragstack_common.settings.access import AccessSettings
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ class DailyBudget:
         """Count a question.
 
         Raises:
-            LimitReachedError: The caller asked as many today as they may.
+            LimitReachedError: The caller has asked the maximum number of questions today.
             RegistryError: The table cannot be written.
         """
         if caller.is_local:
@@ -73,8 +71,8 @@ class DailyBudget:
         day = datetime.fromtimestamp(now, UTC).date().isoformat()
         place = f"{BUDGET}#{hashlib.sha256(caller.name.encode()).hexdigest()[:32]}"
         with reaching_the_registry():
-            try:
-                self._client.update_item(
+            counted = if_holds(
+                lambda: self._client.update_item(
                     TableName=self._table,
                     Key=to_item({PARTITION_KEY: place, SORT_KEY: day}),
                     UpdateExpression="ADD questions :one SET #expires = :expires",
@@ -84,12 +82,10 @@ class DailyBudget:
                         {":one": 1, ":limit": self._limit, ":expires": int(now) + 2 * DAY_SECONDS}
                     ),
                 )
-            except ClientError as error:
-                if error.response["Error"]["Code"] != CONDITION_FAILED:
-                    raise
-                rule = f"{self._limit} questions a day"
-                record("limit reached", caller, resource="questions", rule=rule, sink=self._sink)
-                text = (
-                    f"{caller.name} asked {self._limit} questions today, which is the limit; it ends at midnight, UTC"
-                )
-                raise LimitReachedError(text, int(DAY_SECONDS - now % DAY_SECONDS) + 1) from None
+            )
+        if counted is None:
+            record(
+                "limit reached", caller, resource="questions", rule=f"{self._limit} questions a day", sink=self._sink
+            )
+            text = f"{caller.name} asked {self._limit} questions today, which is the limit; it ends at midnight, UTC"
+            raise LimitReachedError(text, int(DAY_SECONDS - now % DAY_SECONDS) + 1)

@@ -12,8 +12,8 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import AccessRules, Effect, RuleChange
 from ragstack_common.core.errors import AccessRulesError, RegistryError
 from ragstack_common.core.names import canonical
-from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.registry.reads import query_items, read_items
 from ragstack_common.registry.table import (
     ACCESS,
     BY_LABEL,
@@ -31,12 +31,7 @@ from ragstack_common.registry.table import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-KEYS_PER_READ: Final = 100
-"""Source: DynamoDB API reference, BatchGetItem."""
-
 _VERSION: Final = "VERSION"
-_GONE: Final = "DELETED"
-_ATTEMPTS: Final = 5
 
 
 class Labels(NamedTuple):
@@ -79,15 +74,10 @@ class AccessTable:
         Raises:
             RegistryError: They changed while they were read, repeatedly.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(5):
             before = self.version()
-            pages = self._client.get_paginator("query").paginate(
-                TableName=self._table,
-                KeyConditionExpression=f"{PARTITION_KEY} = :access",
-                ExpressionAttributeValues=to_item({":access": ACCESS}),
-                ConsistentRead=True,
-            )
-            items = [item for page in pages for item in page["Items"] if item[SORT_KEY]["S"] != _VERSION]
+            found = query_items(self._client, self._table, f"{PARTITION_KEY} = :access", {":access": ACCESS})
+            items = [item for item in found if item[SORT_KEY]["S"] != _VERSION]
             if self.version() == before:
                 return AccessRules(policy, map(_change, items), before)
         raise RegistryError("The access rules changed while they were read; try again")
@@ -133,34 +123,22 @@ class AccessTable:
         keys = [_key(_VERSION), *(document_key(name.partition("#")[2]) for name in by_key)]
         version = 0
         found: dict[str, str | None] = {}
-        for start in range(0, len(keys), KEYS_PER_READ):
-            for item in self._items(keys[start : start + KEYS_PER_READ]):
-                name = item[PARTITION_KEY]["S"]
-                if name == ACCESS:
-                    version = _version_in(item)
-                else:
-                    is_gone = item.get(STATUS, {}).get("S") == _GONE
-                    found[by_key[name]] = None if is_gone else item.get(LABEL, {}).get("S")
+        items = read_items(
+            self._client,
+            self._table,
+            keys,
+            sleep=self._sleep,
+            ProjectionExpression=f"{PARTITION_KEY}, #label, #status, #number",
+            ExpressionAttributeNames={"#label": LABEL, "#status": STATUS, "#number": "number"},
+        )
+        for item in items:
+            name = item[PARTITION_KEY]["S"]
+            if name == ACCESS:
+                version = _version_in(item)
+            else:
+                is_deleted = item.get(STATUS, {}).get("S") == "DELETED"
+                found[by_key[name]] = None if is_deleted else item.get(LABEL, {}).get("S")
         return Labels(version, found)
-
-    def _items(self, keys: list[Item]) -> Iterable[Mapping[str, Any]]:
-        waiting: Any = {
-            self._table: {
-                "Keys": keys,
-                "ConsistentRead": True,
-                "ProjectionExpression": f"{PARTITION_KEY}, #label, #status, #number",
-                "ExpressionAttributeNames": {"#label": LABEL, "#status": STATUS, "#number": "number"},
-            }
-        }
-        backoff = Backoff(_ATTEMPTS, base_seconds=0.05, ceiling_seconds=1.0, sleep=self._sleep)
-        for attempt in range(_ATTEMPTS):
-            answer = self._client.batch_get_item(RequestItems=waiting)
-            yield from answer["Responses"].get(self._table, [])
-            waiting = answer.get("UnprocessedKeys")
-            if not waiting:
-                return
-            backoff.pause(attempt)
-        raise RegistryError("The registry's table returned only a part of the labels; try again")
 
 
 def _key(sort_key: str) -> Item:

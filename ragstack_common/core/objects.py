@@ -1,6 +1,6 @@
-"""Objects in the documents bucket that may be absent."""
+"""Objects in S3 that may be absent, and writes that hold only if they have not changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """S3 answers with either when the newest version of an object is a delete marker."""
 
-LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
+_LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
 """S3 answers a conditional write with either when another writer was faster."""
 
 
@@ -34,8 +34,24 @@ def unless_absent(read: Callable[[], Any]) -> Any | None:
         raise
 
 
-def sidecar_of(uri: str, s3: "S3Client") -> str | None:
-    """Return the URI of a document's sidecar, or None if there is none."""
+def unchanged(etag: str | None) -> Mapping[str, str]:
+    """Return the condition that an object still has an entity tag; for None, that it still does not exist."""
+    return {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+
+
+def put_if(condition: Mapping[str, Any], s3: "S3Client", **parameters: Any) -> bool:
+    """Write an object; return False if the condition does not hold, because another writer was faster."""
+    try:
+        s3.put_object(**parameters, **condition)
+    except ClientError as error:
+        if http_status(error) not in _LOST_RACE:
+            raise
+        return False
+    return True
+
+
+def find_sidecar(uri: str, s3: "S3Client") -> str | None:
+    """Return the URI of a document's sidecar; None if it does not exist."""
     sidecar = uri + SIDECAR_SUFFIX
     bucket, key = split_uri(sidecar)
     return None if unless_absent(lambda: s3.head_object(Bucket=bucket, Key=key)) is None else sidecar

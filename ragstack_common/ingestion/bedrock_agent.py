@@ -29,7 +29,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from ragstack_common.core import clients
 from ragstack_common.core.clients import agent_client
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.core.objects import sidecar_of
+from ragstack_common.core.objects import find_sidecar
 from ragstack_common.core.retry import LOST, Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.requests import identifier_of, in_sidecar, key_of, s3_identifier, to_request
@@ -315,7 +315,7 @@ def _add_sidecars(requests: dict[str, Any], client: "S3Client | None") -> None:
         return
     s3 = client or clients.s3_client()
     with ThreadPoolExecutor(HEADS_AT_ONCE) as threads:
-        found = threads.map(lambda uri: sidecar_of(uri, s3), uris)
+        found = threads.map(lambda uri: find_sidecar(uri, s3), uris)
         try:
             for uri, sidecar in zip(uris, found, strict=True):
                 if sidecar is not None:

@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.core.objects import LOST_RACE, http_status, unless_absent
+from ragstack_common.core.objects import put_if, unchanged, unless_absent
 from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
@@ -109,21 +109,11 @@ class Observer:
                 read_sidecar(written, self._vector_store)
             except InvalidDocumentError as error:
                 return sidecar, f"The sidecar has no room for the access label: {error}"
-            self._replace(bucket, name, written, sidecar.get("sidecar_etag"))
+            # If another writer was faster, its sidecar is read next.
+            condition = unchanged(sidecar.get("sidecar_etag"))
+            put_if(condition, self._s3, Bucket=bucket, Key=name, Body=written, ContentType="application/json")
             sidecar, fault, body = self._sidecar(bucket, name)
         return sidecar, "The sidecar changes too often to write the access label"
-
-    def _replace(self, bucket: str, name: str, body: bytes, etag: str | None) -> None:
-        """Write a sidecar unless it changed since it had this entity tag; None if there was none.
-
-        The caller reads it again in both cases.
-        """
-        condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        try:
-            self._s3.put_object(Bucket=bucket, Key=name, Body=body, ContentType="application/json", **condition)
-        except ClientError as error:
-            if http_status(error) not in LOST_RACE:
-                raise
 
     def _sidecar(self, bucket: str, key: str) -> tuple[dict[str, Any], str | None, bytes | None]:
         """Return what an observation says about the sidecar, why it cannot be used, and its content."""

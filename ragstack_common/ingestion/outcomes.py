@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.times import iso
 from ragstack_common.core.uris import split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import DeadLetter, Queue, failure
@@ -108,10 +109,6 @@ def event_detail(record: DocumentRecord) -> dict[str, Any]:
         "attempts": record.attempts,
         "corpus": record.corpus,
         "operation": record.operation and record.operation.id,
-        "finished_at": None if finished is None else _iso(finished),
+        "finished_at": None if finished is None else iso(finished),
         "seconds": None if finished is None else round(finished - record.received_at, 3),
     }
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -26,7 +26,8 @@ from ragstack_common.reconciliation.compare import (
     Tally,
 )
 from ragstack_common.registry.catalogue import Catalogue, Place, count_again
-from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.reads import KEYS_PER_READ
 from ragstack_common.registry.snapshot import SnapshotWriter
 from ragstack_common.settings.ingestion import ReconcileSettings
 

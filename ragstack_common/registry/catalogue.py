@@ -15,10 +15,9 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
+from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.registry.table import (
     CATALOGUE,
@@ -30,7 +29,7 @@ from ragstack_common.registry.table import (
     Item,
     to_item,
 )
-from ragstack_common.registry.transactions import CONDITION_FAILED, Write
+from ragstack_common.registry.transactions import Write, if_holds
 from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 if TYPE_CHECKING:
@@ -346,16 +345,9 @@ class Catalogue:
             values |= {":after": after, ":last": beginning + _LAST}
         elif beginning:
             condition, values[":beginning"] = f"{condition} AND begins_with({SORT_KEY}, :beginning)", beginning
-        query: dict[str, Any] = {
-            "TableName": self._table,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": to_item(values),
-            "ConsistentRead": True,
-        }
-        if items_per_call is not None:
-            query["Limit"] = items_per_call
-        pages = self._client.get_paginator("query").paginate(**query)
-        found = ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for page in pages for item in page["Items"])
+        options = {} if items_per_call is None else {"Limit": items_per_call}
+        items = query_items(self._client, self._table, condition, values, **options)
+        found = ((item[SORT_KEY]["S"], int(item[COUNT]["N"])) for item in items)
         return (each for each in found if each[0] != after)
 
     def _has_changed(self, since: float) -> bool:
@@ -371,8 +363,8 @@ class Catalogue:
         return any(page["Count"] for page in pages)
 
     def _replace(self, place: Place, was: int | None, right: int) -> bool:
-        try:
-            self._client.update_item(
+        answer = if_holds(
+            lambda: self._client.update_item(
                 TableName=self._table,
                 Key=_count_key(place),
                 UpdateExpression="SET #count = :right",
@@ -380,11 +372,8 @@ class Catalogue:
                 ExpressionAttributeNames={"#count": COUNT},
                 ExpressionAttributeValues=to_item({":right": right, ":was": was}),
             )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != CONDITION_FAILED:
-                raise
-            return False
-        return True
+        )
+        return answer is not None
 
 
 def _facet(name: str, count: int) -> Facet:

@@ -4,16 +4,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.registry.table import GATE, PARTITION_KEY, RATE, SORT_KEY, to_item
-from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.registry.transactions import if_holds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_NEXT: Final = "next_at"
-_OWNER: Final = "owner"
 _UNTIL: Final = "closed_until"
 
 
@@ -48,9 +44,9 @@ class CallRate:
             now = self._clock()
             # One interval behind the clock: a call that comes slightly late does not slow down those after it.
             idle = now - self._interval
-            reserved = self._move(operation, f"{_NEXT} > :idle", {":idle": idle}, f"{_NEXT} + :interval")
+            reserved = self._move(operation, "next_at > :idle", {":idle": idle}, "next_at + :interval")
             if reserved is None:
-                condition = f"attribute_not_exists({_NEXT}) OR {_NEXT} <= :idle"
+                condition = "attribute_not_exists(next_at) OR next_at <= :idle"
                 reserved = self._move(operation, condition, {":idle": idle, ":now": now}, ":now + :interval")
         delay = reserved - self._clock()
         if delay > 0:
@@ -58,22 +54,19 @@ class CallRate:
 
     def _move(self, operation: str, condition: str, values: Mapping[str, float], to: str) -> float | None:
         """Set the time of the next call and return the time before; None if the condition does not hold."""
-        try:
-            answer = self._client.update_item(
+        answer = if_holds(
+            lambda: self._client.update_item(
                 TableName=self._table,
                 Key=to_item({PARTITION_KEY: f"{RATE}#{operation}", SORT_KEY: RATE}),
-                UpdateExpression=f"SET {_NEXT} = {to}",
+                UpdateExpression=f"SET next_at = {to}",
                 ConditionExpression=condition,
                 ExpressionAttributeValues=to_item(
                     {name: round(value, 6) for name, value in {**values, ":interval": self._interval}.items()}
                 ),
                 ReturnValues="UPDATED_NEW",
             )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != CONDITION_FAILED:
-                raise
-            return None
-        return float(answer["Attributes"][_NEXT]["N"]) - self._interval
+        )
+        return None if answer is None else float(answer["Attributes"]["next_at"]["N"]) - self._interval
 
 
 class Gate:
@@ -114,10 +107,5 @@ class Gate:
         )
 
     def _change(self, call: Callable[..., object], **parameters: Any) -> bool:
-        try:
-            call(**self._gate, **parameters, ExpressionAttributeNames={"#owner": _OWNER})
-        except ClientError as error:
-            if error.response["Error"]["Code"] != CONDITION_FAILED:
-                raise
-            return False
-        return True
+        answer = if_holds(lambda: call(**self._gate, **parameters, ExpressionAttributeNames={"#owner": "owner"}))
+        return answer is not None

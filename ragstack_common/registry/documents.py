@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from ragstack_common.core.clients import dynamodb_client
-from ragstack_common.core.errors import InvalidRequestError, RegistryError
+from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
-from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.registry.catalogue import count_changes, count_writes
+from ragstack_common.registry.reads import read_items
 from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
 from ragstack_common.registry.table import (
     BY_CORPUS,
@@ -36,7 +36,6 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     STATUS,
     URI,
-    Item,
     beginning_in_indexes,
     document_id,
     document_key,
@@ -47,9 +46,6 @@ from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION, Trans
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-KEYS_PER_READ: Final = 100
-"""Source: DynamoDB API reference, BatchGetItem."""
 
 DOCUMENTS_PER_TRANSACTION: Final = 25
 """Small transactions conflict with fewer others. A document has at most about 4 KB of the 4 MB."""
@@ -62,8 +58,6 @@ ITEMS_PER_CALL: Final = 1000
 
 ITEMS_PER_PAGE: Final = 20_000
 """Read for one page, so that a listing that hardly any document matches still answers in time."""
-
-_READ_ATTEMPTS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -174,9 +168,8 @@ class DocumentRegistry:
         found = dict.fromkeys(uris)
         records = {uri: DocumentRecord(uri) for uri in found}
         keys = [document_key(document_id(uri)) for uri in found]
-        for start in range(0, len(keys), KEYS_PER_READ):
-            for record in map(self._record, self._items(keys[start : start + KEYS_PER_READ])):
-                records[record.uri] = record
+        for record in map(self._record, read_items(self.client, self.table, keys, sleep=self._sleep)):
+            records[record.uri] = record
         return records
 
     def read_by_name(self, uris: Iterable[str]) -> dict[str, DocumentRecord]:
@@ -328,18 +321,6 @@ class DocumentRegistry:
                 # Counts that cancelled out may not do so without the losers: divide the rest again.
                 batches.extend(_batches([change for change in batch if change.after.uri not in losers]))
         return lost
-
-    def _items(self, keys: list[Item]) -> Iterator[Mapping[str, Any]]:
-        waiting: Any = {self.table: {"Keys": keys, "ConsistentRead": True}}
-        backoff = Backoff(_READ_ATTEMPTS, base_seconds=0.05, ceiling_seconds=2.0, sleep=self._sleep)
-        for attempt in range(_READ_ATTEMPTS):
-            answer = self.client.batch_get_item(RequestItems=waiting)
-            yield from answer["Responses"].get(self.table, [])
-            waiting = answer.get("UnprocessedKeys")
-            if not waiting:
-                return
-            backoff.pause(attempt)
-        raise RegistryError("The registry's table returned only a part of the documents; try again")
 
     def _record(self, item: Mapping[str, Any]) -> DocumentRecord:
         try:

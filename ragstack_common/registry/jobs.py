@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from ragstack_common.core.clients import dynamodb_client
 from ragstack_common.core.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import (
     EXPIRES_AT,
     INVALID_ITEMS,
@@ -180,19 +181,13 @@ class JobStore:
         Raises:
             InvalidRequestError: The token does not belong to this listing.
         """
-        query: dict[str, Any] = {
-            "TableName": self._table,
-            "KeyConditionExpression": f"{PARTITION_KEY} = :job",
-            "ExpressionAttributeValues": to_item({":job": JOB}),
-            "ScanIndexForward": False,
-            "ConsistentRead": True,
-        }
+        options: dict[str, Any] = {"ScanIndexForward": False, "PaginationConfig": {"PageSize": limit + 1}}
         if token is not None:
             if not is_job_id(token):
                 raise InvalidRequestError("next_token does not belong to this listing: take it from the previous page")
-            query["ExclusiveStartKey"] = _job_key(token)
-        pages = self._client.get_paginator("query").paginate(**query, PaginationConfig={"PageSize": limit + 1})
-        items = list(islice((item for page in pages for item in page["Items"]), limit + 1))
+            options["ExclusiveStartKey"] = _job_key(token)
+        found = query_items(self._client, self._table, f"{PARTITION_KEY} = :job", {":job": JOB}, **options)
+        items = list(islice(found, limit + 1))
         jobs = [job for item in items[:limit] if (job := self._job(item))]
         return JobPage(jobs, items[limit - 1][SORT_KEY]["S"] if len(items) > limit else None)
 

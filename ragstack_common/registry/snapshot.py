@@ -4,7 +4,7 @@ Reading the catalogue takes time in proportion to its values, so one function re
 the catalogue requests a snapshot, which is written a little later and covers all changes until then::
 
     a count changes          SNAPSHOT item set, unless it is there    -> message to the jobs queue, delayed
-    the message arrives      SNAPSHOT item deleted, catalogue read, object written if nobody else wrote it meanwhile
+    the message arrives      SNAPSHOT item deleted, catalogue read, object written if no other worker wrote it meanwhile
 
 A writer deletes the item before it reads, so that a change that it misses requests another snapshot. It replaces only
 the object that was there before it read, so that an older reading never replaces a newer one. A snapshot that is lost
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import RegistryError
+from ragstack_common.core.objects import http_status, put_if, unchanged, unless_absent
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.table import PARTITION_KEY, SNAPSHOT, SORT_KEY, to_item
-from ragstack_common.registry.transactions import CONDITION_FAILED
+from ragstack_common.registry.transactions import if_holds
 from ragstack_common.settings.names import SNAPSHOT_KEY
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 SNAPSHOT_KIND: Final = "snapshot"
 SNAPSHOT_MESSAGE: Final = json.dumps({"start": SNAPSHOT_KIND, "by": "a change"})
-"""Has the function reconcile write a snapshot."""
 
 VALUES_LEFT_OUT: Final = "InferredValuesLeftOut"
 """Metric: values from which no filter is inferred, because there are more than INFER_VALUES."""
@@ -44,12 +44,10 @@ LOST_SECONDS: Final = 120.0
 """A message that has not arrived this long after its delay counts as lost: the next change sends another."""
 
 _ATTEMPTS: Final = 5
-_UNTIL: Final = "expected_until"
-_LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
 
 
 class SnapshotRequests:
-    """Remembers that a snapshot was requested, so that the changes of a while request one."""
+    """Remembers that a snapshot was requested, so that several changes request one."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -59,18 +57,15 @@ class SnapshotRequests:
     def make(self, delay_seconds: float) -> bool:
         """Note a request; returns False if an earlier one covers it, so that no message is needed."""
         now = self._clock()
-        try:
-            self._client.update_item(
+        answer = if_holds(
+            lambda: self._client.update_item(
                 **self._item,
-                UpdateExpression=f"SET {_UNTIL} = :until",
-                ConditionExpression=f"attribute_not_exists({_UNTIL}) OR {_UNTIL} < :now",
+                UpdateExpression="SET expected_until = :until",
+                ConditionExpression="attribute_not_exists(expected_until) OR expected_until < :now",
                 ExpressionAttributeValues=to_item({":until": now + delay_seconds + LOST_SECONDS, ":now": now}),
             )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != CONDITION_FAILED:
-                raise
-            return False
-        return True
+        )
+        return answer is not None
 
     def clear(self) -> None:
         """Forget the request: a change from now on needs another."""
@@ -99,10 +94,18 @@ class SnapshotWriter:
         """
         self.requests.clear()
         for _ in range(_ATTEMPTS):
-            etag = self._etag()
+            head = unless_absent(lambda: self.s3.head_object(Bucket=self.bucket, Key=SNAPSHOT_KEY))
+            etag = None if head is None else head["ETag"]
             shared = self.catalogue.shared_values(self.attributes, self.most, self.left_out)
             body = packed(shared)
-            if etag != _etag_of(body) and not self._replace(etag, body):
+            if etag != _expected_etag(body) and not put_if(
+                unchanged(etag),
+                self.s3,
+                Bucket=self.bucket,
+                Key=SNAPSHOT_KEY,
+                Body=body,
+                ContentType="application/gzip",
+            ):
                 continue
             self.metrics.add_metric(VALUES_LEFT_OUT, "Count", shared.left_out)
             if shared.left_out:
@@ -114,26 +117,6 @@ class SnapshotWriter:
             number = sum(map(len, shared.values.values()))
             return {"attributes": len(shared.values), "values": number, "left_out": shared.left_out, "bytes": len(body)}
         raise RegistryError(f"Other workers replaced the snapshot of the catalogue {_ATTEMPTS} times in a row")
-
-    def _etag(self) -> str | None:
-        try:
-            return self.s3.head_object(Bucket=self.bucket, Key=SNAPSHOT_KEY)["ETag"]
-        except ClientError as error:
-            if _status(error) != HTTPStatus.NOT_FOUND:
-                raise
-            return None
-
-    def _replace(self, etag: str | None, body: bytes) -> bool:
-        condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        try:
-            self.s3.put_object(
-                Bucket=self.bucket, Key=SNAPSHOT_KEY, Body=body, ContentType="application/gzip", **condition
-            )
-        except ClientError as error:
-            if _status(error) not in _LOST_RACE:
-                raise
-            return False
-        return True
 
 
 def packed(shared: SharedValues) -> bytes:
@@ -154,23 +137,17 @@ def read_if_changed(s3: "S3Client", bucket: str, etag: str | None) -> tuple[Shar
     """Read the snapshot and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
     condition: Any = {} if etag is None else {"IfNoneMatch": etag}
     try:
-        answer = s3.get_object(Bucket=bucket, Key=SNAPSHOT_KEY, **condition)
+        answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=SNAPSHOT_KEY, **condition))
     except ClientError as error:
-        if _status(error) == HTTPStatus.NOT_MODIFIED:
-            return None
-        if _status(error) == HTTPStatus.NOT_FOUND:
-            return None, None
-        raise
-    return unpacked(answer["Body"].read()), answer["ETag"]
+        if http_status(error) != HTTPStatus.NOT_MODIFIED:
+            raise
+        return None
+    return (None, None) if answer is None else (unpacked(answer["Body"].read()), answer["ETag"])
 
 
-def _etag_of(body: bytes) -> str:
+def _expected_etag(body: bytes) -> str:
     """Return the entity tag that S3 gives an object encrypted with its own keys; with another, the object is rewritten.
 
     Source: Amazon S3 API reference, Object, ETag.
     """
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
-
-
-def _status(error: ClientError) -> int:
-    return error.response["ResponseMetadata"]["HTTPStatusCode"]

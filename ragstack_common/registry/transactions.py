@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -13,11 +13,10 @@ from ragstack_common.registry.table import WRITE
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+T = TypeVar("T")
+
 ACTIONS_PER_TRANSACTION: Final = 100
 """Source: DynamoDB API reference, TransactWriteItems."""
-
-CONDITION_FAILED: Final = "ConditionalCheckFailedException"
-"""Error code of a single write whose condition does not hold."""
 
 _TRANSIENT_REASONS: Final = frozenset(
     {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -75,6 +74,16 @@ class Transactions:
                 if write.mark is None or reason.get("Item", {}).get(WRITE) != {"S": write.mark}
             }
         return set()
+
+
+def if_holds(write: Callable[[], T]) -> T | None:
+    """Return the response of a single conditional write; None if its condition does not hold."""
+    try:
+        return write()
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        return None
 
 
 def _is_conflict(error: Exception) -> bool:

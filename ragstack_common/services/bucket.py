@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
-from ragstack_common.core.objects import LOST_RACE, http_status, unless_absent
+from ragstack_common.core.objects import http_status, put_if, unless_absent
 from ragstack_common.core.reporting import failing_as
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.records import Observation
@@ -81,25 +81,17 @@ class DocumentsBucket:
                 return content
 
     def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
-        """Write a sidecar.
-
-        Args:
-            key: Its key.
-            body: Its content.
-            condition: What S3 checks first, such as ``IfMatch``.
+        """Write a sidecar, on a condition such as ``IfMatch``.
 
         Raises:
             ServiceUnavailableError: The condition does not hold.
         """
-        conditions: Any = condition or {}
         with _reaching_the_bucket():
-            try:
-                self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json", **conditions)
-            except ClientError as error:
-                if http_status(error) not in LOST_RACE:
-                    raise
-                text = "Another upload of this document was requested at the same time: try again"
-                raise ServiceUnavailableError(text) from error
+            is_written = put_if(
+                condition or {}, self.s3, Bucket=self.name, Key=key, Body=body, ContentType="application/json"
+            )
+        if not is_written:
+            raise ServiceUnavailableError("Another upload of this document was requested at the same time: try again")
 
     def delete_if_present(self, key: str) -> bool:
         """Delete an object and return whether it existed; without an object, no delete marker is added."""

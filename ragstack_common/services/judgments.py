@@ -22,8 +22,9 @@ from ragstack_common.core.errors import InvalidRequestError, LimitReachedError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.core.times import Time, iso
+from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
-from ragstack_common.registry.transactions import Transactions, Write
+from ragstack_common.registry.transactions import Transactions, Write, if_holds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -40,8 +41,6 @@ MAX_NEW_IN_A_YEAR: Final = 5000
 
 KEPT_SECONDS: Final = 2 * 365 * 86_400
 """After its last change, a judgment expires."""
-
-PAGE_SIZE: Final = 101
 
 _ANSWER: Final = "answer"
 _YEAR: Final = "year"
@@ -194,8 +193,8 @@ class Judgments:
 
     def _change(self, key: Item, content: Mapping[str, Any]) -> bool:
         """Change a judgment that exists; return whether it does. The year in which it was made stays."""
-        try:
-            self.client.update_item(
+        answer = if_holds(
+            lambda: self.client.update_item(
                 TableName=self.table,
                 Key=key,
                 UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in content),
@@ -203,9 +202,8 @@ class Judgments:
                 ExpressionAttributeValues=to_item({f":{name}": value for name, value in content.items()}),
                 ConditionExpression=f"attribute_exists({PARTITION_KEY})",
             )
-        except self.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+        )
+        return answer is not None
 
     def _delete(self, caller: Caller, key: Item) -> None:
         """Delete a judgment, whose place another one can take."""
@@ -238,16 +236,9 @@ class Judgments:
             yield from self._of(caller[SORT_KEY]["S"], None)
 
     def _queried(self, partition: str, after: Item | None) -> Iterator[Item]:
-        query: dict[str, Any] = {
-            "TableName": self.table,
-            "KeyConditionExpression": f"{PARTITION_KEY} = :partition",
-            "ExpressionAttributeValues": to_item({":partition": partition}),
-            "ConsistentRead": True,
-        }
-        if after is not None:
-            query["ExclusiveStartKey"] = after
-        pages = self.client.get_paginator("query").paginate(**query, PaginationConfig={"PageSize": PAGE_SIZE})
-        return (item for page in pages for item in page["Items"])
+        start = {} if after is None else {"ExclusiveStartKey": after}
+        condition, values = f"{PARTITION_KEY} = :partition", {":partition": partition}
+        return query_items(self.client, self.table, condition, values, PaginationConfig={"PageSize": 101}, **start)
 
 
 def _limit_reached(caller: Caller, year: int, now: int) -> LimitReachedError:

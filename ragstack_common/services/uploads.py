@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
+from ragstack_common.core.objects import unchanged
 from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.core.times import Time, iso
 from ragstack_common.core.uris import (
@@ -219,7 +220,8 @@ class Uploads:
         if not request.overwrite:
             if self._bucket.observe(key).is_present or self._has_name(uri, caller):
                 raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
-            condition = condition or self._unless_changed(key)
+            # Two new documents of one name do not share a sidecar.
+            condition = condition or unchanged(self._bucket.read_sidecar(key + SIDECAR_SUFFIX)[1])
         structure = request.document_structure_configuration
         sidecar = None
         if attributes is not None or structure is not None:
@@ -256,11 +258,6 @@ class Uploads:
         with reaching_the_registry():
             known = self._registry.read(self._registry.same_name(uri)).values()
         return any(record.observed.is_present and rules.sees(caller, record.label) for record in known)
-
-    def _unless_changed(self, key: str) -> Mapping[str, str]:
-        """Return the condition that a sidecar is still as it is now: two new documents do not share theirs."""
-        _, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-        return _unchanged(tag)
 
     def _check(self, uri: str, request: UploadRequest) -> None:
         if len(uri) > MAX_URI_CHARACTERS:
@@ -330,7 +327,7 @@ class Uploads:
             raise InvalidDocumentError(f"attributes: {policy.attribute}: {fault}; {choice}")
         if label is None or (attributes is None and is_present):
             return attributes, None
-        return {**(attributes or {}), policy.attribute: label}, _unchanged(tag)
+        return {**(attributes or {}), policy.attribute: label}, unchanged(tag)
 
     def _write_sidecar(
         self,
@@ -344,7 +341,7 @@ class Uploads:
         body = None
         if attributes is None or (structure is None and _may_have_rows(key)):
             body, tag = self._bucket.read_sidecar(sidecar)
-            condition = condition or _unchanged(tag)
+            condition = condition or unchanged(tag)
         try:
             written = replaced_sidecar(body, attributes, structure)
         except InvalidDocumentError as error:
@@ -365,8 +362,3 @@ def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:
         return None if body is None else parse_sidecar(body).attributes.get(attribute)
     except InvalidDocumentError:
         return None
-
-
-def _unchanged(tag: str | None) -> Mapping[str, str]:
-    """Return the condition that an object still has an entity tag, or that there is still none."""
-    return {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}

@@ -264,7 +264,7 @@ def test_a_partial_answer_is_an_error_and_not_an_unknown_document(dynamodb: Any)
     DocumentRegistry(TABLE, dynamodb).write(created(*records))
     registry = reading(dynamodb, partial(50), sleep=SLEPT.append)
 
-    with pytest.raises(RegistryError, match="part of the documents"):
+    with pytest.raises(RegistryError, match="part of the items"):
         registry.read(record.uri for record in records)
 
 
