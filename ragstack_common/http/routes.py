@@ -36,7 +36,7 @@ from ragstack_common.services.access import (
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.dead_letters import DeadLetterQueue
 from ragstack_common.services.document_models import DocumentDetail, DocumentList, Facets, WrittenStatus
-from ragstack_common.services.documents import EVENT_OF_CHANGE, MAX_VALUES, Documents, facets_of
+from ragstack_common.services.documents import EVENT_OF_CHANGE, MAX_VALUES, Documents, read_facets
 from ragstack_common.services.failure_models import (
     DiscardAnswer,
     DiscardRequest,
@@ -215,7 +215,7 @@ def _add_documents(
         next_token: _Token = None,
     ) -> Facets:
         """Count the values of all attributes, or of one, or those of one that begin with a prefix, in pages."""
-        return facets_of(service().catalogue(caller()), key, prefix, limit, next_token)
+        return read_facets(service().catalogue(caller()), key, prefix, limit, next_token)
 
 
 def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:

@@ -1,4 +1,4 @@
-"""The rules of access: who am I, what do the rules say, change them, and why somebody sees a document."""
+"""The access rules: describing a caller, showing and changing the rules, and explaining who sees a document."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -19,13 +19,11 @@ from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.services.bucket import DocumentsBucket
 
 UNKNOWN_DOCUMENT: Final = "The registry does not know the document: it was not uploaded, or not processed yet"
-"""The rule of the label of a document that does not exist."""
-
 MAX_CHANGES: Final = 1000
-"""Changes in one answer, newest first; the access file should have older ones."""
+"""Maximum number of changes in a response; older ones should move to the access file."""
 
 MAX_NAMED: Final = 5
-"""Principals that a note names."""
+"""Maximum number of principals in a note."""
 
 
 class WritablePrefix(BaseModel, defer_build=True):
@@ -69,7 +67,7 @@ class RecordedChange(RuleChange):
 
 
 class LabelView(BaseModel, defer_build=True):
-    """Who sees the documents of a label: whom *allow* names, except whom *deny* names."""
+    """Who sees the documents of a label: the principals in `allow` that are not in `deny`."""
 
     label: str
     allow: list[str]
@@ -105,15 +103,13 @@ class Explanation(BaseModel, defer_build=True):
 
 PrincipalList = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
-MAX_EXPLAINED: Final = 200
-
 
 class ViewAs(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """Documents, and the principals who look at them."""
 
     principal: PrincipalList = Field(description="Who: principals with commas, such as user:alice,group:people")
     uris: list[Annotated[str, StringConstraints(min_length=1, max_length=2048)]] = Field(
-        min_length=1, max_length=MAX_EXPLAINED, description="The documents' s3:// URIs or keys"
+        min_length=1, max_length=200, description="The documents' s3:// URIs or keys"
     )
 
 
@@ -176,22 +172,17 @@ class Access:
         return _label_view(change.label, rules.holders()[change.label])
 
     def explain(self, caller: Caller, principals: str, name: str) -> Explanation:
-        """Say whether somebody sees a document, and which rule decides it.
-
-        Args:
-            caller: Who asks, for the audit.
-            principals: Who would see it: principals with commas between them.
-            name: The document's URI or key.
+        """Explain whether principals, separated by commas, see a document, given by its URI or key.
 
         Raises:
-            InvalidRequestError: A principal is malformed, or the URI names no object of the bucket.
+            InvalidRequestError: A principal is malformed, or the URI does not name an object of the bucket.
         """
         viewer, uri = _viewer(principals), self._bucket.uri(self._key("document", name))
         self._guard.view_as(caller, uri, viewer.name)
         return self._explained(viewer, [uri])[0]
 
     def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
-        """Explain each document for some principals, with one audit event. Errors are those of :meth:`explain`."""
+        """Explain each document as :meth:`explain` does, with one audit event."""
         viewer = _viewer(request.principal, "principal")
         uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
         self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)
@@ -257,7 +248,7 @@ def _viewer(principals: str, member: str = "as") -> Caller:
         found.append(name if rest else f"user:{name}")
         if rest and kind not in ("user", "group", "tenant", "role", "key", "scope"):
             raise InvalidRequestError(
-                f"{member}: {name!r:.100} is no principal: write user:NAME, group:NAME or the like"
+                f"{member}: {name!r:.100} is not a principal: write user:NAME, group:NAME or the like"
             )
     if not found:
         raise InvalidRequestError(f"{member}: name at least one principal, such as user:alice,group:people")

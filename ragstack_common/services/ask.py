@@ -19,19 +19,15 @@ from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.services.search import QueryService
-from ragstack_common.services.search_models import RetrieveRequest, SearchOptions, report_of
+from ragstack_common.services.search_models import RetrieveRequest, SearchOptions, to_report
 from ragstack_common.settings.answers import AnswerSettings
 
-SIGHT_SECONDS: Final = 1.0
-"""An event of an answer is sent only if its caller's access was checked at most this long ago."""
+ACCESS_CHECK_SECONDS: Final = 1.0
+"""Maximum age of the check of the caller's access when an event is sent."""
 
 
 class AskService:
-    """Answers questions with one engine and one model.
-
-    Attributes:
-        searches: Searches without answers; it shares the engine.
-    """
+    """Answers questions with one engine and one model; *searches* is the service of its searches."""
 
     def __init__(
         self,
@@ -58,11 +54,7 @@ class AskService:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "AskService":
-        """Build the service that the environment describes.
-
-        Raises:
-            ConfigurationError: A variable is missing or invalid.
-        """
+        """Build the service that the environment describes; raises ConfigurationError."""
         from ragstack_common.answers.factory import judge_from, provider_from  # noqa: PLC0415 - not for services with their own
 
         settings = AnswerSettings.from_env(env)
@@ -77,7 +69,7 @@ class AskService:
             InvalidRequestError: The question, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
             GenerationError: No answer could be generated before the deadline.
-            LimitReachedError: The caller asked as many questions today as they may.
+            LimitReachedError: The caller has asked the maximum number of questions today.
             NotAllowedError: The caller lost access to a document during the answer.
         """
         async with aclosing(self.stream(request, caller)) as events:
@@ -87,7 +79,7 @@ class AskService:
         raise GenerationError("The answer ended early: ask again")
 
     async def stream(self, request: AskRequest, caller: Caller) -> AsyncGenerator[StreamEvent, None]:
-        """Yield a SourcesEvent, then the answer in pieces, then the whole AskResponse; errors are those of :meth:`ask`.
+        """Yield a SourcesEvent, the answer in pieces, and the whole AskResponse. Raises the errors of :meth:`ask`.
 
         Closing the iterator (``aclose``) or cancelling its task ends the search or the call of the model.
         """
@@ -104,7 +96,7 @@ class AskService:
         settings = self.searches.settings
         if self._budget is not None:
             await in_thread(partial(self._budget.spend, caller))
-        options = {name: getattr(request, name) for name in SearchOptions.model_fields}
+        options = request.model_dump(include={*SearchOptions.model_fields})
         options["top_k"] = request.top_k or settings.search_k
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
         searched = remark = None
@@ -121,7 +113,7 @@ class AskService:
             search_request = RetrieveRequest(query=searched or request.question, **options)
             outcome = await self.searches.search(search_request, caller)
         seen_at = self._clock()
-        search = report_of(outcome)
+        search = to_report(outcome)
         question = Question(
             request.question,
             outcome,
@@ -156,7 +148,7 @@ class AskService:
 
     async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
         """Check the caller's access if the last check is old; return when it was checked."""
-        if self._clock() - seen_at < SIGHT_SECONDS:
+        if self._clock() - seen_at < ACCESS_CHECK_SECONDS:
             return seen_at
         now = self._clock()
         await in_thread(partial(self.searches.require_sight, outcome, caller))

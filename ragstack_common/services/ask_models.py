@@ -12,14 +12,12 @@ from ragstack_common.services.search_models import SearchOptions, SearchReport
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
 from ragstack_common.text.languages import LANGUAGE_NAMES, language_name
 
-MAX_TURN_CHARACTERS: Final = 200_000
-
 
 class ChatTurn(BaseModel, extra="forbid", frozen=True):
     """An earlier message of the conversation."""
 
     role: Role
-    content: str = Field(max_length=MAX_TURN_CHARACTERS)
+    content: str = Field(max_length=200_000)
 
 
 class AskRequest(SearchOptions):

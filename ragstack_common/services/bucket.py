@@ -33,7 +33,7 @@ class DocumentsBucket:
         return s3_uri(self.name, key)
 
     def key(self, uri: str) -> str | None:
-        """Return the key of an object in this bucket; None if the URI names none."""
+        """Return the key of an object in this bucket; None for any other URI."""
         prefix = self.uri("")
         return uri.removeprefix(prefix) or None if uri.startswith(prefix) else None
 
@@ -51,7 +51,7 @@ class DocumentsBucket:
         )
 
     def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
-        """Return a sidecar's content, or a little more than its longest, and its entity tag; None if there is none."""
+        """Return a sidecar's content, up to one byte more than the limit, and its entity tag; None without one."""
         with _reaching_the_bucket():
             found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
             if found is None:

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from ragstack_common.search.inference import Vocabulary
 
 REMEMBERED_SECONDS: Final = 60.0
-"""The engine is searched once for each page of values, and documents change rarely."""
+"""How long values that the engine was searched for are kept: a search takes one call for each page of values."""
 
 REMEMBERED_LISTS: Final = 256
-"""Each caller with other labels has lists of their own."""
+"""Maximum number of lists in memory. Callers with different labels have different lists."""
 
 VOCABULARY_SECONDS: Final = 60.0
-"""Age at which S3 is asked for a newer snapshot; searches use the old one meanwhile."""
+"""Age at which a newer snapshot is requested; searches use the old one meanwhile."""
 
 VOCABULARY_WAIT_SECONDS: Final = 0.5
-"""How long the first searches wait for the vocabulary."""
+"""Maximum time that the first searches wait for the vocabulary."""
 
 MAX_LISTED: Final = 2000
-"""Corpora or versions in one answer, which Lambda limits to 6 MB; `GET /api/facets` has pages."""
+"""Maximum number of corpora or versions in a response, which Lambda limits to 6 MB; `GET /api/facets` has pages."""
 
 
 class SearchableCorpus(BaseModel, defer_build=True):
@@ -119,12 +119,7 @@ def values_of_registry(table: str) -> ValueSource:
 def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: Callable[[], float]) -> ValueSource:
     """Find values by searching the engine, and remember them for a minute.
 
-    The source raises RetrievalTimeoutError if the searches do not end in time, or RetrievalError.
-
-    Args:
-        engine: Where documents are searched.
-        timeout_seconds: For all searches that one answer takes.
-        clock: Seconds, never decreasing.
+    The source raises RetrievalError, or RetrievalTimeoutError if all searches for one list take too long.
     """
     from ragstack_common.search.values import distinct_values  # noqa: PLC0415 - searches do without
 
@@ -147,7 +142,7 @@ def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: 
 
 
 async def list_corpora(source: ValueSource, configured: Sequence[str], scope: Scope) -> Corpora:
-    """List the configured corpora first, with documents or not, then the others. Errors are those of the source."""
+    """List the configured corpora first, with documents or not, then the others. Raises the errors of the source."""
     found = await source(CORPUS_KEY, scope)
     numbers: Sequence[int | None] = found.documents or [None] * len(found.values)
     counts = dict(zip(found.values, numbers, strict=True))
@@ -166,7 +161,7 @@ async def list_corpora(source: ValueSource, configured: Sequence[str], scope: Sc
 
 
 async def list_versions(source: ValueSource, scope: Scope) -> Versions:
-    """List the versions. Errors are those of the source."""
+    """List the versions. Raises the errors of the source."""
     found = await source(VERSION_KEY, scope)
     return Versions(versions=list(found.values), documents=found.documents, complete=found.complete)
 
@@ -180,7 +175,7 @@ class SnapshotVocabulary:
     Args:
         bucket: The bucket of the snapshot.
         read: Reads the snapshot of a bucket if it no longer has an entity tag; blocking.
-        clock: Seconds, never decreasing.
+        clock: Monotonic, in seconds.
     """
 
     def __init__(

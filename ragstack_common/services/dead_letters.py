@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 MESSAGES_PER_CALL: Final = 10
 """Source: Amazon SQS API reference, ReceiveMessage."""
 
-HIDDEN_SECONDS: Final = 60
-"""How long a message stays hidden from others if the function is killed before it releases it."""
-
 WAIT_SECONDS: Final = 1
-"""With long polling SQS asks all its servers; without, an answer may be empty although there are messages."""
+"""Long polling: without it, a response may be empty although there are messages."""
 
 MAX_MESSAGES: Final = 1000
 MAX_CHARACTERS: Final = 2_000_000
-"""How much of the queue one request reads: API Gateway waits 29 seconds, and an answer has 6 MB at most."""
+"""Maximum size of one reading: API Gateway waits 29 seconds, and a response has 6 MB at most."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,6 @@ class FailedMessage:
     """A message that no function could handle.
 
     Attributes:
-        message_id: The queue's id of the message.
-        body: The message as it was sent.
         receipt_handle: The queue's id of this delivery.
         sent_at: When it was put into the queue, in seconds since 1970.
         cause: Why it is here; None for a message that the queue itself moved.
@@ -55,12 +50,7 @@ class FailedMessage:
 
 @dataclass
 class Reading:
-    """One pass over the queue.
-
-    Attributes:
-        messages: Each message once.
-        complete: Whether these are all; False if time or space ended first.
-    """
+    """One pass over the queue: each message once, and whether these are all."""
 
     messages: list[FailedMessage] = field(default_factory=list)
     complete: bool = False
@@ -110,7 +100,7 @@ class DeadLetterQueue:
             answer: Any = self._sqs.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=MESSAGES_PER_CALL,
-                VisibilityTimeout=HIDDEN_SECONDS,
+                VisibilityTimeout=60,  # seconds, if the function is killed before it releases the messages
                 WaitTimeSeconds=WAIT_SECONDS,
                 MessageAttributeNames=["All"],
                 AttributeNames=["SentTimestamp"],
@@ -145,7 +135,7 @@ def _reaching_the_queue() -> "AbstractContextManager[None]":
 def _failed_message(message: dict[str, Any]) -> FailedMessage:
     body = message["Body"]
     uris: tuple[str, ...] = ()
-    fault: str | None = "The message names no document"
+    fault: str | None = "The message does not name a document"
     try:
         uris = tuple(read_checks(body))
         fault = None if uris else fault
@@ -157,13 +147,13 @@ def _failed_message(message: dict[str, Any]) -> FailedMessage:
         body=body,
         receipt_handle=message["ReceiptHandle"],
         sent_at=int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000,
-        cause=cause or _reason_of_failure(body),
+        cause=cause or _failure_reason(body),
         uris=uris,
         fault=fault,
     )
 
 
-def _reason_of_failure(body: str) -> str | None:
+def _failure_reason(body: str) -> str | None:
     """Return the reason in the message about a document that failed."""
     with suppress(ValueError, TypeError, AttributeError, KeyError):
         reason = json.loads(body)["failed"]["reason"]

@@ -8,7 +8,7 @@ as that of the newest.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
@@ -48,14 +48,8 @@ from ragstack_common.services.document_models import (
 )
 from ragstack_common.settings.ingestion import DocumentSettings
 
-MAX_MEANT: Final = 20
-"""Documents that an ambiguous name is said to mean."""
-
-MAX_PAGES_FOR_A_NAME: Final = 2
-"""Pages of the registry that are read for one name, each of at most 20,000 documents."""
-
 MAX_VALUES: Final = 1000
-"""On a page. A value has at most 200 characters, in JSON 2.4 KB, and Lambda answers with 6 MB at most."""
+"""Maximum number of values on a page: each takes up to 2.4 KB of JSON, and Lambda's responses have 6 MB at most."""
 
 _NEXT: Final = {
     Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
@@ -63,14 +57,9 @@ _NEXT: Final = {
     Status.INDEXING: "The knowledge base indexes the document; it is polled until the document has a final status",
     Status.DELETING: "The knowledge base removes the document; it is polled until the document is gone",
 }
-_AFTERWARDS: Final = "; then what changed in the bucket since is processed"
-_EVENT_OF_UPLOAD: Final = "The ingestion function reads the event of the upload"
 EVENT_OF_CHANGE: Final = (
     "The ingestion function reads the event of the change; until then searches use the old attributes"
 )
-_EVENT_OF_DELETION: Final = "The object is gone from the bucket; the ingestion function reads the event of its deletion"
-_EARLIER: Final = "; until then searches may find the previous version, which is {status}"
-
 _NOT_YET: Final = (
     "There is no document {id!r:.80}: nothing was uploaded yet, or its event is still on its way. Try again; "
     "GET /api/documents?key=... looks into the bucket too"
@@ -79,13 +68,7 @@ _NOT_YET: Final = (
 
 @dataclass(frozen=True)
 class DocumentNow:
-    """A document's record next to the object in the bucket.
-
-    Attributes:
-        record: The registry's record.
-        now: The object in the bucket.
-        at: When the object was looked at, in seconds since 1970.
-    """
+    """A document's record in the registry, and its object in the bucket *at* a time in seconds since 1970."""
 
     record: DocumentRecord
     now: Observation
@@ -126,11 +109,13 @@ class DocumentNow:
         """What happens next, in a sentence."""
         status = self.record.status
         if self.is_uploaded:
-            return _EVENT_OF_UPLOAD + (_EARLIER.format(status=status) if status in SEARCHABLE else "")
+            earlier = f"; until then searches may find the previous version, which is {status}"
+            return f"The ingestion function reads the event of the upload{earlier if status in SEARCHABLE else ''}"
         if self.record.is_final:
-            return _EVENT_OF_DELETION if self.is_gone else None
+            gone = "The object is gone from the bucket; the ingestion function reads the event of its deletion"
+            return gone if self.is_gone else None
         awaited = ABANDONED if self.record.is_abandoned(self.at) else _NEXT[status]
-        return awaited + (_AFTERWARDS if self.again else "")
+        return f"{awaited}; then what changed in the bucket since is processed" if self.again else awaited
 
     def as_it_is(self) -> DocumentRecord:
         """Describe the version in the bucket if the record is about an earlier one that is no longer processed."""
@@ -148,13 +133,9 @@ class DocumentNow:
 
 
 class SeenDocument(NamedTuple):
-    """A document that a caller sees, in the version of which the registry knows the label.
+    """A document that a caller sees, in the version whose label the registry knows.
 
-    Attributes:
-        key: Its key.
-        etag: Its entity tag.
-        size: Bytes.
-        failure: Why it could not be indexed; None if it could, or if that is not known yet.
+    The failure is why it could not be indexed; None if it could, or if that is not known yet.
     """
 
     key: str
@@ -176,11 +157,7 @@ class Documents:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Documents":
-        """Find the registry and the bucket that the environment names.
-
-        Raises:
-            ConfigurationError: A variable is missing.
-        """
+        """Find the registry and the bucket that the environment names; raises ConfigurationError."""
         settings = DocumentSettings.from_env(env)
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket, Guard.from_env(env))
@@ -196,7 +173,7 @@ class Documents:
         prefix: str | None = None,
         name: str | None = None,
     ) -> DocumentList:
-        """List the documents that the caller sees by URI; deleted ones only if their status is asked for.
+        """List the documents that the caller sees by URI; deleted ones only with their status.
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
@@ -263,14 +240,14 @@ class Documents:
         return self._bucket.uri(name), name
 
     def alike(self, caller: Caller, name: str) -> tuple[list[str], bool]:
-        """Return the keys that words of a key mean, of documents that the caller sees; and whether there are no others.
+        """Return the keys that contain some words, of documents that the caller sees, and whether these are all.
 
-        It is one key if the words are its file name, or are in no other; at most 20 otherwise.
+        It is one key if the words are its file name, or are in no other key; otherwise at most 20.
         """
         key = name.strip()
         found: list[str] = []
         token: str | None = None
-        for _ in range(MAX_PAGES_FOR_A_NAME):
+        for _ in range(2):  # each reads at most 20,000 documents
             page = self.page(caller, limit=MAX_LIMIT, token=token, name=key)
             found += [each.key for each in page.documents]
             token = page.next_token
@@ -278,7 +255,7 @@ class Documents:
                 break
         wanted = file_name(folded(key))
         same = [each for each in found if file_name(folded(each)) == wanted]
-        return (same or found)[:MAX_MEANT], token is None
+        return (same or found)[:20], token is None
 
     def sees_everything(self, caller: Caller) -> bool:
         """Whether a caller sees every document."""
@@ -319,9 +296,6 @@ class Documents:
 
         The document is deleted first. An interruption then leaves a sidecar without a document, which has no effect;
         the other order would leave a document that is ingested again without its attributes.
-
-        Returns:
-            The document as it is now, with what it waits for.
 
         Raises:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted before
@@ -368,7 +342,7 @@ class Documents:
         return key
 
 
-def facets_of(
+def read_facets(
     catalogue: Catalogue, key: str | None, prefix: str | None = None, limit: int = MAX_VALUES, token: str | None = None
 ) -> Facets:
     """List one attribute of searchable documents, or all, with their values, in pages.
@@ -395,14 +369,32 @@ def facets_of(
 
 def to_summary(record: DocumentRecord) -> DocumentSummary:
     """Return a record as a listing shows it."""
-    return DocumentSummary(**_members(record))
+    observed = record.observed
+    return DocumentSummary(
+        id=record.id,
+        uri=record.uri,
+        key=key_of_uri(record.uri),
+        status=record.status,
+        reason=redacted_or_none(record.reason),
+        searchable=record.status in SEARCHABLE,
+        size=observed.size if observed.is_present else None,
+        etag=observed.etag,
+        version_id=observed.version_id,
+        corpus=record.corpus,
+        attributes=dict(observed.attributes),
+        attempts=record.attempts,
+        last_modified=to_time(observed.last_modified),
+        received_at=to_time(record.received_at),
+        updated_at=to_time(record.updated_at),
+        finished_at=to_time(record.finished_at),
+    )
 
 
 def to_detail(document: DocumentNow) -> DocumentDetail:
     """Return a document as a request for it alone shows it."""
     record = document.record
     return DocumentDetail(
-        **_members(document.as_it_is()),
+        **dict(to_summary(document.as_it_is())),
         created_at=to_time(record.created_at),
         history=[
             HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
@@ -412,25 +404,3 @@ def to_detail(document: DocumentNow) -> DocumentDetail:
         again=document.again,
         waiting_for=document.waiting_for,
     )
-
-
-def _members(record: DocumentRecord) -> dict[str, Any]:
-    observed = record.observed
-    return {
-        "id": record.id,
-        "uri": record.uri,
-        "key": key_of_uri(record.uri),
-        "status": record.status,
-        "reason": redacted_or_none(record.reason),
-        "searchable": record.status in SEARCHABLE,
-        "size": observed.size if observed.is_present else None,
-        "etag": observed.etag,
-        "version_id": observed.version_id,
-        "corpus": record.corpus,
-        "attributes": dict(observed.attributes),
-        "attempts": record.attempts,
-        "last_modified": to_time(observed.last_modified),
-        "received_at": to_time(record.received_at),
-        "updated_at": to_time(record.updated_at),
-        "finished_at": to_time(record.finished_at),
-    }

@@ -1,7 +1,7 @@
 """Why a search finds a document, or does not: the first reason that applies.
 
-Whatever a caller may not see, they get the answer for a document that does not exist: the registry decides first, and
-every search is the caller's own.
+For a document that the caller may not see, the explanation is that of a document that does not exist: the registry
+decides first, and every search is the caller's own.
 """
 
 import asyncio
@@ -31,10 +31,7 @@ from ragstack_common.services.search_models import RetrieveRequest, RetrieveResp
 from ragstack_common.settings.names import BEDROCK_ENGINE
 
 MAX_SHOWN: Final = 5
-"""Documents of similar names that a text lists; the details have all."""
-
-_AGAIN: Final = " Some of its searches failed or were late, so try again."
-
+"""Maximum number of documents of similar names in a text; the details have all."""
 
 _CONDITIONS: Final[Mapping[Operator, tuple[str, str]]] = {
     Operator.EQUALS: ("is", "is not"),
@@ -64,28 +61,19 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanations:
-    """Explains searches.
-
-    Attributes:
-        searches: The searches.
-        documents: The documents that are searched; None if only the index has them.
-    """
+    """Explains searches. The documents are None if only the index has them."""
 
     searches: QueryService
     documents: Documents | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], searches: QueryService) -> "Explanations":
-        """Find the documents that the environment names, if they are those that are searched.
-
-        Raises:
-            ConfigurationError: A variable is invalid.
-        """
+        """Find the documents that the environment names, if searches search them; raises ConfigurationError."""
         is_known = searches.is_registered and searches.settings.documents_bucket is not None
         return cls(searches, Documents.from_env(env) if is_known else None)
 
     def explain(self, request: ExplainRequest, caller: Caller) -> ExplainResponse:
-        """Search, and say why a document is among the results, or not.
+        """Search, and explain why a document is among the results, or not.
 
         Raises:
             InvalidRequestError: The query, a filter or the corpus is invalid, or several documents have the name.
@@ -95,17 +83,16 @@ class Explanations:
 
     async def _explained(self, request: ExplainRequest, caller: Caller) -> ExplainResponse:
         uri, seen = request.document, None
-        search = RetrieveRequest(**request.model_dump(exclude={"document"}))
         with inner_deadline(self.searches.settings.timeout_seconds):
             if self.documents is not None:
                 uri, seen = await in_thread(partial(_seen, self.documents, caller, request.document))
-            answer = await self.searches.retrieve_async(search, caller)
+            answer = await self.searches.retrieve_async(request, caller)
             found = _among(answer, uri)
             if found is None and seen is None and self.documents is not None:
                 uri, seen, found = await in_thread(partial(_alike, self.documents, caller, uri))
                 found = found or _among(answer, uri)
-            found = found or await self._missing(search, caller, uri, seen, answer)
-        details = {"top_k": self.searches.top_k(search), **found.details}
+            found = found or await self._missing(request, caller, uri, seen, answer)
+        details = {"top_k": self.searches.top_k(request), **found.details}
         return ExplainResponse(
             document=uri,
             found=found.reason == "found",
@@ -133,8 +120,9 @@ class Explanations:
             self.searches.passages_of(uri, search.query, caller), self.searches.search(search, caller, deep=True)
         )
         found = self._unfound(search, uri, attributes, own, deep)
-        text = found.text if answer.complete and deep.complete else found.text + _AGAIN
-        return found._replace(text=text, details={**known, **found.details})
+        is_complete = answer.complete and deep.complete
+        again = "" if is_complete else " Some of its searches failed or were late, so try again."
+        return found._replace(text=found.text + again, details={**known, **found.details})
 
     def _unfound(
         self,
@@ -144,7 +132,7 @@ class Explanations:
         own: Sequence[RetrievedChunk],
         deep: SearchOutcome,
     ) -> _Found:
-        """Say why a search does not find a document that is in the index, or should be."""
+        """Explain why a search does not find a document that is in the index, or should be."""
         place = next((place for place, chunk in enumerate(deep.chunks, 1) if chunk.source == uri), None)
         passages = [*own] if place is None else [deep.chunks[place - 1], *own]
         best = passages[0] if passages else None
@@ -152,17 +140,19 @@ class Explanations:
         details: dict[str, Any] = {
             "passage": best and to_passage(best, search.query),
             "score": best and best.ranked_by.score,
+            "relevance": relevance,
+            "min_relevance": search.min_relevance,
+            "min_score": search.min_score,
         }
-        details |= {"relevance": relevance, "min_relevance": search.min_relevance, "min_score": search.min_score}
         # The index has the attributes by which searches filter; the registry has those that it should have.
         versions: list[Mapping[str, Any]] = [chunk.metadata for chunk in passages]
         versions = versions or ([] if attributes is None else [attributes])
         excluding = [*self._excluding(search, versions)] if place is None else []
         if excluding:
             return _Found("filtered out", _filtered_text(excluding), {**details, "filters": excluding})
-        count, least = len(deep.chunks), search.min_relevance
-        if least is not None and relevance is not None and relevance < least:
-            text = f"Its relevance is {relevance:.2f}, and min_relevance is {least:g}: lower min_relevance."
+        count, minimum = len(deep.chunks), search.min_relevance
+        if minimum is not None and relevance is not None and relevance < minimum:
+            text = f"Its relevance is {relevance:.2f}, and min_relevance is {minimum:g}: lower min_relevance."
             return _Found("below relevance", text, details, place, count)
         if place is not None:
             return self._below(search, place, count, details)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from ragstack_common.core.times import Time
 
 MAX_NAMES: Final = 1000
-"""Documents or messages that one request may name."""
+"""Maximum number of documents or messages in a request."""
 
 
 class FailedDocument(BaseModel):

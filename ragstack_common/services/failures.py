@@ -20,7 +20,7 @@ from ragstack_common.ingestion.messages import Queue, check
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, Listing
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.services.bucket import DocumentsBucket
-from ragstack_common.services.dead_letters import DeadLetterQueue, FailedMessage
+from ragstack_common.services.dead_letters import DeadLetterQueue, FailedMessage, Reading
 from ragstack_common.services.failure_models import (
     DiscardAnswer,
     DiscardRequest,
@@ -32,15 +32,11 @@ from ragstack_common.services.failure_models import (
     ReplayRequest,
 )
 
-UNKNOWN: Final = "UNKNOWN"
-
-NO_REASON: Final = "no reason given"
-
 DOCUMENTS_PER_MESSAGE: Final = 10
 """Maximum number of documents that the knowledge base accepts in one call."""
 
 FAILED_PER_CALL: Final = 500
-"""Failed documents that one request replays besides the dead letters."""
+"""Maximum number of documents without a dead letter that one request replays."""
 
 
 class Failures:
@@ -70,12 +66,9 @@ class Failures:
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
         """
-        messages, complete = [], True
-        if token is None:
-            reading = self._dead_letters.read()
-            messages, complete = reading.messages, reading.complete
+        reading = self._dead_letters.read() if token is None else Reading(complete=True)
         about: dict[str, list[FailedMessage]] = {}
-        for message in messages:
+        for message in reading.messages:
             for uri in message.uris:
                 about.setdefault(uri, []).append(message)
         with reaching_the_registry():
@@ -88,8 +81,8 @@ class Failures:
                 for uri, record in records.items()
                 if uri in about or record.status is Status.FAILED
             ],
-            unreadable=[_shown(message) for message in messages if message.fault is not None],
-            complete=complete,
+            unreadable=[_shown(message) for message in reading.messages if message.fault is not None],
+            complete=reading.complete,
             next_token=page.next_token,
         )
 
@@ -218,8 +211,8 @@ def _failed_document(record: DocumentRecord, messages: Sequence[FailedMessage]) 
     return FailedDocument(
         id=record.id,
         uri=record.uri,
-        status=record.status if is_known else UNKNOWN,
-        reasons=[redacted(reason) for reason in dict.fromkeys(said) if reason] or [NO_REASON],
+        status=record.status if is_known else "UNKNOWN",
+        reasons=[redacted(reason) for reason in dict.fromkeys(said) if reason] or ["no reason given"],
         attempts=record.attempts,
         since=iso(since if is_known else min(message.sent_at for message in messages)),
         message_ids=[message.message_id for message in messages],

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
@@ -19,11 +19,6 @@ from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-
-CALLER: Final = "api"
-"""Who asked for a job that was started over HTTP."""
-
-DEFAULT_LIMIT: Final = 20
 
 
 class JobRequest(BaseModel, extra="forbid", frozen=True):
@@ -42,7 +37,7 @@ class JobAnswer(BaseModel):
     id: str
     kind: JobKind
     status: JobStatus = Field(description="INCOMPLETE: the report is true, but not everything was compared")
-    by: str = Field(description="Who asked for the job")
+    by: str = Field(description="Who requested the job")
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
@@ -79,19 +74,19 @@ class Jobs:
         """
         with reaching_the_registry():
             try:
-                job = self._store.create(kind, CALLER)
+                job = self._store.create(kind, by="api")
             except JobConflictError:
                 self._send_again_if_queued(kind)
                 raise
         try:
             self._send(job)
         except DeliveryError:
-            # If this fails too, the store ends the job once it has been silent for long.
+            # If this fails too, the store ends the job when it has been silent for too long.
             reason = "The queue did not take the job's message, so the job never started"
             with reaching_the_registry():
                 self._store.write(job, replace(job, status="FAILED", reason=reason, finished_at=self._clock()))
             raise
-        return answer_of(job)
+        return to_answer(job)
 
     def get(self, job_id: str) -> JobAnswer:
         """Return one job.
@@ -100,9 +95,9 @@ class Jobs:
             JobNotFoundError: There is no job with that id.
         """
         with reaching_the_registry():
-            return answer_of(self._store.get(job_id))
+            return to_answer(self._store.get(job_id))
 
-    def page(self, limit: int = DEFAULT_LIMIT, token: str | None = None) -> JobList:
+    def page(self, limit: int = 20, token: str | None = None) -> JobList:
         """List jobs, newest first.
 
         Raises:
@@ -110,7 +105,7 @@ class Jobs:
         """
         with reaching_the_registry():
             page = self._store.page(limit, token)
-        jobs = [answer_of(job) for job in page.jobs]
+        jobs = [to_answer(job) for job in page.jobs]
         return JobList(jobs=jobs, next_token=page.next_token)
 
     def _send(self, job: Job) -> None:
@@ -126,7 +121,7 @@ class Jobs:
                 LOGGER.warning("job %s is queued, and its message was not sent again: %s", job.id, error)
 
 
-def answer_of(job: Job) -> JobAnswer:
+def to_answer(job: Job) -> JobAnswer:
     """Return a job as the API shows it."""
     return JobAnswer(
         id=job.id,

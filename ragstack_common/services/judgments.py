@@ -29,22 +29,18 @@ from ragstack_common.registry.transactions import Transactions, Write, if_holds
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MAX_GRADE: Final = 3
-"""Source: the usual scale of judgments at TREC, 0 (irrelevant) to 3 (perfectly relevant)."""
-
 MAX_QUERY_CHARACTERS: Final = 2000
 MAX_REFERENCE_CHARACTERS: Final = 10_000
-"""A page of a hundred judgments stays below the 6 MB of an answer of Lambda."""
+"""A page of a hundred judgments stays below the 6 MB of a response of Lambda."""
 
 MAX_NEW_IN_A_YEAR: Final = 5000
-"""Of one caller: a judgment takes up to 12 KB. A pool of 50 queries with 100 documents each is as large."""
+"""Limit of one caller. A judgment takes up to 12 KB; a pool of 50 queries with 100 documents each is as large."""
 
 KEPT_SECONDS: Final = 2 * 365 * 86_400
-"""After its last change, a judgment expires."""
+"""Lifetime of a judgment after its last change."""
 
 _ANSWER: Final = "answer"
 _YEAR: Final = "year"
-_DIGEST_CHARACTERS: Final = 32
 
 # Files in BEIR's form have tabs between members.
 _QueryId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,100}$")]
@@ -62,7 +58,7 @@ class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
     grade: int | None = Field(
         default=None,
         ge=0,
-        le=MAX_GRADE,
+        le=3,  # the usual scale at TREC: irrelevant to perfectly relevant
         strict=True,
         description="How relevant the document is, 0 for not at all; null deletes the judgment",
     )
@@ -74,11 +70,11 @@ class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
     )
 
     @model_validator(mode="after")
-    def _is_of_one_kind(self) -> Self:
+    def _has_one_kind(self) -> Self:
         if self.document is None and self.grade is not None:
-            raise PydanticCustomError("judgment", "A grade is of a document: name it, or give answer_grade")
+            raise PydanticCustomError("judgment", "A grade needs a document: name it, or give answer_grade")
         if self.document is not None and (self.answer_grade is not None or self.reference is not None):
-            raise PydanticCustomError("judgment", "answer_grade and reference are of an answer: leave out document")
+            raise PydanticCustomError("judgment", "answer_grade and reference need an answer: leave out document")
         return self
 
 
@@ -105,30 +101,18 @@ class JudgmentList(BaseModel, defer_build=True):
 
 @dataclass(frozen=True)
 class Judgments:
-    """Reads and writes judgments. Each method raises RegistryError if the table fails.
-
-    Attributes:
-        client: The client.
-        table: The registry's table.
-        guard: Decides who reads the judgments of others.
-        clock: Seconds since 1970.
-    """
+    """Reads and writes judgments. Each method raises RegistryError if the table fails."""
 
     client: "DynamoDBClient"
     table: str
     guard: Guard
     clock: Callable[[], float] = time.time
 
-    @property
-    def transactions(self) -> Transactions:
-        """Writes several items, or none of them."""
-        return Transactions(self.client, self.table)
-
     def write(self, caller: Caller, change: JudgmentChange) -> Judgment:
         """Replace or delete the caller's judgment; the last write counts.
 
         Raises:
-            LimitReachedError: The caller has made as many new ones this year as they may.
+            LimitReachedError: The caller has made the maximum number of new ones this year.
         """
         now = self.clock()
         judgment = Judgment(
@@ -153,7 +137,7 @@ class Judgments:
 
         Raises:
             InvalidRequestError: The token is from another listing.
-            NotAllowedError: The caller asks for those of all, and is no operator.
+            NotAllowedError: Only operators list the judgments of all callers.
         """
         if of_all:
             self.guard.require(caller, Right.OPERATE, "GET /api/judgments?all=true")
@@ -162,7 +146,7 @@ class Judgments:
         if token is not None:
             digest, place = _read_token(token, "" if of_all else f"{own}#")
         with reaching_the_registry():
-            found = self._of_all(digest, place) if of_all else self._of(own, place)
+            found = self._all_items(digest, place) if of_all else self._items(own, place)
             items = [*islice(found, limit + 1)]
         judgments = [Judgment.model_validate_json(item["judgment"]["S"]) for item in items[:limit]]
         following = None
@@ -185,9 +169,15 @@ class Judgments:
             "Item": {**key, **to_item({**content, _YEAR: year})},
             "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})",
         }
-        failed = self.transactions.write([Write("count", {"Update": count}), Write("judgment", {"Put": put})])
+        failed = Transactions(self.client, self.table).write(
+            [Write("count", {"Update": count}), Write("judgment", {"Put": put})]
+        )
         if "count" in failed:
-            raise _limit_reached(caller, year, now)
+            text = (
+                f"{caller.name} made {MAX_NEW_IN_A_YEAR:,} new judgments this year, which is the limit: change or"
+                " delete earlier ones"
+            )
+            raise LimitReachedError(text, int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp()) - now)
         if failed:
             self._change(key, content)  # another request has made it meanwhile
 
@@ -223,17 +213,17 @@ class Judgments:
             "ExpressionAttributeValues": to_item({":number": number}),
         }
 
-    def _of(self, digest: str, after: str | None) -> Iterator[Item]:
+    def _items(self, digest: str, after: str | None) -> Iterator[Item]:
         """Yield the items of one caller, after one of them."""
         return self._queried(f"{JUDGMENT}#{digest}", None if after is None else _key(digest, after))
 
-    def _of_all(self, digest: str, after: str | None) -> Iterator[Item]:
+    def _all_items(self, digest: str, after: str | None) -> Iterator[Item]:
         """Yield the items of all callers, beginning with one."""
         if digest:
-            yield from self._of(digest, after)
+            yield from self._items(digest, after)
         first = to_item({PARTITION_KEY: JUDGMENT, SORT_KEY: digest}) if digest else None
         for caller in self._queried(JUDGMENT, first):
-            yield from self._of(caller[SORT_KEY]["S"], None)
+            yield from self._items(caller[SORT_KEY]["S"], None)
 
     def _queried(self, partition: str, after: Item | None) -> Iterator[Item]:
         start = {} if after is None else {"ExclusiveStartKey": after}
@@ -241,16 +231,8 @@ class Judgments:
         return query_items(self.client, self.table, condition, values, PaginationConfig={"PageSize": 101}, **start)
 
 
-def _limit_reached(caller: Caller, year: int, now: int) -> LimitReachedError:
-    text = (
-        f"{caller.name} made {MAX_NEW_IN_A_YEAR:,} new judgments this year, which is the limit: change or delete"
-        " earlier ones"
-    )
-    return LimitReachedError(text, int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp()) - now)
-
-
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _key(digest: str, place: str) -> Item:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from cachetools import TTLCache
 
@@ -15,18 +14,12 @@ from ragstack_common.search.parts import one_line
 from ragstack_common.services.catalogue import REMEMBERED_LISTS, REMEMBERED_SECONDS, ValueSource, list_corpora
 from ragstack_common.settings.limits import MAX_CORPORA, MAX_RETRIEVAL_SECONDS
 
-TIME_SHARE: Final = 0.5
-"""Share of a search's time in which the corpora must be found."""
-
 
 @dataclass(frozen=True)
 class KnownCorpora:
-    """Corpora to search.
+    """Corpora to search, and a note about them for the caller of the search.
 
-    Attributes:
-        names: Each once.
-        are_found: Whether they come from the documents, of which some may have other corpora, or none.
-        note: What the caller of the search should know about them.
+    If they *are_found* in the documents and not configured, some documents may have other corpora, or none.
     """
 
     names: tuple[str, ...]
@@ -35,12 +28,7 @@ class KnownCorpora:
 
 
 class FoundCorpora:
-    """Finds the corpora of documents, and remembers them for a minute.
-
-    Args:
-        source: The values that documents have.
-        clock: Seconds, never decreasing.
-    """
+    """Finds the corpora of documents, and remembers them for a minute."""
 
     def __init__(self, source: ValueSource, clock: Callable[[], float]) -> None:
         self._source = source
@@ -49,12 +37,12 @@ class FoundCorpora:
     async def __call__(self, scope: Scope) -> KnownCorpora:
         """Return up to 20 corpora, those with the most documents where these are counted.
 
-        There are none, and a note says why, if the corpora cannot be found in time.
+        If they cannot be found in time, there are none, and a note with the reason.
         """
         with suppress(KeyError):
             return self._known[scope]
         try:
-            async with asyncio.timeout(seconds_left(MAX_RETRIEVAL_SECONDS) * TIME_SHARE):
+            async with asyncio.timeout(seconds_left(MAX_RETRIEVAL_SECONDS) / 2):
                 found = await self._found(scope)
         except (RagStackError, TimeoutError) as error:
             reason = one_line(error) if isinstance(error, RagStackError) else "they were not found in time"

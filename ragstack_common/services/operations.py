@@ -81,16 +81,7 @@ def _missing() -> Any:
 
 @dataclass(frozen=True)
 class ServiceOperations:
-    """The operations over the services of this process, each of which is built when it is first used.
-
-    Attributes:
-        caller: Who sees and does what.
-        searches: Returns the service that searches.
-        answers: Returns the service that answers questions.
-        documents: Returns the documents.
-        registry: Returns the tools.
-        metrics: Counts the failures of tools that alarms watch.
-    """
+    """The operations of one caller over the services of this process, each of which is built when it is first used."""
 
     caller: "Caller"
     searches: "Callable[[], QueryService]"

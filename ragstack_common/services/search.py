@@ -39,7 +39,7 @@ from ragstack_common.services.catalogue import (
     values_of_registry,
 )
 from ragstack_common.services.known_corpora import FoundCorpora, KnownCorpora
-from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, answer_to
+from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, to_response
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import (
     ALL_CORPORA,
@@ -59,13 +59,10 @@ if TYPE_CHECKING:
 
 
 MAX_SHOWN_FILTER: Final = 200
-"""Characters of a filter in a note."""
-
-PASSAGES_OF_A_DOCUMENT: Final = 10
-"""Passages of one document that are looked at to explain a search."""
+"""Maximum number of characters of a filter in a note."""
 
 
-def engine_of(
+def make_engine(
     settings: QuerySettings,
     metrics: MetricSink,
     milvus: MilvusSettings | None = None,
@@ -80,7 +77,7 @@ def engine_of(
         policy: The access file, which has the tenants.
 
     Raises:
-        ConfigurationError: There is no such engine, its package is missing, or its configuration is invalid.
+        ConfigurationError: The engine is unknown, its package is missing, or its configuration is invalid.
     """
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     tenants = TenantIndexes.of(settings, policy)
@@ -160,15 +157,11 @@ class QueryService:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "QueryService":
-        """Build the service that the environment describes.
-
-        Raises:
-            ConfigurationError: A variable is missing or invalid.
-        """
+        """Build the service that the environment describes; raises ConfigurationError."""
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
         guard = Guard.from_env(env)
-        engine = engine_of(settings, metrics, MilvusSettings.from_env(env), guard.policy)
+        engine = make_engine(settings, metrics, MilvusSettings.from_env(env), guard.policy)
         return cls(settings, engine, metrics, guard=guard)
 
     def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
@@ -181,16 +174,13 @@ class QueryService:
         return wait_for(self.retrieve_async(request, caller))
 
     async def retrieve_async(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
-        """Search on the running event loop. Errors are those of :meth:`retrieve`."""
-        return answer_to(request, await self.search(request, caller), self.settings.answerable_relevance)
+        """Search on the running event loop, as :meth:`retrieve` does."""
+        return to_response(request, await self.search(request, caller), self.settings.answerable_relevance)
 
     async def search(self, request: RetrieveRequest, caller: Caller, *, deep: bool = False) -> SearchOutcome:
-        """Search, and return the outcome without the account's internals. Errors are those of :meth:`retrieve`.
+        """Search as :meth:`retrieve` does, and return the outcome without the account's internals.
 
-        Args:
-            request: The search.
-            caller: Who searches.
-            deep: Whether to find as many results as possible, whatever their number and their scores should be.
+        With *deep*, find as many results as possible, regardless of the limits of the request.
         """
         outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
         for part in outcome.parts:
@@ -204,13 +194,13 @@ class QueryService:
         )
 
     async def passages_of(self, source: str, query: str, caller: Caller) -> list[RetrievedChunk]:
-        """Return the best passages of one document, best first. Errors are those of :meth:`retrieve`.
+        """Return the best passages of one document, best first. Raises the errors of :meth:`retrieve`.
 
         An engine that cannot filter by document finds only those among its best passages of all.
         """
         top_k, only = min(MAX_RESULTS, self._engine.max_top_k), None
         if self.settings.retrieval_engine == BEDROCK_ENGINE:
-            top_k, only = PASSAGES_OF_A_DOCUMENT, Clause(Operator.EQUALS, SOURCE_URI_KEY, source)
+            top_k, only = 10, Clause(Operator.EQUALS, SOURCE_URI_KEY, source)
 
         async def searched(scope: Scope) -> SearchOutcome:
             return await self._engine.search(SearchRequest(query, top_k, filters=only, scope_filter=scope.filter))
@@ -228,7 +218,7 @@ class QueryService:
         require_sight(self._guard, caller, outcome.chunks, in_registry=self.is_registered)
 
     def top_k(self, request: RetrieveRequest) -> int:
-        """Return the largest number of results of a request."""
+        """Return the maximum number of results of a request."""
         is_plain = request.corpus_filter is None and not self.settings.corpora
         return request.top_k or (DEFAULT_TOP_K if is_plain else self.settings.search_k)
 
@@ -238,7 +228,7 @@ class QueryService:
         has_one_slice = not self.settings.multislice_enabled or self.settings.max_slices == 1
         is_strict = request.filter_mode == "strict" or has_one_slice
         required: dict[str, Filter | None] = {
-            "version_filter": _of_version(request),
+            "version_filter": _version_clause(request),
             "metadata_filter": parsed(request.metadata_filter or None) if is_strict else None,
         }
         if corpus is not None and corpus != ALL_CORPORA:
@@ -248,20 +238,20 @@ class QueryService:
         return {name: filter_ for name, filter_ in required.items() if filter_ is not None}
 
     def corpora(self, caller: Caller) -> Corpora:
-        """List the corpora that the caller sees. Errors are those of a search, or RegistryError."""
+        """List the corpora that the caller sees. Raises the errors of a search, or RegistryError."""
         return wait_for(self.corpora_async(caller))
 
     async def corpora_async(self, caller: Caller) -> Corpora:
-        """List the corpora on the running event loop. Errors are those of :meth:`corpora`."""
+        """List the corpora on the running event loop, as :meth:`corpora` does."""
         rules = await in_thread(self._guard.rules)
         return await list_corpora(self._values, self.settings.corpora, rules.scope(caller))
 
     def versions(self, caller: Caller) -> Versions:
-        """List the versions of documents that the caller sees. Errors are those of a search, or RegistryError."""
+        """List the versions of documents that the caller sees. Raises the errors of a search, or RegistryError."""
         return wait_for(self.versions_async(caller))
 
     async def versions_async(self, caller: Caller) -> Versions:
-        """List the versions on the running event loop. Errors are those of :meth:`versions`."""
+        """List the versions on the running event loop, as :meth:`versions` does."""
         rules = await in_thread(self._guard.rules)
         return await list_versions(self._values, rules.scope(caller))
 
@@ -292,16 +282,20 @@ class QueryService:
     async def _searched(self, request: RetrieveRequest, scope: Scope, *, deep: bool = False) -> SearchOutcome:
         corpus, note = request.corpus_filter, None
         if corpus is None and not self.settings.corpora:
-            reranker = self._reranker(request, None)
-            backend = self._engine if reranker is None else self._reranked(reranker)
+            backend, reranker = self._engine, self._reranker(request, None)
+            if reranker is not None:
+                from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - as rerankers
+
+                backend = RerankedBackend(backend, reranker)
         else:
             known = await self._corpora_for(corpus, scope)
             backend, note = self._balanced(known, self._reranker(request, DEFAULT_RERANKER)), known.note
-        asked = await self._search_request(request, scope)
+        built = partial(self._search_request, request, scope)
+        search_request = await in_thread_if_long(built, len(repr(request.metadata_filter)))
         if deep:
-            most = min(MAX_RESULTS, backend.max_top_k)
-            asked = replace(asked, top_k=most, min_score=None, min_relevance=None, passages=1)
-        outcome = await backend.search(asked)
+            top_k = min(MAX_RESULTS, backend.max_top_k)
+            search_request = replace(search_request, top_k=top_k, min_score=None, min_relevance=None, passages=1)
+        outcome = await backend.search(search_request)
         return outcome if note is None else replace(outcome, notes=(*outcome.notes, Note("corpora", note)))
 
     async def _corpora_for(self, corpus: str | None, scope: Scope) -> KnownCorpora:
@@ -313,15 +307,12 @@ class QueryService:
         return await self._found_corpora(scope)
 
     def _reranker(self, request: RetrieveRequest, default: str | None) -> "ChunkReranker | None":
-        """Return the reranker that the request wants, else the settings, else the kind of search."""
+        """Return the reranker of the request, or by default that of the settings or of the kind of search."""
         wanted = self.settings.rerank if request.rerank is None else request.rerank
         name = default if wanted is None else DEFAULT_RERANKER if wanted is True else wanted
         return None if name in (None, False, NO_RERANKER) else self._loaded(str(name))
 
-    async def _search_request(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
-        return await in_thread_if_long(partial(self._built, request, scope), len(repr(request.metadata_filter)))
-
-    def _built(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
+    def _search_request(self, request: RetrieveRequest, scope: Scope) -> SearchRequest:
         is_strict = request.filter_mode == "strict"
         chosen = parsed(request.metadata_filter or None)
         return SearchRequest(
@@ -330,7 +321,7 @@ class QueryService:
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
             min_relevance=request.min_relevance,
-            filters=all_of(_of_version(request), chosen if is_strict else None),
+            filters=all_of(_version_clause(request), chosen if is_strict else None),
             metadata_filter=None if is_strict else chosen,
             filter_trust=request.filter_trust,
             infer_filter=request.infer_filter and self.settings.infer_filter,
@@ -353,11 +344,6 @@ class QueryService:
             with_everything=known.are_found,
         )
 
-    def _reranked(self, reranker: "ChunkReranker") -> RetrievalBackend:
-        from ragstack_common.search.wrappers.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
-
-        return RerankedBackend(self._engine, reranker)
-
     @cached_property
     def _found_corpora(self) -> FoundCorpora:
         return FoundCorpora(self._values, self._clock)
@@ -371,13 +357,13 @@ class QueryService:
         return self._rerankers[name]
 
 
-def _of_version(request: RetrieveRequest) -> Filter | None:
+def _version_clause(request: RetrieveRequest) -> Filter | None:
     version = request.version_filter
     return None if version is None else Clause(Operator.EQUALS, VERSION_KEY, version)
 
 
 def _unmatched(request: RetrieveRequest, outcome: SearchOutcome) -> tuple[Note, ...]:
-    """Say that nothing matches the caller's filter, if that is certain."""
+    """Note that nothing matches the caller's filter, if that is certain."""
     is_strict = request.filter_mode == "strict"
     parts = [part for part in outcome.parts if is_strict or part.slice == FILTERED]
     if not request.metadata_filter or not parts or any(part.hits or part.status != "ok" for part in parts):

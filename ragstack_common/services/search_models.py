@@ -27,9 +27,6 @@ from ragstack_common.text.positions import Position, section_over
 
 MAX_NAME_CHARACTERS: Final = 200
 
-DEFAULT_PASSAGES: Final = 3
-"""A program that answers from the results needs more than one passage of a document that is about the question."""
-
 
 def _version(value: object) -> object:
     usable = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -125,7 +122,7 @@ class RetrieveRequest(SearchOptions):
     )
     deduplicate_by: DeduplicateBy = Field(default="document", description="One result per document, or per chunk")
     passages: int = Field(
-        default=DEFAULT_PASSAGES,
+        default=3,
         ge=1,
         le=MAX_PASSAGES,
         strict=True,
@@ -183,8 +180,8 @@ class SearchReport(BaseModel):
     )
 
 
-def report_of(outcome: SearchOutcome) -> SearchReport:
-    """Return how the search went that has an outcome."""
+def to_report(outcome: SearchOutcome) -> SearchReport:
+    """Return how a search went."""
     return SearchReport(
         slices=outcome.parts,
         inferred_filter=outcome.inferred,
@@ -208,13 +205,13 @@ class RetrieveResponse(SearchReport):
     age_seconds: float | None = Field(default=None, description="Age of a cached answer; null if the answer is new")
 
 
-def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relevance: float) -> RetrieveResponse:
+def to_response(request: RetrieveRequest, outcome: SearchOutcome, answerable_relevance: float) -> RetrieveResponse:
     """Return an outcome as the API shows it."""
     best = outcome.best_relevance
-    least = request.min_score or 0.0
-    chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
+    min_score = request.min_score or 0.0
+    chunks = [chunk for chunk in outcome.chunks if min_score <= 1 or chunk.ranked_by.score >= min_score]
     return RetrieveResponse(
-        **dict(report_of(outcome)),
+        **dict(to_report(outcome)),
         results=[_result(chunk, outcome, request) for chunk in chunks],
         answerable=shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
         complete=outcome.complete,
@@ -232,7 +229,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequ
         reason = reason_of_rank(ranking, outcome.parts)
         ranking = replace(ranking, found_by=ranking.found_by or tuple(only), reason=reason)
     return RetrievedResult(
-        **{**_passage_members(chunk, query), "score": ranking.score},
+        **{**dict(to_passage(chunk, query)), "score": ranking.score},
         source=chunk.public_source,
         location=chunk.location or {},
         passages=[to_passage(passage, query) for passage in chunk.passages] or None,
@@ -243,25 +240,20 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequ
 
 def to_passage(chunk: RetrievedChunk, query: str) -> Passage:
     """Return a chunk as the API shows it, with the engine's score."""
-    return Passage(**_passage_members(chunk, query))
-
-
-def _passage_members(chunk: RetrievedChunk, query: str) -> dict[str, Any]:
     position = Position.of(chunk.metadata)
     # Only a heading within the passage can make a difference.
     _, offset = excerpt(chunk.content, query) if position.section and "#" in chunk.content else ("", None)
     section = position.section if offset is None else section_over(chunk.content, [offset], position.section)
-    return {
-        "relevance": _rounded(chunk.relevance),
-        "score": chunk.ranked_by.base_score,
-        "content": chunk.content,
-        "context": chunk.context,
-        "content_type": chunk.content_type,
-        "chunk_id": chunk.chunk_id,
-        "metadata": chunk.public_metadata,
-        **dict(position),
-        "section": section,
-    }
+    return Passage(
+        relevance=_rounded(chunk.relevance),
+        score=chunk.ranked_by.base_score,
+        content=chunk.content,
+        context=chunk.context,
+        content_type=chunk.content_type,
+        chunk_id=chunk.chunk_id,
+        metadata=chunk.public_metadata,
+        **{**dict(position), "section": section},
+    )
 
 
 def _rounded(relevance: float | None) -> float | None:

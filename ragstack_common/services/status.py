@@ -18,7 +18,7 @@ from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.jobs import MAX_PAGE, RECONCILE, JobStore
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
-from ragstack_common.services.jobs import JobAnswer, answer_of
+from ragstack_common.services.jobs import JobAnswer, to_answer
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -29,11 +29,11 @@ HOURS: Final = 24
 HOUR_SECONDS: Final = 3600
 
 MAX_CALLS: Final = 50
-"""Calls to count the documents of one status. One reads 1 MB, about 2,000 documents, for 128 read units."""
+"""Limit of calls that count the documents of a status. One reads 1 MB, about 2,000 documents, for 128 read units."""
 
 DEAD_LETTERS: Final = "dead letters"
 
-WITHOUT_CLOUDWATCH: Final = "CloudWatch could not be asked for alarms"
+WITHOUT_CLOUDWATCH: Final = "The alarms could not be read from CloudWatch"
 WITHOUT_ALARMS: Final = "This deployment has no alarms, or does not know its own name"
 
 _WAITING: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
@@ -87,7 +87,7 @@ class DeploymentStatus:
     """Looks at a deployment.
 
     A report takes about a dozen calls, and one more for each 2,000 documents: their index is by status and not by time,
-    so that all of it is read to know the throughput. 100,000 documents take 50 calls and 6,400 read units.
+    so the throughput needs all of it. 100,000 documents take 50 calls and 6,400 read units.
 
     Attributes:
         dynamodb: The client of the registry.
@@ -112,14 +112,14 @@ class DeploymentStatus:
 
         Raises:
             RegistryError: The registry could not be read.
-            ServiceUnavailableError: A queue could not be asked.
+            ServiceUnavailableError: A queue could not be read.
         """
         notes: list[str] = []
         with reaching_the_registry():
             documents, throughput = self._documents(notes)
             job = self._last_reconciliation()
-        with failing_as(ServiceUnavailableError, "The queues could not be asked"):
-            queues = [depth_of(self.sqs, name, url) for name, url in self.queue_urls.items()]
+        with failing_as(ServiceUnavailableError, "The queues could not be read"):
+            queues = [read_depth(self.sqs, name, url) for name, url in self.queue_urls.items()]
         dead = sum(each.waiting + each.in_flight for each in queues if each.name == DEAD_LETTERS)
         return StatusReport(
             documents=documents,
@@ -177,13 +177,13 @@ class DeploymentStatus:
 
     def _last_reconciliation(self) -> JobAnswer | None:
         jobs = JobStore(self.table, self.dynamodb).page(MAX_PAGE).jobs
-        return next((answer_of(job) for job in jobs if job.kind == RECONCILE), None)
+        return next((to_answer(job) for job in jobs if job.kind == RECONCILE), None)
 
     def _alarms(self, notes: list[str]) -> list[AlarmState] | None:
         found: Sequence[Mapping[str, Any]] = ()
         if self.prefix is not None:
             try:
-                found = alarms_of(self.cloudwatch, self.prefix)
+                found = read_alarms(self.cloudwatch, self.prefix)
             except (ClientError, BotoCoreError) as error:
                 LOGGER.warning("%s: %s", WITHOUT_CLOUDWATCH, error)
                 notes.append(WITHOUT_CLOUDWATCH)
@@ -203,7 +203,7 @@ class DeploymentStatus:
         return sorted(alarms, key=lambda each: (each.state != "ALARM", each.name))
 
 
-def depth_of(sqs: "SQSClient", name: str, url: str) -> QueueDepth:
+def read_depth(sqs: "SQSClient", name: str, url: str) -> QueueDepth:
     """Count the messages of a queue; SQS counts approximately."""
     wanted: Any = [*_WAITING, _IN_FLIGHT]
     found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)["Attributes"]
@@ -211,7 +211,7 @@ def depth_of(sqs: "SQSClient", name: str, url: str) -> QueueDepth:
     return QueueDepth(name=name, waiting=sum(counts[each] for each in _WAITING), in_flight=counts[_IN_FLIGHT])
 
 
-def alarms_of(cloudwatch: "BaseClient", prefix: str) -> list[Mapping[str, Any]]:
+def read_alarms(cloudwatch: "BaseClient", prefix: str) -> list[Mapping[str, Any]]:
     """Return the alarms of a deployment, given the prefix of its stacks."""
     pages = cloudwatch.get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
     # CloudFormation names an alarm STACK-ID-SUFFIX; another deployment's prefix may begin with this one.

@@ -37,13 +37,12 @@ if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import DocumentApiSettings
 
 MAX_KEY_CHARACTERS: Final = 1024
-"""Source: Amazon S3 user guide, object keys. A document's key may have to be much shorter: that depends on the bucket's
-name."""
+"""Source: Amazon S3 user guide, object keys. The name of the bucket can make the limit of documents much lower."""
 
 _MEDIA_TYPE: Final = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*( ?; ?[A-Za-z0-9=_.+\"-]+)*"
 
 
-def _text_of_a_key(value: str) -> str:
+def _key_text(value: str) -> str:
     if any(character < " " or character == "\x7f" for character in value):
         raise PydanticCustomError("key", "Leave out control characters, such as line breaks")
     if "${filename}" in value:
@@ -51,7 +50,7 @@ def _text_of_a_key(value: str) -> str:
     return value
 
 
-def _name_of_a_document(value: str) -> str:
+def _document_name(value: str) -> str:
     if value.endswith("/"):
         raise PydanticCustomError("key", "Write the name of a file, not of a folder")
     if value.endswith(SIDECAR_SUFFIX):
@@ -79,8 +78,8 @@ def _without_folder(value: str) -> str:
     return value
 
 
-_KeyText = Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)]
-_DocumentName = Annotated[_KeyText, AfterValidator(_name_of_a_document)]
+_KeyText = Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARACTERS), AfterValidator(_key_text)]
+_DocumentName = Annotated[_KeyText, AfterValidator(_document_name)]
 _Attributes = Annotated[dict[str, Any], AfterValidator(canonical_attributes)]
 
 
@@ -91,7 +90,7 @@ class UploadRequest(BaseModel, extra="forbid", frozen=True):
     filename: Annotated[_DocumentName, AfterValidator(_without_folder)] | None = Field(
         default=None, description="Instead of key: its last part, with the folders before it as prefix"
     )
-    prefix: Annotated[str, Field(max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)] | None = Field(
+    prefix: Annotated[str, Field(max_length=MAX_KEY_CHARACTERS), AfterValidator(_key_text)] | None = Field(
         default=None, description="Folders, with or without slashes at both ends"
     )
     content_type: Annotated[str, AfterValidator(_media_type)] = Field(
@@ -295,9 +294,9 @@ class Uploads:
     ) -> tuple[Mapping[str, Any] | None, Mapping[str, str] | None]:
         """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
 
-        A label that the request does not name stays. A sidecar without a document is of somebody who may upload it
-        next: only callers who see its label replace it, and nobody gets its label without naming it. So a new
-        document's label is always written, on condition that the sidecar is still the one that was read.
+        A label that the request does not name stays. A sidecar without a document may belong to an upload that
+        follows: only callers who see its label replace it, and a caller gets its label only by naming it. So a new
+        document's label is always written, on condition that the sidecar has not changed since it was read.
         """
         policy = self._guard.policy
         if policy is None:
@@ -320,7 +319,7 @@ class Uploads:
         label = policy.label_of(key, wanted)
         usable = sorted(each for each in policy.rule_for(key)[1].permitted if rules.sees(caller, each))
         if (wanted is not None and wanted != label) or not rules.sees(caller, label):
-            choice = f"choose one of {', '.join(usable)}" if usable else "there is none that you may use here"
+            choice = f"choose one of {', '.join(usable)}" if usable else "you may use none here"
             fault = (
                 "documents here need an access label" if wanted is None else f"{wanted!r:.120} is not permitted here"
             )
@@ -336,7 +335,7 @@ class Uploads:
         structure: Mapping[str, Any] | None,
         condition: Mapping[str, str] | None,
     ) -> str | None:
-        """Replace attributes and row settings; what is None stays, on condition that nobody else changes it."""
+        """Replace attributes and row settings; what is None stays, on condition that the sidecar does not change."""
         sidecar = key + SIDECAR_SUFFIX
         body = None
         if attributes is None or (structure is None and _may_have_rows(key)):

@@ -25,12 +25,11 @@ from ragstack_common.settings.ingestion import ViewerSettings
 MAX_TEXTS: Final = 50
 MAX_QUOTED_CHARACTERS: Final = 20_000
 MAX_ALL_QUOTED_CHARACTERS: Final = 100_000
-MAX_PASSAGE_CHARACTERS: Final = 200_000
 MAX_SECONDS: Final = 25.0
-"""Seconds for showing a document; API Gateway waits for 29."""
+"""Maximum time to show a document; API Gateway waits for 29 seconds."""
 
 MEMORY_LIMIT: Final = 1280 * 1024**2
-"""Bytes of the process that reads the documents; the function has 1,769 MB."""
+"""Bytes of memory for the process that reads the documents; the function has 1,769 MB."""
 
 Texts = Annotated[
     list[Annotated[str, Field(max_length=MAX_QUOTED_CHARACTERS)]],
@@ -56,7 +55,7 @@ class ViewRequest(BaseModel, extra="forbid"):
     texts: Texts = Field(default_factory=list)
     passage: str | None = Field(
         None,
-        max_length=MAX_PASSAGE_CHARACTERS,
+        max_length=200_000,
         description="The content of the source that the texts are from, which says which of several occurrences is"
         " meant",
     )
@@ -135,15 +134,7 @@ class DocumentView(ShownPart):
 
 
 class Viewer:
-    """Shows documents that a caller sees, as the registry has them.
-
-    Args:
-        documents: Finds them.
-        bucket: Has their files.
-        max_bytes: Larger files are not shown.
-        process: Reads the files.
-        clock: Returns seconds.
-    """
+    """Shows documents that a caller sees, as the registry has them, up to a size of *max_bytes*."""
 
     def __init__(
         self,
@@ -158,11 +149,7 @@ class Viewer:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Viewer":
-        """Build the viewer that the environment describes.
-
-        Raises:
-            ConfigurationError: A variable is missing or invalid.
-        """
+        """Build the viewer that the environment describes; raises ConfigurationError."""
         settings = ViewerSettings.from_env(env)
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(settings.registry_table, dynamodb_client())
@@ -225,7 +212,7 @@ class Viewer:
                 raise UnreadableDocument(took_too_long(file_format, MAX_SECONDS)) from None
             except ProcessEnded as error:
                 LOGGER.warning("the process that shows documents ended: %s", error)
-                if error.answered > 1:  # the first answer to a new process asks for the file
+                if error.answered > 1:  # the first answer of a new process requests the file
                     continue  # other documents may have taken its memory
                 raise UnreadableDocument(ended_its_reader(file_format, error.exit_code)) from None
             found: dict[str, Any] = json.loads(answer)

@@ -15,7 +15,7 @@ from ragstack_common.search.factory import TYPE_KEY, engine_variables
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.operations import ServiceOperations
-from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.services.search import QueryService, make_engine
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import json_object
 from ragstack_common.settings.knowledge import KnowledgeSettings
@@ -50,7 +50,7 @@ def engine_operations(
     config = _chroma(collection, db_path, environment) if is_chroma else _from_file(engine, collection, db_path)
     settings = QuerySettings.from_env({**environment, **engine_variables(config)})
     answering = AnswerSettings.from_env(environment)
-    backend = engine_of(settings, NO_METRICS, MilvusSettings.from_env(environment))
+    backend = make_engine(settings, NO_METRICS, MilvusSettings.from_env(environment))
     with closing(QueryService(settings, RerankedBackend(backend, reranker) if reranker else backend)) as searches:
 
         @cache

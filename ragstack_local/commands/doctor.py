@@ -218,9 +218,9 @@ def _knowledge_base(connection: "Connection") -> str:
 
 
 def _alarms(connection: "Connection", prefix: str) -> str:
-    from ragstack_common.services.status import alarms_of  # noqa: PLC0415 - help does without
+    from ragstack_common.services.status import read_alarms  # noqa: PLC0415 - help does without
 
-    alarms = alarms_of(connection.client("cloudwatch"), prefix)
+    alarms = read_alarms(connection.client("cloudwatch"), prefix)
     if not alarms:
         raise CheckError(f"The stacks {prefix}* have no alarm")
     ringing = [alarm["AlarmName"] for alarm in alarms if alarm["StateValue"] == "ALARM"]

@@ -157,7 +157,7 @@ def _print_document(document: "DocumentDetail") -> None:
 
 def queues(connection: Connection) -> dict[str, int]:
     """Count the messages of each queue, including delayed ones and those in flight; SQS counts approximately."""
-    from ragstack_common.services.status import depth_of  # noqa: PLC0415 - help does without
+    from ragstack_common.services.status import read_depth  # noqa: PLC0415 - help does without
 
     sqs = connection.client("sqs")
     urls = {
@@ -166,7 +166,7 @@ def queues(connection: Connection) -> dict[str, int]:
         "jobs": connection.jobs_queue_url,
         "dead letters": connection.dead_letter_queue_url,
     }
-    depths = [depth_of(sqs, name, url) for name, url in urls.items()]
+    depths = [read_depth(sqs, name, url) for name, url in urls.items()]
     return {each.name: each.waiting + each.in_flight for each in depths}
 
 

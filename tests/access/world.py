@@ -421,7 +421,7 @@ def deployed(
             for each in documents:
                 world.add(each)
             account.is_changed = False
-        patch.setattr(search, "engine_of", lambda *_: world.engine)
+        patch.setattr(search, "make_engine", lambda *_: world.engine)
         patch.setattr(retriever, "create_retrieval_backend", lambda _: world.index)
         logger = logging.getLogger("ragstack")
         handler, level = _Log(world), logger.level

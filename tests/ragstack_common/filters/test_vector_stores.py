@@ -10,7 +10,7 @@ from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.filters import check_vector_store, parse
 from ragstack_common.search.engines.bedrock import BedrockBackend
-from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.services.search import QueryService, make_engine
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
 from ragstack_common.settings.search import QuerySettings
@@ -92,7 +92,7 @@ def test_another_knowledge_base_has_another_vector_store(searches: AwsService) -
         settings = QuerySettings(
             knowledge_base_id=KNOWLEDGE_BASE, vector_store=OPENSEARCH_SERVERLESS, retrieval_engine_config={**config}
         )
-        return engine_of(settings, NO_METRICS)
+        return make_engine(settings, NO_METRICS)
 
     assert engine().engine.vector_store == OPENSEARCH_SERVERLESS
     assert engine(knowledge_base_id="ANOTHERKB1").engine.vector_store == OTHER_STORE
@@ -110,7 +110,7 @@ def test_every_engine_uses_the_vector_store_of_the_settings(own: str) -> None:
             retrieval_engine=retrieval_engine,
             retrieval_engine_config=config,
         )
-        engine: Any = engine_of(settings, NO_METRICS)
+        engine: Any = make_engine(settings, NO_METRICS)
         if retrieval_engine == "bedrock":
             return [engine.engine.vector_store]
         return [backend.engine.vector_store for backend in engine.backend.backends.values()]

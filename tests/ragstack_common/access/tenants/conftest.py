@@ -12,7 +12,7 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.registry.jobs import Job
-from ragstack_common.services.search import QueryService, engine_of
+from ragstack_common.services.search import QueryService, make_engine
 from ragstack_common.services.search_models import RetrievedResult, RetrieveRequest
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import Bedrock
@@ -73,7 +73,7 @@ class Deployment:
             search_type=search_type,
         )
         guard = Guard(POLICY, AccessTable(stack.aws.dynamodb, stack.bucket))
-        return QueryService(settings, engine_of(settings, NO_METRICS, policy=POLICY), guard=guard)
+        return QueryService(settings, make_engine(settings, NO_METRICS, policy=POLICY), guard=guard)
 
     def found(self, caller: Caller, query: str, **options: Any) -> list[str]:
         """Return the keys that a search finds, best first."""
