@@ -20,5 +20,8 @@ class NoMetrics:
     def add_metric(self, name: str, unit: str, value: float) -> None:
         """Do nothing."""
 
+    def flush_metrics(self) -> None:
+        """Do nothing."""
+
 
 NO_METRICS: Final = NoMetrics()

@@ -27,7 +27,7 @@ from ragstack_common.core.deadline import in_thread, in_thread_if_long
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.core.metrics import ANSWERS_FAILED
 from ragstack_common.core.reporting import MAX_NAME_CHARACTERS, code_of, invalid_members, message_of, record_failure
-from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink, NoMetrics
 from ragstack_common.http.bodies import (
     MAX_BODY_CHARACTERS,
     check_content_type,
@@ -52,26 +52,13 @@ HEARTBEAT_SECONDS: Final = 10.0
 HEARTBEAT: Final = b": still working\n\n"
 
 SEND_SECONDS: Final = 60.0
-"""A client that does not read for so long counts as disconnected."""
-
-MAX_UTF8_BYTES: Final = 4
-"""Bytes of the longest character."""
-
-MAX_ID_CHARACTERS: Final = 128
+"""A client that reads nothing for this long counts as disconnected."""
 
 _CONTEXT: Final = "x-amzn-request-context"
-_LAMBDA_CONTEXT: Final = "x-amzn-lambda-context"
-
 _REQUEST_ID: Final = "ragstack.request_id"
 """Member of a request's scope."""
 
-_STREAM_HEADERS: Final = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx would collect events
-]
-
-_NAME_OF: Final[Mapping[type[BaseModel], bytes]] = {model: name.encode() for name, model in EVENTS.items()}
+_EVENT_NAMES: Final[Mapping[type[BaseModel], bytes]] = {model: name.encode() for name, model in EVENTS.items()}
 
 
 def create_app(
@@ -81,7 +68,7 @@ def create_app(
     is_behind_gateway: bool = False,
     mcp: "Callable[[], ASGIApp] | None" = None,
     logger: "Logger | None" = None,
-    metrics: "Metrics | None" = None,
+    metrics: "Metrics | NoMetrics" = NO_METRICS,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> Starlette:
     """Make the application: POST /api/ask, POST /api/ask/stream, POST /mcp and GET /health.
@@ -95,22 +82,21 @@ def create_app(
             long to import; None for no such route.
         logger: Gets the request's id for its lines.
         metrics: Written out with each request.
-        heartbeat_seconds: A stream that is silent for so long gets a comment.
+        heartbeat_seconds: A stream that is silent for this long gets a comment.
     """
+    gate = partial(_Gate, callers=callers, is_behind_gateway=is_behind_gateway, logger=logger, metrics=metrics)
     answers = {"ask": partial(_ask, service), "ask_stream": partial(_stream, service, heartbeat_seconds)}
-    gate = partial(_Gate, callers=callers, is_behind_gateway=is_behind_gateway, metrics=metrics)
     routes = [
-        Route(
-            ROUTES[name].path,
-            _RequestLog(gate(partial(_answered, answer, metrics), ROUTES[name]), logger, metrics),
-            methods=["POST"],
-        )
+        Route(ROUTES[name].path, gate(partial(_answered, answer, metrics), ROUTES[name]), methods=["POST"])
         for name, answer in answers.items()
     ]
     if mcp is not None:
-        routes.append(
-            Route(ROUTES["mcp"].path, _RequestLog(gate(partial(_passed_on, mcp), ROUTES["mcp"]), logger, metrics))
-        )
+
+        async def pass_on(scope: "Scope", receive: "Receive", send: "Send") -> None:
+            application = await in_thread(mcp)
+            await application(scope, receive, send)
+
+        routes.append(Route(ROUTES["mcp"].path, gate(pass_on, ROUTES["mcp"])))
         routes.append(Route(ROUTES["mcp_metadata"].path, partial(_metadata, callers, is_behind_gateway)))
 
     @asynccontextmanager
@@ -136,76 +122,99 @@ async def _health(_: Request) -> Response:
 
 async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> None:
     """Answer with one JSON object."""
-    try:
-        answer = await service().ask(await exchange.question(), exchange.caller)
-    except Exception as error:  # noqa: BLE001 - every error has an answer
-        await exchange.fail(error)
-    else:
-        await exchange.respond(HTTPStatus.OK, answer.model_dump_json().encode())
+    answer = await service().ask(await exchange.question(), exchange.caller)
+    await exchange.respond(HTTPStatus.OK, answer.model_dump_json().encode())
 
 
 async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float, exchange: "_Exchange") -> None:
     """Answer with events. An error before the first one, or the first heartbeat, has its own status."""
-    try:
-        question = await exchange.question()
-        async with (
-            exchange.heartbeats(heartbeat_seconds),
-            aclosing(service().stream(question, exchange.caller)) as events,
-        ):
-            async for event in events:
-                await exchange.send_event(event)
-    except ClientDisconnect:
-        raise
-    except Exception as error:  # noqa: BLE001 - every error has an answer
-        await exchange.fail(error)
-    else:
-        await exchange.end()
+    question = await exchange.question()
+    async with (
+        exchange.heartbeats(heartbeat_seconds),
+        aclosing(service().stream(question, exchange.caller)) as events,
+    ):
+        async for event in events:
+            await exchange.send_event(event)
+    await exchange.end()
 
 
 async def _answered(
     answer: "Callable[[_Exchange], Coroutine[Any, Any, None]]",
-    metrics: "Metrics | None",
+    metrics: MetricSink,
     scope: "Scope",
     receive: "Receive",
     send: "Send",
 ) -> None:
-    """Answer a request, and stop when the client disconnects."""
+    """Answer a request, with an error if there is one, and stop when the client disconnects."""
     exchange = _Exchange(Request(scope, receive), send, metrics)
+
+    async def settled() -> None:
+        try:
+            await answer(exchange)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # noqa: BLE001 - every error has an answer
+            await exchange.fail(error)
+
     try:
         await exchange.read()
-        await _while_connected(receive, answer(exchange))
+        await _while_connected(receive, settled())
     except ClientDisconnect:
         LOGGER.info("the client disconnected before the end of the answer")
 
 
 @dataclass(frozen=True)
 class _Gate:
-    """Lets requests pass whose callers have the right that the route asks for."""
+    """Passes on requests whose callers have the right of the route; counts all, and adds their ids to the log."""
 
     application: "ASGIApp"
     route: ApiRoute
     callers: "Callable[[], Callers]"
     is_behind_gateway: bool
-    metrics: "Metrics | None"
+    logger: "Logger | None"
+    metrics: "Metrics | NoMetrics"
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         request = Request(scope, receive)
+        scope[_REQUEST_ID] = _request_id(request)
+        if self.logger is not None:
+            self.logger.thread_safe_append_keys(correlation_id=scope[_REQUEST_ID])
+        self.metrics.add_metric("Requests", "Count", 1)
+        is_flushed = False
+
+        async def send_after_metrics(message: "Message") -> None:
+            nonlocal is_flushed
+            # Before the last part: Lambda may stop the process after it.
+            if not is_flushed and message["type"] == "http.response.body" and not message.get("more_body"):
+                is_flushed = True
+                self.metrics.flush_metrics()
+            await send(message)
+
         try:
-            scope[CALLER] = await in_thread(partial(self._authorized, request))
+            refusal = await self._authorize(request)
+            await (refusal or self.application)(scope, receive, send_after_metrics)
+        finally:
+            if not is_flushed:
+                self.metrics.flush_metrics()
+
+    async def _authorize(self, request: Request) -> Response | None:
+        """Note the caller in the request's scope; return the response to one who lacks the right."""
+
+        def authorized() -> Caller:
+            assert self.route.right is not None, "routes that everybody may call have no gate"
+            resource = f"{request.method} {self.route.path}"
+            context = _written_by_adapter(request, _CONTEXT) if self.is_behind_gateway else {}
+            return self.callers().authorized(self.route.right, resource, context, request.headers.get("authorization"))
+
+        try:
+            request.scope[CALLER] = await in_thread(authorized)
         except Exception as error:  # noqa: BLE001 - every error has an answer
-            status, body = _explained(error, _request_id(request), self.metrics or NO_METRICS)
+            status, body = _explained(error, request.scope[_REQUEST_ID], self.metrics)
             base = _base_url(request, is_behind_gateway=self.is_behind_gateway)
             challenge = f'{BEARER}, resource_metadata="{base}{ROUTES["mcp_metadata"].path}"'
             headers = {"WWW-Authenticate": challenge} if status == HTTPStatus.UNAUTHORIZED else None
-            await JSONResponse(body, status, headers)(scope, receive, send)
-            return
-        await self.application(scope, receive, send)
-
-    def _authorized(self, request: Request) -> Caller:
-        assert self.route.right is not None, "routes that everybody may call have no gate"
-        resource = f"{request.method} {self.route.path}"
-        context = _gateway_context(request) if self.is_behind_gateway else {}
-        return self.callers().authorized(self.route.right, resource, context, request.headers.get("authorization"))
+            return JSONResponse(body, status, headers)
+        return None
 
 
 async def _metadata(callers: "Callable[[], Callers]", is_behind_gateway: bool, request: Request) -> Response:
@@ -219,53 +228,11 @@ async def _metadata(callers: "Callable[[], Callers]", is_behind_gateway: bool, r
     return JSONResponse(metadata)
 
 
-async def _passed_on(make: "Callable[[], ASGIApp]", scope: "Scope", receive: "Receive", send: "Send") -> None:
-    """Pass a request on to an application that is made with the first one."""
-    application = await in_thread(make)
-    await application(scope, receive, send)
-
-
-@dataclass(frozen=True)
-class _RequestLog:
-    """Counts requests, and gives the lines of their log their ids."""
-
-    application: "ASGIApp"
-    logger: "Logger | None"
-    metrics: "Metrics | None"
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        scope[_REQUEST_ID] = _request_id(Request(scope))
-        if self.logger is not None:
-            self.logger.thread_safe_append_keys(correlation_id=scope[_REQUEST_ID])
-        if self.metrics is None:
-            await self.application(scope, receive, send)
-            return
-        metrics = self.metrics
-        metrics.add_metric("Requests", "Count", 1)
-        is_written = False
-
-        def write() -> None:
-            nonlocal is_written
-            if not is_written:
-                is_written = True
-                metrics.flush_metrics()
-
-        async def watched(message: "Message") -> None:
-            # Before the last part: Lambda may stop the process after it.
-            if message["type"] == "http.response.body" and not message.get("more_body"):
-                write()
-            await send(message)
-
-        try:
-            await self.application(scope, receive, watched)
-        finally:
-            write()
-
-
 class _Exchange:
-    """A request, and as much of its response as was sent."""
+    """A request, and the part of its response that was sent."""
 
-    def __init__(self, request: Request, send: "Send", metrics: "Metrics | None") -> None:
+    def __init__(self, request: Request, send: "Send", metrics: MetricSink) -> None:
+        self.caller: Caller = request.scope[CALLER]
         self._request = request
         self._metrics = metrics
         self._body = b""
@@ -274,14 +241,8 @@ class _Exchange:
         self._has_started = False
         self._sent_at = 0.0
 
-    @property
-    def caller(self) -> Caller:
-        """Who sent the request."""
-        caller: Caller = self._request.scope[CALLER]
-        return caller
-
     async def read(self) -> None:
-        """Read the request's body, or a little more than the longest that is accepted.
+        """Read the request's body, or a little more than the accepted maximum.
 
         Raises:
             ClientDisconnect: The client disconnected.
@@ -289,7 +250,7 @@ class _Exchange:
         body = bytearray()
         async for part in self._request.stream():
             body += part
-            if len(body) > MAX_UTF8_BYTES * MAX_BODY_CHARACTERS:
+            if len(body) > 4 * MAX_BODY_CHARACTERS:  # a character has at most four bytes
                 break
         self._body = bytes(body)
 
@@ -324,11 +285,13 @@ class _Exchange:
         Raises:
             ClientDisconnect: The client does not read.
         """
-        await self._send_part(b"event: %b\ndata: %b\n\n" % (_NAME_OF[type(event)], event.model_dump_json().encode()))
+        await self._send_part(
+            b"event: %b\ndata: %b\n\n" % (_EVENT_NAMES[type(event)], event.model_dump_json().encode())
+        )
 
     @asynccontextmanager
     async def heartbeats(self, seconds: float) -> AsyncIterator[None]:
-        """Send a comment whenever nothing else was sent for some seconds."""
+        """Send a comment when nothing else was sent for some seconds."""
         clock = asyncio.get_running_loop().time
         self._sent_at = clock()
 
@@ -347,8 +310,8 @@ class _Exchange:
 
     async def fail(self, error: Exception) -> None:
         """Send an error: as an event if the stream has started, otherwise as a response."""
-        status, body = _explained(error, _request_id(self._request), self._metrics or NO_METRICS)
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and self._metrics is not None:
+        status, body = _explained(error, self._request.scope[_REQUEST_ID], self._metrics)
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._metrics.add_metric(ANSWERS_FAILED, "Count", 1)
         if self._has_started:
             await self.send_event(ErrorEvent.model_validate(body))
@@ -366,7 +329,12 @@ class _Exchange:
         async with self._sending:
             if not self._has_started:
                 self._has_started = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+                headers = [
+                    (b"content-type", b"text/event-stream; charset=utf-8"),
+                    (b"cache-control", b"no-cache"),
+                    (b"x-accel-buffering", b"no"),  # nginx would collect events
+                ]
+                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
             try:
                 async with asyncio.timeout(SEND_SECONDS):
                     await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
@@ -413,17 +381,10 @@ def _request_id(request: Request) -> str:
 
     Source: Lambda Web Adapter, request context and Lambda context.
     """
-    if _REQUEST_ID in request.scope:
-        return str(request.scope[_REQUEST_ID])
-    for header, member in ((_CONTEXT, "requestId"), (_LAMBDA_CONTEXT, "request_id")):
+    for header, member in ((_CONTEXT, "requestId"), ("x-amzn-lambda-context", "request_id")):
         if identifier := _written_by_adapter(request, header).get(member):
-            return str(identifier)[:MAX_ID_CHARACTERS]
+            return str(identifier)[:128]
     return str(uuid4())
-
-
-def _gateway_context(request: Request) -> Mapping[str, Any]:
-    """Return API Gateway's context of a request. Source: Lambda Web Adapter, request context."""
-    return _written_by_adapter(request, _CONTEXT)
 
 
 def _written_by_adapter(request: Request, header: str) -> Mapping[str, Any]:
@@ -438,7 +399,7 @@ def _written_by_adapter(request: Request, header: str) -> Mapping[str, Any]:
 
 def _base_url(request: Request, *, is_behind_gateway: bool) -> str:
     """Return the URL of the API that received the request, with its stage."""
-    context = _gateway_context(request) if is_behind_gateway else {}
+    context = _written_by_adapter(request, _CONTEXT) if is_behind_gateway else {}
     if domain := context.get("domainName"):
         return f"https://{domain}/{context.get('stage', '')}".rstrip("/")
     return str(request.base_url).rstrip("/")
