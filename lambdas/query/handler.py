@@ -102,10 +102,10 @@ def health() -> dict[str, str]:
 @serve(app, "openapi")
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.http.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.http.description import describe, find_base_url  # noqa: PLC0415 - few ask for it
 
     access = AccessSettings.from_env(os.environ)
-    description = describe(app, base_url_of(app.current_event.raw_event), access)
+    description = describe(app, find_base_url(app.current_event.raw_event), access)
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 

@@ -10,10 +10,10 @@ from ragstack_common.core.errors import InvalidRequestError, UnsupportedContentT
 from ragstack_common.core.reporting import MAX_NAME_CHARACTERS
 
 MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
-"""The longest filter has a million, and the longest query 20,000."""
+"""Maximum length of a body: a filter has up to a million characters, and a query 20,000."""
 
 MAX_MEMBERS: Final = 100
-"""Members at the top level of a body. No request has half as many; to list 100,000 unknown ones took 6 s."""
+"""Maximum number of top-level members. No request has half as many; to list 100,000 unknown ones took 6 s."""
 
 
 def unknown_parameter(name: str, known: Sequence[str] = ()) -> InvalidRequestError:
@@ -23,11 +23,7 @@ def unknown_parameter(name: str, known: Sequence[str] = ()) -> InvalidRequestErr
 
 
 def check_length(body: str) -> None:
-    """Check that a body is not longer than any request needs.
-
-    Raises:
-        InvalidRequestError: It is too long.
-    """
+    """Check the length of a body; raises InvalidRequestError."""
     if len(body) > MAX_BODY_CHARACTERS:
         raise InvalidRequestError(
             f"The request body is too long: at most {MAX_BODY_CHARACTERS:,} characters are accepted"
@@ -35,11 +31,7 @@ def check_length(body: str) -> None:
 
 
 def check_content_type(content_type: str) -> None:
-    """Check that a body is JSON.
-
-    Raises:
-        UnsupportedContentTypeError: It is of another type.
-    """
+    """Check that a body is JSON; raises UnsupportedContentTypeError."""
     header = Message()
     header["Content-Type"] = content_type
     if header.get_content_type() != "application/json" or header.get_content_charset("utf-8") not in ("utf-8", "utf8"):

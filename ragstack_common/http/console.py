@@ -1,10 +1,10 @@
-"""What the servers of the console share, here and on AWS: its settings, its policy, and the paths of the API."""
+"""What the servers of the console share, local and on AWS: its settings, its policy, and the paths of the API."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 SETTINGS_FILE: Final = "console.json"
-"""Next to the page."""
+"""File next to the page, with the settings that :func:`page_settings` returns."""
 
 ASSETS: Final = "assets"
 """The folder of files whose names change with their content."""
@@ -13,11 +13,9 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"
 
 API_PATHS: Final = ("/api", "/health", "/openapi.json", "/.well-known", "/tools", "/mcp")
-"""What the API answers, with everything below; the server passes it on, so that page and API have one origin."""
+"""Paths of the API, with everything below; the server of the page forwards them, so that both have one origin."""
 
 REFERRER_POLICY: Final = "no-referrer"
-
-TITLE: Final = "RAGStack"
 
 EXAMPLE: Final = "Who do I call when my laptop is stolen?"
 """A question about the sample documents."""
@@ -50,16 +48,16 @@ def page_settings(
     sign_out_url: str | None = None,
     example: str | None = None,
 ) -> dict[str, Any]:
-    """Return what the page reads from :data:`SETTINGS_FILE`.
+    """Return the settings of the page.
 
     Args:
         auth: How callers prove who they are: `none`, `oidc` or `api_key`.
-        anonymous: Whether the API also answers callers who do not.
-        issuer: Where people sign in.
-        client_id: The console's, at the issuer.
+        anonymous: Whether the API also answers callers without a proof.
+        issuer: The OpenID Connect issuer of people's tokens.
+        client_id: The console's client at the issuer.
         audiences: The audiences of tokens that the API accepts, by which the page chooses one.
-        scope: What it asks for.
-        sign_out_url: Where people sign out at the issuer, if its metadata does not say it.
+        scope: The scope that the page requests.
+        sign_out_url: The issuer's sign-out page, if its metadata has none.
         example: A question that the documents answer.
     """
     return {
@@ -70,6 +68,6 @@ def page_settings(
         "audiences": [*audiences],
         "scope": scope,
         "sign_out_url": sign_out_url,
-        "title": TITLE,
+        "title": "RAGStack",
         "example": example,
     }

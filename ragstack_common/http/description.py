@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _EVENT: Final = "AskEvent"
 
-_MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
 _SECURITY_SCHEMES: Final[Mapping[AuthKind, Mapping[str, Any]]] = {
     AuthKind.IAM: {
         "type": "apiKey",
@@ -45,11 +44,6 @@ _ERRORS: Final[Mapping[int, str]] = {
     HTTPStatus.NOT_FOUND: "What the request names is unknown, or not known yet",
     HTTPStatus.CONFLICT: "A job of that kind is queued or running",
 }
-
-_LOCAL_PATH: Final = "/_aws/execute-api"
-"""Where the local stack serves its APIs, each by id and stage."""
-
-_FRAMEWORK_SCHEMAS: Final = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 
@@ -87,11 +81,11 @@ def _scheme(kind: AuthKind, access: AccessSettings) -> Mapping[str, Any]:
     }
 
 
-def base_url_of(event: Mapping[str, Any]) -> str:
+def find_base_url(event: Mapping[str, Any]) -> str:
     """Return the URL of the API that received the request, with its stage.
 
     Args:
-        event: API Gateway's. The local one names no domain, so the request's host is used.
+        event: API Gateway's. The event of the local one has no domain, so the request's host is used.
     """
     context = event["requestContext"]
     if domain := context.get("domainName"):
@@ -99,7 +93,8 @@ def base_url_of(event: Mapping[str, Any]) -> str:
         return f"https://{domain}" + path.removesuffix(ROUTES["openapi"].path)
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = headers.get("x-forwarded-proto", "http")
-    return f"{scheme}://{headers.get('host', 'localhost')}{_LOCAL_PATH}/{context['apiId']}/{context['stage']}"
+    local_path = f"/_aws/execute-api/{context['apiId']}/{context['stage']}"
+    return f"{scheme}://{headers.get('host', 'localhost')}{local_path}"
 
 
 def _never() -> NoReturn:
@@ -107,7 +102,7 @@ def _never() -> NoReturn:
 
 
 def _add_answers(app: APIGatewayRestResolver) -> None:
-    """Add the routes of the function answers, whose framework describes none."""
+    """Add the routes of the function answers, whose framework has no descriptions."""
 
     @serve(app, "ask")
     def ask(request: AskRequest) -> AskResponse:  # noqa: ARG001 - described only
@@ -136,10 +131,10 @@ def _schemas(described: dict[str, Any]) -> dict[str, Any]:
 def _correct(described: dict[str, Any]) -> None:
     """Complete the framework's description: the real error responses, and the form of the tools."""
     schemas = _schemas(described)
-    for name in _FRAMEWORK_SCHEMAS:
+    for name in ("HTTPValidationError", "ResponseValidationError", "ValidationError"):
         schemas.pop(name, None)
     modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
-        *((model, "validation") for model in _MODELS),
+        *((model, "validation") for model in (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)),
         *((model, "serialization") for model in EVENTS.values()),
     ]
     _, more = models_json_schema(modes, ref_template=_REFERENCE)

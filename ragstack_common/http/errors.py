@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from ragstack_common.core import errors
 from ragstack_common.core.reporting import status_of
 from ragstack_common.core.telemetry import LOGGER
-
-_RETRY_AFTER_SECONDS: Final = 1
-"""The knowledge base counts requests by the second. API Gateway's own answers say the same."""
 
 
 def retry_after(error: Exception) -> str | None:
@@ -17,7 +14,7 @@ def retry_after(error: Exception) -> str | None:
     if isinstance(error, errors.LimitReachedError):
         return str(error.retry_after_seconds)
     is_throttled = isinstance(error, errors.RagStackError) and status_of(error) is HTTPStatus.TOO_MANY_REQUESTS
-    return str(_RETRY_AFTER_SECONDS) if is_throttled else None
+    return "1" if is_throttled else None  # the knowledge base counts requests by the second
 
 
 def unexpected(error: Exception, request_id: str) -> tuple[str, str]:

@@ -65,17 +65,17 @@ shows whether searches find a document already.
 """
 
 LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
-"""A page of another site could reach a server on this machine through a name that resolves to it (DNS rebinding)."""
+"""Accepted names of a local server: other names could resolve to it (DNS rebinding)."""
 
 MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 """The limit of other requests of the API."""
 
 Progress = Callable[[str], Awaitable[None]]
-"""Reports what was done so far."""
+"""Reports progress."""
 
 
 class NoArguments(BaseModel, extra="forbid", frozen=True):
-    """Nothing."""
+    """The arguments of a tool without parameters."""
 
 
 def build_server(operations: Operations, metrics: MetricSink = NO_METRICS) -> Server[Any]:
@@ -119,7 +119,7 @@ class McpEndpoint:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request of the caller in its scope."""
         if scope["method"] != "POST":
-            # Clients ask with GET for a stream of the server's own messages, which there are none of.
+            # With GET, clients request a stream of the server's own messages. It has none.
             await Response(status_code=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})(scope, receive, send)
             return
         manager = StreamableHTTPSessionManager(
@@ -130,7 +130,7 @@ class McpEndpoint:
             max_request_body_size=MAX_BODY_BYTES,
         )
         messages: list[Message] = []
-        if fault := _fault_of_id(await _body(receive, messages)):
+        if fault := _id_error(await _body(receive, messages)):
             await JSONResponse(fault, HTTPStatus.BAD_REQUEST)(scope, receive, send)
             return
         async with anyio.create_task_group() as group:
@@ -152,7 +152,7 @@ class McpEndpoint:
 
 
 async def _body(receive: "Receive", messages: "list[Message]") -> bytes:
-    """Return the body, or the part of it that is more than is accepted, and keep its messages for the next reader."""
+    """Return the body, up to a little more than the limit, and keep its messages for the next reader."""
     body = bytearray()
     while len(body) <= MAX_BODY_BYTES:
         messages.append(await receive())
@@ -162,7 +162,7 @@ async def _body(receive: "Receive", messages: "list[Message]") -> bytes:
     return bytes(body)
 
 
-def _fault_of_id(body: bytes) -> dict[str, Any] | None:
+def _id_error(body: bytes) -> dict[str, Any] | None:
     """Return the error for a request whose id is neither text nor a whole number: the package takes it for an event."""
     try:
         message = from_json(body)
@@ -206,8 +206,7 @@ class _Tools:
     def __init__(self, operations: Operations, metrics: MetricSink) -> None:
         self._operations = operations
         self._metrics = metrics
-        self._registry: dict[str, dict[str, Any]] = {}
-        """The input schemas of the registry's tools, by their names."""
+        self._input_schemas: dict[str, dict[str, Any]] = {}  # of the registry's tools, by name
 
     async def list_tools(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[*(each.tool for each in _OPERATIONS.values()), *await self._registered()])
@@ -244,15 +243,15 @@ class _Tools:
             request = parse_request(operation.request, read_arguments(operation.tool.input_schema, arguments))
             response = await operation.run(self._operations, request, progress)
             return _success(operation.text(response), response.model_dump(mode="json"))
-        if name not in self._registry:
-            self._registry = {tool["name"]: tool["input_schema"] for tool in await self._operations.tools()}
-        if name not in self._registry:
-            known = ", ".join([*_OPERATIONS, *sorted(self._registry.keys() - _OPERATIONS.keys())])
+        if name not in self._input_schemas:
+            self._input_schemas = {tool["name"]: tool["input_schema"] for tool in await self._operations.tools()}
+        if name not in self._input_schemas:
+            known = ", ".join([*_OPERATIONS, *sorted(self._input_schemas.keys() - _OPERATIONS.keys())])
             raise MCPError(INVALID_PARAMS, f"There is no tool {name!r:.80}; the tools are {known}")
-        schema = self._registry[name]
+        schema = self._input_schemas[name]
         members = read_arguments(_filled_in(schema), arguments)
         output = dict(await self._operations.run_tool(name, {**_only_values(schema), **members}))
-        return _success(mcp_texts.of_tool(output), output)
+        return _success(mcp_texts.tool_text(output), output)
 
     async def _registered(self) -> list[Tool]:
         """Return the tools of the registry; without them if it cannot be reached now."""
@@ -325,7 +324,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             RetrieveRequest,
             RetrieveResponse,
             lambda operations, request, _: operations.search(request),
-            mcp_texts.of_search,
+            mcp_texts.search_text,
         ),
         _Operation(
             "ask",
@@ -335,7 +334,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             AskRequest,
             AskResponse,
             _ask,
-            mcp_texts.of_answer,
+            mcp_texts.answer_text,
         ),
         _Operation(
             "list_corpora",
@@ -344,7 +343,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             NoArguments,
             Corpora,
             lambda operations, _, __: operations.corpora(),
-            mcp_texts.of_corpora,
+            mcp_texts.corpora_text,
         ),
         _Operation(
             "list_versions",
@@ -353,7 +352,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             NoArguments,
             Versions,
             lambda operations, _, __: operations.versions(),
-            mcp_texts.of_versions,
+            mcp_texts.versions_text,
         ),
         _Operation(
             "get_document_status",
@@ -362,7 +361,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             DocumentStatusRequest,
             DocumentList,
             lambda operations, request, _: operations.document(request),
-            mcp_texts.of_documents,
+            mcp_texts.documents_text,
         ),
     )
 }

@@ -14,26 +14,20 @@ from pydantic_core import from_json
 
 from ragstack_common.filters.tree import MONGO, Operator
 
-FILTER_MEMBER: Final = "metadata_filter"
-"""The member whose form the schema leaves open."""
-
 _GROUPS: Final = frozenset({"$and", "$or", "andAll", "orAll"})
 _OPERATORS: Final = frozenset({*MONGO.values(), "$nin", "$not"})
-_LISTING: Final = frozenset({"$in", "$nin"})
 _NATIVE: Final = frozenset(Operator)
-_NATIVE_LISTING: Final = frozenset({Operator.IN, Operator.NOT_IN})
-_CLAUSE: Final = frozenset({"key", "value"})
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS: Final = {"true": True, "false": False}
-_PARTS: Final = ("anyOf", "oneOf")
 
 
 def read_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a tool in the form of its input schema, as far as they have one meaning in it."""
     read = _object(schema, arguments, schema.get("$defs", {}))
-    if isinstance(filter_ := read.get(FILTER_MEMBER), dict):
-        read[FILTER_MEMBER] = _filter(filter_)
+    # The schema leaves the form of filters open.
+    if isinstance(filter_ := read.get("metadata_filter"), dict):
+        read["metadata_filter"] = _filter(filter_)
     return read
 
 
@@ -55,7 +49,7 @@ def _allowed(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> dict[str,
     """Return the schema of each type that a value may have."""
     if "$ref" in schema:
         return _allowed(defined.get(schema["$ref"].rpartition("/")[2], {}), defined)
-    for part in _PARTS:
+    for part in ("anyOf", "oneOf"):
         if part in schema:
             return {name: each for option in schema[part] for name, each in _allowed(option, defined).items()}
     types = schema.get("type", ())
@@ -76,7 +70,7 @@ def _value(allowed: Mapping[str, Mapping[str, Any]], value: Any, defined: Mappin
 
 
 def _from_text(allowed: Mapping[str, Mapping[str, Any]], text: str) -> Any:
-    """Read a text where the schema has no texts, or only those of a list, as a value of another type."""
+    """Read a text as another type if the schema allows no text, or only a few."""
     if "string" in allowed and text in allowed["string"].get("enum", [text]):
         return text
     plain = text.strip()
@@ -99,17 +93,17 @@ def _filter(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _operand(key: str, value: Any) -> Any:
-    """Read what a filter has under a key: the name of a group, of Bedrock's operator or of an attribute."""
+    """Read the operand of a key: a group, an operator of Bedrock, or an attribute."""
     if key in _GROUPS:
         members = _json(value, list)
-        return [_filter_of(member) for member in members] if isinstance(members, list) else members
+        return [_filter_from(member) for member in members] if isinstance(members, list) else members
     if key == "$not":
-        return _filter_of(value)
+        return _filter_from(value)
     found = _json(value, dict)
     if not isinstance(found, dict):
         return value
-    if key in _NATIVE and found.keys() == _CLAUSE:
-        return {**found, "value": _json(found["value"], list)} if key in _NATIVE_LISTING else found
+    if key in _NATIVE and found.keys() == {"key", "value"}:
+        return {**found, "value": _json(found["value"], list)} if key in (Operator.IN, Operator.NOT_IN) else found
     if isinstance(value, str) and not (found and found.keys() <= _OPERATORS):
         return value  # an attribute may have a JSON text as its value
     return {name: _operator(name, operand) for name, operand in found.items()}
@@ -119,10 +113,10 @@ def _operator(name: str, operand: Any) -> Any:
     if name == "$not":
         inner = _json(operand, dict)
         return {each: _operator(each, value) for each, value in inner.items()} if isinstance(inner, dict) else inner
-    return _json(operand, list) if name in _LISTING else operand
+    return _json(operand, list) if name in ("$in", "$nin") else operand
 
 
-def _filter_of(value: Any) -> Any:
+def _filter_from(value: Any) -> Any:
     found = _json(value, dict)
     return _filter(found) if isinstance(found, dict) else found
 

@@ -14,21 +14,20 @@ from ragstack_common.services.document_models import DocumentList
 from ragstack_common.services.search_models import RetrievedResult, RetrieveResponse
 from ragstack_common.settings.names import CORPUS_KEY, VERSION_KEY
 
-_ATTRIBUTES: Final = (CORPUS_KEY, VERSION_KEY)
 _INCOMPLETE: Final = "Incomplete: a part of the search failed or timed out, and sources may be missing."
 
 
-def of_search(response: RetrieveResponse) -> str:
+def search_text(response: RetrieveResponse) -> str:
     """Number the results, each with its document and passages."""
-    return "\n\n".join(_search(response))
+    return "\n\n".join(_search_parts(response))
 
 
-def of_answer(response: AskResponse) -> str:
+def answer_text(response: AskResponse) -> str:
     """Return the answer, the cited sources below it, and what limits it."""
-    return "\n\n".join(_answer(response))
+    return "\n\n".join(_answer_parts(response))
 
 
-def of_corpora(response: Corpora) -> str:
+def corpora_text(response: Corpora) -> str:
     """List the corpora."""
     if not response.corpora:
         return "No searchable document has a corpus."
@@ -39,7 +38,7 @@ def of_corpora(response: Corpora) -> str:
     return "\n".join(lines if response.complete else [*lines, "There are more."])
 
 
-def of_versions(response: Versions) -> str:
+def versions_text(response: Versions) -> str:
     """List the versions as JSON, whose type counts in a filter."""
     if not response.versions:
         return "No searchable document has a version."
@@ -51,7 +50,7 @@ def of_versions(response: Versions) -> str:
     return "\n".join(lines if response.complete else [*lines, "There are more."])
 
 
-def of_documents(response: DocumentList) -> str:
+def documents_text(response: DocumentList) -> str:
     """Describe the status of each document."""
     lines = []
     for document in response.documents:
@@ -61,7 +60,7 @@ def of_documents(response: DocumentList) -> str:
     return "\n".join(lines) or "There is no such document: it was not uploaded, or it has another key."
 
 
-def of_tool(output: Mapping[str, Any]) -> str:
+def tool_text(output: Mapping[str, Any]) -> str:
     """Number the results of a retriever; the output of any other tool is JSON."""
     results = output.get("results")
     if not isinstance(results, list) or not all(isinstance(each, Mapping) and "text" in each for each in results):
@@ -74,7 +73,7 @@ def of_tool(output: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) or "Nothing was found."
 
 
-def _search(response: RetrieveResponse) -> Iterator[str]:
+def _search_parts(response: RetrieveResponse) -> Iterator[str]:
     if not response.results:
         yield "Nothing was found."
     elif response.answerable is False:
@@ -82,7 +81,9 @@ def _search(response: RetrieveResponse) -> Iterator[str]:
     for number, result in enumerate(response.results, start=1):
         relevance = None if result.relevance is None else f"relevance {result.relevance:.2f}"
         title = (result.context or "").partition("\n")[0]
-        attributes = (f"{name} {result.metadata[name]}" for name in _ATTRIBUTES if name in result.metadata)
+        attributes = (
+            f"{name} {result.metadata[name]}" for name in (CORPUS_KEY, VERSION_KEY) if name in result.metadata
+        )
         yield "\n".join([_head(number, result.source, title, *attributes, relevance), *_passages(result)])
     yield from (_one_line(note.text) for note in response.notes)
     if not response.complete:
@@ -95,7 +96,7 @@ def _passages(result: RetrievedResult) -> Iterator[str]:
         yield f"({place})\n{_quoted(passage.content)}" if place else _quoted(passage.content)
 
 
-def _answer(response: AskResponse) -> Iterator[str]:
+def _answer_parts(response: AskResponse) -> Iterator[str]:
     yield response.answer
     cited = [source for source in response.sources if source.cited]
     if cited:

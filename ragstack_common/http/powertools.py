@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragstack_common.access.identity import Callers
 
 TOOLS: Final = "/tools"
-"""Routes under it answer errors in the form that the tools' specification fixes."""
+"""Errors of these routes have the form of the tools' specification."""
 
 
 class Api(APIGatewayRestResolver):
@@ -65,7 +65,7 @@ class Api(APIGatewayRestResolver):
 
     @property
     def caller(self) -> Caller:
-        """The caller of the current request, who has the right that its route asks for."""
+        """The caller of the current request, who has the right of its route."""
         assert self._caller is not None, "every route that needs a caller has a right"
         return self._caller
 
@@ -87,7 +87,7 @@ class Api(APIGatewayRestResolver):
         return super().resolve(readable, context)
 
     def _authorize(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
-        """Reject a caller who lacks the right that the route asks for."""
+        """Reject a caller who lacks the right of the route."""
         route = ROUTES.get(self.context["_route"].operation_id)
         if self._caller is None and route is not None and route.right is not None:
             context = self.current_event.raw_event.get("requestContext") or {}

@@ -25,7 +25,7 @@ class ApiRoute:
         function: The function that serves it, by the name of its folder in lambdas/.
         method: HTTP method.
         path: Path with parameters in braces.
-        right: What a caller needs; None for everybody, also without authentication.
+        right: What a caller needs; None for every caller, also without authentication.
         summary: A few words for the OpenAPI document, which leaves out routes without them.
         status: Status of a successful response.
         errors: Statuses of errors that only some routes have.
@@ -122,7 +122,7 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         DOCUMENTS, "GET", "/api/access/explain", Right.OPERATE, "Explain who sees a document", tag=_OPERATORS
     ),
     "view_as": ApiRoute(
-        DOCUMENTS, "POST", "/api/access/explain", Right.OPERATE, "Explain which documents somebody sees", tag=_OPERATORS
+        DOCUMENTS, "POST", "/api/access/explain", Right.OPERATE, "Explain what a user can see", tag=_OPERATORS
     ),
     "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
     "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),

@@ -6,7 +6,7 @@ interface, and no function has another function's handler.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
@@ -78,11 +78,7 @@ class DocumentService:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "DocumentService":
-        """Build the services that the environment describes.
-
-        Raises:
-            ConfigurationError: A variable is missing or invalid.
-        """
+        """Build the services that the environment describes; raises ConfigurationError."""
         settings = DocumentApiSettings.from_env(env)
         table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
@@ -131,16 +127,12 @@ class DocumentService:
         return detail.model_copy(update={"again": True, "waiting_for": detail.waiting_for or EVENT_OF_CHANGE})
 
 
-def add_routes(
-    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
-) -> None:
-    """Add the routes of documents, jobs and failures.
+Service: TypeAlias = Callable[[], DocumentService]
+CurrentCaller: TypeAlias = Callable[[], Caller]
 
-    Args:
-        app: Routes the requests.
-        service: Called with each request.
-        caller: Returns the caller of the current request.
-    """
+
+def add_routes(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
+    """Add the routes of documents, jobs, failures, access and judgments; the service is called with each request."""
     _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
@@ -148,9 +140,7 @@ def add_routes(
     _add_judgments(app, service, caller)
 
 
-def _add_documents(
-    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
-) -> None:
+def _add_documents(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "create_document")
     def create_document(request: UploadRequest) -> UploadAnswer:
         """Write the document's attributes, and sign one upload of it that is valid for a short time."""
@@ -218,7 +208,7 @@ def _add_documents(
         return read_facets(service().catalogue(caller()), key, prefix, limit, next_token)
 
 
-def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+def _add_jobs(app: APIGatewayRestResolver, service: Service) -> None:
     @serve(app, "start_job")
     def start_job(request: Annotated[JobRequest | None, Body()] = None) -> JobAnswer:
         """Start a job, unless one of its kind is queued or running."""
@@ -235,7 +225,7 @@ def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService
         return service().jobs.get(id)
 
 
-def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+def _add_failures(app: APIGatewayRestResolver, service: Service) -> None:
     """Add the operator routes."""
 
     @serve(app, "status")
@@ -259,9 +249,7 @@ def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentSer
         return service().failures.discard(request)
 
 
-def _add_access(
-    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
-) -> None:
+def _add_access(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "me")
     def me() -> Me:
         """Return the caller's name, principals, rights and labels."""
@@ -286,7 +274,7 @@ def _add_access(
             str, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="The document's s3:// URI or key")
         ],
     ) -> Explanation:
-        """Say whether somebody sees a document, and which rule decides it."""
+        """Explain whether a user sees a document, and which rule decides it."""
         return service().access.explain(caller(), viewer, document)
 
     @serve(app, "view_as")
@@ -295,9 +283,7 @@ def _add_access(
         return service().access.explain_all(caller(), request)
 
 
-def _add_judgments(
-    app: APIGatewayRestResolver, service: Callable[[], DocumentService], caller: Callable[[], Caller]
-) -> None:
+def _add_judgments(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "list_judgments")
     def list_judgments(
         all: Annotated[  # noqa: A002 - the name in the query

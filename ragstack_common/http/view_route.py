@@ -10,13 +10,7 @@ from ragstack_common.services.view import DocumentView, Viewer, ViewRequest
 
 
 def add_view(app: APIGatewayRestResolver, viewer: Callable[[], Viewer], caller: Callable[[], Caller]) -> None:
-    """Add the route.
-
-    Args:
-        app: Routes the requests.
-        viewer: Called with each request.
-        caller: Returns the caller of the current request.
-    """
+    """Add the route; the viewer is called with each request."""
 
     @serve(app, "view")
     def view(request: ViewRequest) -> DocumentView:

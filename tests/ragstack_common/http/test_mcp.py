@@ -380,7 +380,7 @@ def list_tools(url: str, headers: Mapping[str, str]) -> httpx.Response:
 def test_a_name_cannot_imitate_another_line() -> None:
     forged = SearchableCorpus(name="people\n- forged", configured=False, searchable=True)
 
-    assert mcp_texts.of_corpora(Corpora(corpora=[forged], complete=True)) == "- people - forged"
+    assert mcp_texts.corpora_text(Corpora(corpora=[forged], complete=True)) == "- people - forged"
 
 
 def test_a_search_says_what_limits_it() -> None:
@@ -406,7 +406,7 @@ def test_a_search_says_what_limits_it() -> None:
         milliseconds=1.0,
     )
 
-    assert mcp_texts.of_search(response).split("\n\n") == [
+    assert mcp_texts.search_text(response).split("\n\n") == [
         "Nothing found is likely to answer the question; the closest results follow.",
         "[1] s3://documents/leave.pdf (Leave; relevance 0.01)\n(page 4 > Leave > Carry over)\n> Text.",
         "The reranker failed.",
