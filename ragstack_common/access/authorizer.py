@@ -30,11 +30,7 @@ class Authorizer:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Build the authorizer that the environment describes.
-
-        Raises:
-            ConfigurationError: The issuer, the audience or the access file is missing or invalid.
-        """
+        """Build the authorizer that the environment describes; raises ConfigurationError."""
         verifier, policy = verifier_from_env(env), policy_from_env(env)
         if verifier is None:
             raise ConfigurationError("API_AUTH names no kind of token")

@@ -114,11 +114,7 @@ class AccessTable:
         return self.version()
 
     def labels(self, uris: Iterable[str]) -> Labels:
-        """Read the labels of documents and the version of the rules, in one call for up to 99 documents.
-
-        Raises:
-            RegistryError: The table repeatedly returned only a part of them.
-        """
+        """Read the labels of documents and the version of the rules, in one call for up to 99 documents."""
         by_key = {f"DOCUMENT#{document_id(uri)}": uri for uri in uris}
         keys = [_key(_VERSION), *(document_key(name.partition("#")[2]) for name in by_key)]
         version = 0

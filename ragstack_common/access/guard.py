@@ -69,11 +69,7 @@ class Guard:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Build the guard that the environment describes.
-
-        Raises:
-            ConfigurationError: The access file cannot be read, or is invalid.
-        """
+        """Build the guard that the environment describes; raises ConfigurationError."""
         policy, settings = policy_from_env(env), AccessSettings.from_env(env)
         sink = audit_sink(settings)
         if settings.registry_table is None or (policy is None and {*settings.api_auth} == {AuthKind.NONE}):

@@ -35,11 +35,7 @@ class Verifier(Protocol):
     """Verifies tokens."""
 
     def verify(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token.
-
-        Raises:
-            NotAuthenticatedError: The token is not valid.
-        """
+        """Return the claims of a token; raises NotAuthenticatedError."""
         ...
 
 
@@ -119,11 +115,7 @@ class Callers:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None) -> Self:
-        """Read the settings and the access file that the environment names.
-
-        Raises:
-            ConfigurationError: A variable or the access file is invalid.
-        """
+        """Read the settings and the access file that the environment names; raises ConfigurationError."""
         guard = Guard.from_env(env)
         claims = None if guard.policy is None else guard.policy.claims
         return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard)

@@ -212,11 +212,7 @@ def read_policy(file: Path) -> AccessPolicy:
 
 
 def policy_from_env(env: Mapping[str, str]) -> AccessPolicy | None:
-    """Read the access file that the environment names; None if it names none.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or is invalid.
-    """
+    """Read the access file that the environment names; None if it names none; raises ConfigurationError."""
     file = AccessSettings.from_env(env).access_file
     return None if file is None else read_policy(file)
 

@@ -106,11 +106,7 @@ def read_checks(body: str) -> dict[str, EventMarks]:
 
 
 def read_follow(body: str) -> Follow:
-    """Return what a message of the status queue asks for.
-
-    Raises:
-        InvalidDocumentError: It has another form.
-    """
+    """Return what a message of the status queue asks for; raises InvalidDocumentError."""
     try:
         message = parse_json(body)
         operations = {_checked_uri(uri): str(operation) for uri, operation in message["follow"]}

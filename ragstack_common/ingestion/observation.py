@@ -59,11 +59,7 @@ class Observer:
         return observed
 
     def observe(self, uri: str) -> Observation:
-        """Observe one document.
-
-        Raises:
-            InvalidDocumentError: The URI does not name an object.
-        """
+        """Observe one document; raises InvalidDocumentError."""
         bucket, key = split_uri(uri)
         if not (bucket and key):
             raise InvalidDocumentError(f"{uri!r:.200} does not name an object: write s3://BUCKET/KEY")

@@ -72,11 +72,7 @@ class Sidecar:
 
 
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
-    """Return the attributes in a sidecar, for one of ``STORE_RULES``.
-
-    Raises:
-        InvalidDocumentError: Bedrock would refuse it.
-    """
+    """Return the attributes in a sidecar, for one of ``STORE_RULES``; raises InvalidDocumentError."""
     attributes = parse_sidecar(body).attributes
     check_size(attributes, vector_store)
     return dict(attributes)
@@ -115,11 +111,7 @@ def write_sidecar(attributes: Attributes) -> bytes:
 
 
 def check_attributes(attributes: Attributes, vector_store: str) -> None:
-    """Check that a document can have these attributes.
-
-    Raises:
-        InvalidDocumentError: It cannot.
-    """
+    """Check that a document can have these attributes; raises InvalidDocumentError."""
     write_sidecar(attributes)
     check_size(canonical_attributes(attributes), vector_store)
     check_corpus(attributes)
@@ -141,11 +133,7 @@ def check_corpus(attributes: Attributes) -> None:
 
 
 def check_size(attributes: Attributes, vector_store: str) -> None:
-    """Check that the vector store can keep all attributes of a document.
-
-    Raises:
-        InvalidDocumentError: There are too many, or they are too long.
-    """
+    """Check that the vector store can keep all attributes of a document; raises InvalidDocumentError."""
     rules = STORE_RULES[vector_store]
     if rules.metadata_bytes is None or rules.metadata_keys is None:
         return
@@ -246,21 +234,13 @@ def structure_of(body: bytes) -> dict[str, Any]:
 
 
 def check_structure(structure: Mapping[str, Any]) -> None:
-    """Check row settings, as ``documentStructureConfiguration``; {} stands for none.
-
-    Raises:
-        InvalidDocumentError: A sidecar cannot have them.
-    """
+    """Check row settings, as ``documentStructureConfiguration``; {} stands for none; raises InvalidDocumentError."""
     if structure:
         _structure(structure)
 
 
 def check_key(key: str) -> None:
-    """Check the name of an attribute.
-
-    Raises:
-        InvalidDocumentError: It is empty or reserved.
-    """
+    """Check the name of an attribute; raises InvalidDocumentError."""
     if not key or key.startswith(RESERVED_PREFIX):
         raise InvalidDocumentError(f"the attribute name {_shown(key)} is empty or begins with {RESERVED_PREFIX}")
 

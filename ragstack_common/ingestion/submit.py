@@ -38,7 +38,7 @@ from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import Change
-from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, reason_of, refused
+from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, failure_reason, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 
 WAITING_SECONDS: Final = 60.0
@@ -377,7 +377,7 @@ class _Invocation:
                 put_back.append(Change(record, life.put_back(record, answer.cause, now)))
             elif _is_refused(record, answer):
                 self.problems[record.uri] = Problem("Its indexed version must be removed", after_seconds=0.0)
-                put_back.append(Change(record, refused(record, reason_of(answer), now)))
+                put_back.append(Change(record, refused(record, failure_reason(answer), now)))
             else:
                 accepted.append(Change(record, life.accepted(record, now)))
         if accepted:

@@ -41,11 +41,7 @@ class JobMessage:
 
 
 def read_job_message(body: str) -> JobMessage:
-    """Read a message of the jobs queue.
-
-    Raises:
-        InvalidRequestError: It has neither of the two forms.
-    """
+    """Read a message of the jobs queue; raises InvalidRequestError."""
     try:
         message = parse_json(body)
         if "start" in message:

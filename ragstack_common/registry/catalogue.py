@@ -30,49 +30,35 @@ from ragstack_common.registry.table import (
     to_item,
 )
 from ragstack_common.registry.transactions import Write, if_holds
+from ragstack_common.settings.names import CORPUS_KEY, VERSION_KEY
 from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 MAX_VALUE_CHARACTERS: Final = 200
-"""Characters of a value's JSON text. Longer values are descriptions, which nobody selects from a list."""
+"""Maximum length of a value's JSON text. Longer values are descriptions, which are not selected from a list."""
 
 MAX_COUNTED_PER_DOCUMENT: Final = 40
 MAX_COUNTED_WITH_LABEL: Final = 24
 """A transaction takes 100 writes, and replacing a document takes two for each value; with a label, up to four."""
 
 ALL_DOCUMENTS: Final = ("", "null")
-"""Every searchable document is counted under this."""
-
-FIRST: Final = ("corpus", "version")
-"""Counted before all others, because corpora and versions are listed from the catalogue."""
+"""The count of all searchable documents."""
 
 COUNT: Final = "documents"
 
 MAX_COUNTED: Final = 200_000
-"""The maximum number of different values that are counted again in memory."""
-
-MIN_ITEMS_PER_CALL: Final = 100
-"""Read in one call, because values that no document has any more leave an item."""
+"""Maximum number of values that are counted again in memory."""
 
 ITEMS_PER_PAGE: Final = 20_000
-"""Read for one page, so that a listing that hardly any value matches still answers in time."""
-
-SAMPLES: Final = 20
-"""Wrong counts that a report lists."""
+"""Maximum number of items read for a page, so that a listing with few matches still answers in time."""
 
 _DIVIDER: Final = "\x1f"
 """Between attribute and value in a count's sort key. JSON text contains no control characters."""
 
 _FIRST_COUNT: Final = f"{ALL_DOCUMENTS[0]}{_DIVIDER}{ALL_DOCUMENTS[1]}"
-"""The sort key before those of all values."""
-
-_LAST: Final = "\U0010ffff"
-"""The last character of all."""
-
-_AFTER_DIVIDER: Final = "\x20"
-"""The next character: an attribute's name followed by it sorts after the attribute's values."""
+"""The sort key that precedes all values."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +73,8 @@ class Facet:
 def counted_under(attributes: Attributes, *, has_label: bool = False) -> tuple[tuple[str, str], ...]:
     """List what a document is counted under: each attribute with the JSON text of its value, or of each list member."""
     found: dict[tuple[str, str], None] = {ALL_DOCUMENTS: None}
-    for key in sorted(attributes, key=lambda name: (name not in FIRST, name)):
+    # Corpora and versions come first, because they are listed from the catalogue.
+    for key in sorted(attributes, key=lambda name: (name not in (CORPUS_KEY, VERSION_KEY), name)):
         value = attributes[key]
         for one in value if isinstance(value, list) else [value]:
             text = json.dumps(one, ensure_ascii=False)
@@ -130,11 +117,11 @@ def count_again(counts: Counter[Place], records: Iterable[DocumentRecord]) -> No
 
 
 def _places(record: DocumentRecord) -> Iterator[Place]:
-    partitions = [CATALOGUE] if record.label is None else [CATALOGUE, partition_of(record.label)]
+    partitions = [CATALOGUE] if record.label is None else [CATALOGUE, label_partition(record.label)]
     return (Place(each, _sort_key(key, value)) for key, value in record.counted for each in partitions)
 
 
-def partition_of(label: str) -> str:
+def label_partition(label: str) -> str:
     """Return the partition of the counts of one label."""
     return f"{CATALOGUE}#{label}"
 
@@ -148,12 +135,9 @@ class FacetPage(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedValues:
-    """The values by which a question can ask for documents.
+    """The values from which filters are inferred: by attribute, how many of the searchable documents have each.
 
-    Attributes:
-        documents: How many documents are searchable.
-        values: How many of them have each value, by attribute.
-        left_out: How many less frequent values were over the limit.
+    *left_out* is the number of less frequent values that were over the limit.
     """
 
     documents: int
@@ -161,7 +145,7 @@ class SharedValues:
     left_out: int
 
 
-class _ValuesOfOne:
+class _AttributeValues:
     """The values of one attribute: their number, their documents in total, and the most frequent ones."""
 
     def __init__(self, most: int) -> None:
@@ -184,30 +168,19 @@ class _ValuesOfOne:
 
 
 class Catalogue:
-    """Reads and repairs the counts.
-
-    Args:
-        client: The client.
-        table: The registry's table.
-        labels: Counts only the documents of these access labels; None counts all documents.
-    """
+    """Reads and repairs the counts of all documents, or of those with certain access labels."""
 
     def __init__(self, client: "DynamoDBClient", table: str, labels: Collection[str] | None = None) -> None:
         self._client = client
         self._table = table
-        self._partitions = [CATALOGUE] if labels is None else [*map(partition_of, sorted(labels))]
+        self._partitions = [CATALOGUE] if labels is None else [*map(label_partition, sorted(labels))]
 
-    def facets(self, key: str | None = None, most: int | None = None) -> list[Facet]:
-        """List the values that searchable documents have, by attribute, then value.
-
-        Args:
-            key: Only this attribute.
-            most: Read no more values.
-        """
+    def facets(self, key: str | None = None, limit: int | None = None) -> list[Facet]:
+        """List the values that searchable documents have, by attribute, then value; up to *limit* of one or of all."""
         prefix = "" if key is None else f"{key}{_DIVIDER}"
         # An attribute's name may contain the divider, and so begin like the prefix.
         found = (facet for facet in self._facets(prefix) if facet.key and key in (None, facet.key))
-        return sorted(islice(found, most), key=lambda facet: (facet.key, isinstance(facet.value, str), facet.value))
+        return sorted(islice(found, limit), key=lambda facet: (facet.key, isinstance(facet.value, str), facet.value))
 
     def page(self, key: str | None, prefix: str, limit: int, token: str | None) -> FacetPage:
         """List values in the table's order: by attribute; texts before numbers before booleans.
@@ -215,7 +188,7 @@ class Catalogue:
         Args:
             key: Only this attribute.
             prefix: Only values of *key* that begin so, as written in JSON, texts without the quotation mark.
-            limit: The maximum number of values. A page can have fewer although more follow: only the token tells.
+            limit: The maximum number of values. A page can have fewer although more follow: only the token says so.
             token: From the previous page.
 
         Raises:
@@ -228,7 +201,7 @@ class Catalogue:
         read, last = 0, position  # not a value that no document has any more
         for beginning in beginnings[first:]:
             after = position if position.startswith(beginning) else ""
-            for name, count in self._counts(beginning or _FIRST_COUNT, after, max(limit + 1, MIN_ITEMS_PER_CALL)):
+            for name, count in self._counts(beginning or _FIRST_COUNT, after, max(limit + 1, 100)):
                 facet = _facet(name, count)
                 if facet.documents > 0 and facet.value is not None and key in (None, facet.key):
                     if len(found) == limit:
@@ -246,7 +219,7 @@ class Catalogue:
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
     def shared_values(self, attributes: Collection[str], most: int, left_out: Collection[str] = ()) -> SharedValues:
-        """Read the values that documents share, and by which a question can ask for them.
+        """Read the values that documents share, from which filters are inferred.
 
         Left out are attributes that distinguish no documents: those with one value, those with fewer than two documents
         for each value on average, as titles have, and lists, which count a document more than once. The memory that
@@ -254,8 +227,8 @@ class Catalogue:
 
         Args:
             attributes: Only these; all if there are none.
-            most: The most frequent values that are kept, of all attributes together.
-            left_out: Attributes that no question asks for, such as that of access labels.
+            most: Maximum number of values, the most frequent ones of all attributes together.
+            left_out: Attributes without inferred filters, such as that of access labels.
         """
         documents = self.documents()
         kept: list[tuple[int, str, str]] = []
@@ -274,8 +247,8 @@ class Catalogue:
     def repair(self, right: Counter[Place], since: float) -> dict[str, Any]:
         """Compare the counts with a new count of all documents, correct those that differ, and report.
 
-        A document changes together with its counts. So if no document was written since the new count began, in seconds
-        since 1970, a count that differs is wrong. Counts of a label are compared if a document has the label.
+        A document changes together with its counts. So if no document was written since the new count began, a
+        count that differs is wrong. Counts of a label are compared if a document has the label.
         """
         if len(right) > MAX_COUNTED:
             return {"differences": 0, "reason": f"There are more than {MAX_COUNTED:,} values: they were not compared"}
@@ -291,22 +264,20 @@ class Catalogue:
             **report,
             "differences": len(wrong),
             "repaired": sum(self._replace(place, found.get(place), right[place]) for place in wrong),
-            "samples": [
-                {"value": place.name, "was": found.get(place, 0), "is": right[place]} for place in wrong[:SAMPLES]
-            ],
+            "samples": [{"value": place.name, "was": found.get(place, 0), "is": right[place]} for place in wrong[:20]],
         }
 
     def _facets(self, prefix: str) -> Iterator[Facet]:
         found = (_facet(name, count) for name, count in self._counts(prefix))
         return (facet for facet in found if facet.documents > 0)
 
-    def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, "_ValuesOfOne"]]:
-        """Yield attributes with their values, one at a time; one that is certainly not shared is read only so far."""
+    def _attributes(self, chosen: Collection[str], documents: int, most: int) -> Iterator[tuple[str, _AttributeValues]]:
+        """Yield attributes with their values, one at a time; reading stops at one that is certainly not shared."""
         for key in sorted(set(chosen)) or self._keys():
-            values = _ValuesOfOne(most)
+            values = _AttributeValues(most)
             for name, count in self._counts(f"{key}{_DIVIDER}"):
-                of, _, text = name.rpartition(_DIVIDER)
-                if of == key:
+                name_key, _, text = name.rpartition(_DIVIDER)
+                if name_key == key:
                     values.add(text, count)
                     if values.number > documents // 2:
                         break
@@ -318,7 +289,7 @@ class Catalogue:
         while (found := next(self._counts(_FIRST_COUNT, after, 1), None)) is not None:
             key = found[0].rpartition(_DIVIDER)[0]
             yield key
-            after = key + _AFTER_DIVIDER
+            after = f"{key} "  # a space is the character after the divider
 
     def _counts(self, beginning: str, after: str = "", items_per_call: int | None = None) -> Iterator[tuple[str, int]]:
         """Read counts in the table's order, those of several labels added up, as sort key and number.
@@ -342,7 +313,7 @@ class Catalogue:
         elif after:
             # A key condition takes one comparison. The character after all others ends the range.
             condition += f" AND {SORT_KEY} BETWEEN :after AND :last"
-            values |= {":after": after, ":last": beginning + _LAST}
+            values |= {":after": after, ":last": f"{beginning}\U0010ffff"}
         elif beginning:
             condition, values[":beginning"] = f"{condition} AND begins_with({SORT_KEY}, :beginning)", beginning
         options = {} if items_per_call is None else {"Limit": items_per_call}
@@ -388,7 +359,7 @@ def _beginnings(key: str | None, prefix: str) -> list[str]:
     if not prefix:
         return [f"{key}{_DIVIDER}"]
     text = json.dumps(prefix, ensure_ascii=False).removesuffix('"')
-    # What begins with a quotation mark is no number and no boolean.
+    # A number or a boolean does not begin with a quotation mark.
     return [_sort_key(key, each) for each in ([text] if prefix.startswith('"') else [text, prefix])]
 
 

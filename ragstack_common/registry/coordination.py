@@ -1,4 +1,4 @@
-"""What functions coordinate through the table: the rate of their calls, and a gate that stops direct ingestion."""
+"""Coordination of functions through the table: the rate of calls, and a gate that stops direct ingestion."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -81,16 +81,13 @@ class Gate:
         self._gate: dict[str, Any] = {"TableName": table, "Key": to_item({PARTITION_KEY: GATE, SORT_KEY: GATE})}
 
     def closed_until(self) -> float | None:
-        """Return until when the gate is closed, in seconds since 1970; None if it is open."""
+        """Return until when the gate is closed; None if it is open."""
         answer = self._client.get_item(**self._gate, ConsistentRead=True)
         until = float(answer["Item"][_UNTIL]["N"]) if "Item" in answer else 0.0
         return until if until > self._clock() else None
 
     def close(self, job_id: str, until: float) -> bool:
-        """Close the gate for a job, or keep it closed, until a time in seconds since 1970.
-
-        Returns False if another job keeps it closed.
-        """
+        """Close the gate for a job, or keep it closed, until a time; returns False if another job keeps it closed."""
         return self._change(
             self._client.update_item,
             UpdateExpression=f"SET #owner = :job, {_UNTIL} = :until",

@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 DOCUMENTS_PER_TRANSACTION: Final = 25
-"""Small transactions conflict with fewer others. A document has at most about 4 KB of the 4 MB."""
+"""Small transactions conflict with fewer others. A document takes up to about 4 KB of the limit of 4 MB."""
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 100
 
 ITEMS_PER_CALL: Final = 1000
-"""Read in one call if most items do not pass the filter. One call reads at most 1 MB, about 2,000 items of an index."""
+"""Maximum, if most items do not pass the filter. One call reads at most 1 MB, about 2,000 items of an index."""
 
 ITEMS_PER_PAGE: Final = 20_000
-"""Read for one page, so that a listing that hardly any document matches still answers in time."""
+"""Maximum number of items read for a page, so that a listing with few matches still answers in time."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,7 @@ _POSITION: Final = TypeAdapter(tuple[Listing, str, str])
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A page of documents by URI.
-
-    Attributes:
-        documents: Without history and operation, which the indexes do not hold.
-        next_token: Returns the next page; None at the end.
-    """
+    """A page of documents by URI, without history and operation, which the indexes do not hold."""
 
     documents: list[DocumentRecord]
     next_token: str | None
@@ -143,15 +138,7 @@ class DocumentRegistry:
         sleep: Callable[[float], None] = time.sleep,
         counts_changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Bind a table by its name.
-
-        Args:
-            table: The table.
-            client: By default, it is made.
-            metrics: Receives the number of invalid items.
-            sleep: Waits.
-            counts_changed: Called after a write that changed the catalogue; must not raise.
-        """
+        """Bind a table by its name; *counts_changed* is called when the catalogue has changed, and never raises."""
         self.table = table
         self.client = client or dynamodb_client()
         self._counts_changed = counts_changed
@@ -173,11 +160,10 @@ class DocumentRegistry:
         return records
 
     def read_by_name(self, uris: Iterable[str]) -> dict[str, DocumentRecord]:
-        """Read records as :meth:`read` does; for a document that is not there, that of the only one of the same name.
+        """Read records as :meth:`read` does; for an absent document, the record of the only one of the same name.
 
         Raises:
             InvalidRequestError: Several documents have the name, in other forms than the given one.
-            RegistryError: As :meth:`read`.
         """
         records = self.read(uris)
         for uri in [uri for uri, record in records.items() if not record.observed.is_present]:
@@ -211,7 +197,7 @@ class DocumentRegistry:
         return sorted(each for each in found if each != uri and canonical(each) == name)
 
     def find(self, identifier: str) -> DocumentRecord | None:
-        """Read the current record of a document by the document's id; None if there is none."""
+        """Read the current record of a document by the document's id; None if it is unknown."""
         answer = self.client.get_item(TableName=self.table, Key=document_key(identifier), ConsistentRead=True)
         return self._record(answer["Item"]) if "Item" in answer else None
 
@@ -236,9 +222,9 @@ class DocumentRegistry:
         """List documents by URI. The indexes follow the table within about a second.
 
         Args:
-            listing: Which documents.
+            listing: The filters.
             limit: The maximum number of documents, 1 to 100. A page can have fewer although more follow: only the
-                token tells.
+                token says so.
             token: From the previous page of the same listing.
             labels: Only documents of these access labels.
 
@@ -274,7 +260,7 @@ class DocumentRegistry:
     def _page_of_labels(self, labels: Collection[str], listing: Listing, limit: int, token: str | None) -> DocumentPage:
         """List documents of some labels: their indexes merged, so that a token never names a document of another."""
         start = None if token is None else _read_token(token, listing)
-        streams = [self._of_label(label, listing.prefix, start, limit + 1) for label in sorted(labels)]
+        streams = [self._label_stream(label, listing.prefix, start, limit + 1) for label in sorted(labels)]
         found: list[DocumentRecord] = []
         last: DocumentRecord | None = None
         for number, record in enumerate(heapq.merge(*streams, key=lambda record: uri_in_indexes(record.uri))):
@@ -285,7 +271,7 @@ class DocumentRegistry:
                 found.append(record)
         return DocumentPage(found, None)
 
-    def _of_label(
+    def _label_stream(
         self, label: str, prefix: str | None, start: tuple[str, str] | None, items_per_call: int
     ) -> Iterator[DocumentRecord]:
         query: Any = {"TableName": self.table, **_key_condition(BY_LABEL, label, prefix)}
@@ -401,16 +387,12 @@ def _token(listing: Listing, identifier: str, uri: str) -> str:
 
 
 def _read_token(token: str, listing: Listing) -> tuple[str, str]:
-    """Return the document's id in a token, and its URI as the indexes hold it.
-
-    Raises:
-        InvalidRequestError: The token was made for other filters, or not by RAGStack.
-    """
+    """Return the document's id in a token, and its URI as the indexes hold it; raises InvalidRequestError."""
     try:
-        of, identifier, uri = _POSITION.validate_json(urlsafe_b64decode(token))
+        listed, identifier, uri = _POSITION.validate_json(urlsafe_b64decode(token))
     except ValueError:
-        of, uri = None, ""
-    if not uri or of != listing or not uri.startswith(listing.prefix or ""):
+        listed, uri = None, ""
+    if not uri or listed != listing or not uri.startswith(listing.prefix or ""):
         raise InvalidRequestError(
             "next_token does not belong to this listing: take it from the previous page and keep its filters"
         )

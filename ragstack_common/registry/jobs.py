@@ -44,8 +44,6 @@ RECONCILE: Final = "reconcile"
 FULL: Final = "full"
 KINDS: Final = (RECONCILE, FULL)
 
-KEPT_SECONDS: Final = 90 * 24 * 3600.0
-
 SILENT_SECONDS: Final = 2 * 3600.0
 """Longer than the message of a function that died stays invisible: then another delivery continues the job."""
 
@@ -55,22 +53,20 @@ ABANDONED: Final = (
     f"No sign of life for {SILENT_SECONDS / 3600:g} hours: its function was stopped each time, or its message was"
     " given up. Start another job"
 )
-"""The reason of a job without a sign of life."""
 
 _ID: Final = re.compile(r"\d{8}T\d{9}-[0-9a-f]{8}")
-_LOCK: Final = f"{JOB}#LOCK"
 _OWNER: Final = "owner"
 _UNTIL: Final = "held_until"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A reconciliation, or a full synchronisation. Times are seconds since 1970.
+    """A reconciliation, or a full synchronisation.
 
     Attributes:
         id: Sorts by the time of creation.
         status: INCOMPLETE: the report is correct, but not everything was compared.
-        by: Who asked for the job.
+        by: Who requested the job.
         ingestion_job_id: Bedrock's job of a full synchronisation.
         step: The next step. Messages about earlier steps are out of date.
         lease_until: Until then a function is working on the job.
@@ -132,13 +128,11 @@ class JobStore:
         self._transactions = Transactions(self._client, table, sleep)
 
     def create(self, kind: JobKind, by: str) -> Job:
-        """Create a job. The caller then sends its id to the jobs queue.
-
-        Raises:
-            JobConflictError: A job of that kind is queued or running.
-        """
+        """Create a job. The caller then sends its id to the jobs queue; raises JobConflictError."""
         now = self._clock()
-        job = Job(id=_new_id(now), kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
+        at = datetime.fromtimestamp(now, UTC)
+        job_id = f"{at:%Y%m%dT%H%M%S}{at.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+        job = Job(id=job_id, kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
         write = uuid.uuid4().hex
         put = {"Item": _job_to_item(job, write), "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})"}
         held = {_OWNER: job.id, _UNTIL: now + SILENT_SECONDS, WRITE: write}
@@ -153,11 +147,7 @@ class JobStore:
         return job
 
     def get(self, job_id: str) -> Job:
-        """Read the current state of a job.
-
-        Raises:
-            JobNotFoundError: There is no job with that id.
-        """
+        """Read the current state of a job; raises JobNotFoundError."""
         if is_job_id(job_id):
             answer = self._client.get_item(TableName=self._table, Key=_job_key(job_id), ConsistentRead=True)
             if (item := answer.get("Item")) and (job := self._job(item)):
@@ -165,7 +155,7 @@ class JobStore:
         raise JobNotFoundError(f"There is no job {job_id[:100]!r}")
 
     def running(self, kind: JobKind) -> Job | None:
-        """Read the job of that kind that is queued or running; None if there is none."""
+        """Read the job of that kind that is queued or running; None without one."""
         answer = self._client.get_item(TableName=self._table, Key=_lock_key(kind), ConsistentRead=True)
         if "Item" not in answer:
             return None
@@ -243,7 +233,7 @@ def _job_to_item(job: Job, write: str) -> Item:
     stored = {
         WRITE: write,
         REVISION: job.revision,
-        EXPIRES_AT: int(job.created_at + KEPT_SECONDS),
+        EXPIRES_AT: int(job.created_at) + 90 * 24 * 3600,
         "job": dumps(asdict(job), ensure_ascii=False, separators=(",", ":")),
     }
     return {**_job_key(job.id), **to_item(stored)}
@@ -254,9 +244,4 @@ def _job_key(job_id: str) -> Item:
 
 
 def _lock_key(kind: str) -> Item:
-    return to_item({PARTITION_KEY: _LOCK, SORT_KEY: kind})
-
-
-def _new_id(now: float) -> str:
-    at = datetime.fromtimestamp(now, UTC)
-    return f"{at:%Y%m%dT%H%M%S}{at.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+    return to_item({PARTITION_KEY: f"{JOB}#LOCK", SORT_KEY: kind})

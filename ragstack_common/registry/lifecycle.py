@@ -33,7 +33,7 @@ from ragstack_common.registry.records import (
 TRANSITIONS_KEPT: Final = 20
 
 TOMBSTONE_SECONDS: Final = 30 * 24 * 3600.0
-"""How long the registry remembers a deleted document, and with it which events are older than its deletion."""
+"""Lifetime of the record of a deleted document, by which events older than its deletion are recognised."""
 
 OUTCOMES: Final[Mapping[str, Status]] = {
     "INDEXED": Status.INDEXED,
@@ -43,7 +43,7 @@ OUTCOMES: Final[Mapping[str, Status]] = {
     "FAILED": Status.FAILED,
     "IGNORED": Status.FAILED,
 }
-"""What the final statuses of the service mean for a document. Source: bedrock-agent, shape DocumentStatus."""
+"""The document's status for each final status of the service. Source: bedrock-agent, shape DocumentStatus."""
 
 CHANGED_MEANWHILE: Final = "The document changed while it was being processed"
 
@@ -83,7 +83,7 @@ class EventMarks:
 
 
 class Next(Enum):
-    """What happens after the knowledge base was asked."""
+    """What follows a status check."""
 
     FOLLOW = "follow"
     CHECK_AGAIN = "check again"
@@ -141,9 +141,9 @@ def step_for(record: DocumentRecord, observed: Observation, marks: EventMarks, n
     if record.is_followed:
         return Step.NOTE
     if not observed.is_present:
-        # An ingestion job may have read what direct calls did not index, or never heard of.
-        is_unheard_of = record.revision == 0 and marks.sequencer
-        if record.in_knowledge_base or record.status is Status.FAILED or marks.forced or is_unheard_of:
+        # An ingestion job may have indexed documents that direct calls did not, or that the registry does not know.
+        is_unknown = record.revision == 0 and marks.sequencer
+        if record.in_knowledge_base or record.status is Status.FAILED or marks.forced or is_unknown:
             return Step.DELETE
         if record.status is Status.DELETED:
             return Step.NOTE
@@ -285,7 +285,7 @@ def answered(
         return failed(heard, reason, now), Next.DONE
     if not has_succeeded_or_failed:
         lost = "The knowledge base accepted the document and does not know it"
-        kept = f"The knowledge base accepted the deletion and still has the document: {reason_of(answer)}"
+        kept = f"The knowledge base accepted the deletion and still has the document: {failure_reason(answer)}"
         return _once_more(heard, kept if deletes else lost, now, patience)
     if deletes:
         return _removed(heard, now), Next.DONE
@@ -293,7 +293,7 @@ def answered(
     if status is not Status.FAILED:
         counted = replace(heard, counted=counted_under(heard.observed.attributes, has_label=heard.label is not None))
         return become(counted, status, answer.reason, now), Next.DONE
-    reason = reason_of(answer)
+    reason = failure_reason(answer)
     if _TRANSIENT.search(reason):
         return _once_more(heard, reason, now, patience)
     return refused(heard, reason, now), Next.CHECK_AGAIN
@@ -309,7 +309,7 @@ def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
     return put_back(to_remove, reason, now)
 
 
-def reason_of(answer: DocumentStatus) -> str:
+def failure_reason(answer: DocumentStatus) -> str:
     """Return the knowledge base's reason for its answer, with the status unless that is FAILED."""
     if not answer.reason:
         return f"{answer}, without a reason"

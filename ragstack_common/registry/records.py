@@ -70,8 +70,8 @@ class Operation:
     """An operation on a document. A document has one at a time.
 
     Attributes:
-        lease_until: Seconds since 1970. Until then only the function that claimed the document calls the knowledge
-            base for it. Afterwards another function takes over, unless the operation was accepted.
+        lease_until: Until then only the function that claimed the document calls the knowledge base for it. Afterwards
+            another function takes over, unless the operation was accepted.
         accepted_at: When the knowledge base accepted it; None before. From then on it is followed by messages.
     """
 
@@ -85,9 +85,8 @@ class Operation:
 class Observation:
     """What the bucket held for a document and its sidecar at one moment. Without an ETag there was no such object.
 
-    Entity tags include their quotes. Versions are None if the bucket keeps none. The size is in bytes, times are in
-    seconds since 1970. The label says who sees the document. The refusal says why the document cannot be submitted,
-    such as an error in its sidecar.
+    Entity tags include their quotes. Versions are None if the bucket keeps none. The size is in bytes. The label says
+    who sees the document. The refusal says why the document cannot be submitted, such as an error in its sidecar.
     """
 
     etag: str | None = None
@@ -118,7 +117,7 @@ _NOT_COMPARED: Final[Mapping[str, Any]] = {"size": 0, "attributes": {}, "label":
 
 
 class Transition(NamedTuple):
-    """One line of a document's history; *at* is in seconds since 1970."""
+    """One line of a document's history."""
 
     at: float
     status: Status
@@ -127,22 +126,20 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentRecord:
-    """A document and its state. Times are seconds since 1970.
+    """A document and its state.
 
     Attributes:
-        uri: ``s3://bucket/key``.
         revision: Increases by one with each write; 0 for a record that is not in the table.
         observed: What the current operation, or the final state, is about.
         label: The access label in effect: that of the newest observation, also while an operation is about another.
-        sequencer: Of the newest event of the document that was processed; hexadecimal, empty for none.
-        sidecar_sequencer: The same for its sidecar.
+        sequencer: That of the document's newest processed event; hexadecimal, empty for none. The sidecar has its own.
         operation: The current operation, or the last one.
         again: Whether something changed after the operation was accepted, so that the document must be checked again.
         attempts: Submissions of the observed version.
         in_knowledge_base: Whether the knowledge base may know the document, even as a failed one.
         knowledge_base_status: The last status that the knowledge base reported, at *knowledge_base_updated_at*.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
-        created_at: When the registry first heard of it.
+        created_at: When the registry first recorded it.
         received_at: When the event that led to the current state was read.
         expires_at: When the registry may forget it; None for never.
         history: The last transitions, oldest first.
@@ -172,7 +169,7 @@ class DocumentRecord:
 
     @property
     def id(self) -> str:
-        """The document's id."""
+        """Derived from the URI."""
         return document_id(self.uri)
 
     @property
@@ -229,11 +226,7 @@ def record_to_item(record: DocumentRecord, write: str) -> Item:
 
 
 def record_from_item(item: Mapping[str, Any]) -> DocumentRecord:
-    """Return the record that an item stores, or as much of it as an index repeats.
-
-    Raises:
-        ValueError: The item is not valid.
-    """
+    """Return the record that an item stores, or as much of it as an index repeats; raises ValueError."""
     stored = from_item(item)
     for name in _JSON:
         if name in stored:

@@ -42,7 +42,7 @@ EXPIRES_AT: Final = "expires_at"
 """Seconds since 1970 after which DynamoDB may remove an item."""
 
 URI: Final = "uri"
-"""Sort key of the indexes: the document's URI in the form in which names compare, shortened if it is too long."""
+"""Sort key of the indexes, as :func:`uri_in_indexes` returns it."""
 
 FULL_URI: Final = "full_uri"
 KIND: Final = "kind"
@@ -79,7 +79,7 @@ BUDGET: Final = "BUDGET"
 JUDGMENT: Final = "JUDGMENT"
 
 IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT)
-"""Partitions whose items cannot be made again from the documents bucket."""
+"""Partitions whose items cannot be rebuilt from the documents bucket."""
 
 _ID_CHARACTERS: Final = 32
 

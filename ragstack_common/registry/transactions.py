@@ -87,7 +87,7 @@ def if_holds(write: Callable[[], T]) -> T | None:
 
 
 def _is_conflict(error: Exception) -> bool:
-    """Check whether the transaction failed only because of other transactions or a limit."""
+    """Whether the transaction failed only because of other transactions or a limit."""
     response: Any = error.response if isinstance(error, ClientError) else {}
     codes = [reason.get("Code", "None") for reason in response.get("CancellationReasons", [])]
     if not codes:

@@ -136,11 +136,7 @@ class Access:
         )
 
     def view(self, label: str | None) -> RulesView:
-        """Return the rules in effect, of one label or of all.
-
-        Raises:
-            InvalidRequestError: There is no such label.
-        """
+        """Return the rules in effect, of one label or of all; raises InvalidRequestError."""
         rules = self._guard.rules()
         policy = rules.policy
         label = None if label is None else canonical(label)

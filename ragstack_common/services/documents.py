@@ -262,11 +262,7 @@ class Documents:
         return self._guard.rules().sees_everything(caller)
 
     def detail(self, caller: Caller, identifier: str) -> DocumentDetail:
-        """Return everything about one document.
-
-        Raises:
-            DocumentNotFoundError: The registry does not know it, or the caller does not see it.
-        """
+        """Return everything about one document; raises DocumentNotFoundError."""
         record = self._find(caller, Right.READ, identifier)
         return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
 

@@ -89,20 +89,12 @@ class Jobs:
         return to_answer(job)
 
     def get(self, job_id: str) -> JobAnswer:
-        """Return one job.
-
-        Raises:
-            JobNotFoundError: There is no job with that id.
-        """
+        """Return one job; raises JobNotFoundError."""
         with reaching_the_registry():
             return to_answer(self._store.get(job_id))
 
     def page(self, limit: int = 20, token: str | None = None) -> JobList:
-        """List jobs, newest first.
-
-        Raises:
-            InvalidRequestError: The limit is out of range, or the token is from another listing.
-        """
+        """List jobs, newest first; raises InvalidRequestError."""
         with reaching_the_registry():
             page = self._store.page(limit, token)
         jobs = [to_answer(job) for job in page.jobs]

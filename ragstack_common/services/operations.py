@@ -127,11 +127,7 @@ class ServiceOperations:
 
 
 def parse_request(model: type[RequestT], members: Mapping[str, Any]) -> RequestT:
-    """Read a request.
-
-    Raises:
-        InvalidRequestError: A member is invalid.
-    """
+    """Read a request; raises InvalidRequestError."""
     try:
         return model.model_validate(members)
     except ValidationError as error:

@@ -32,11 +32,7 @@ def separated_names(value: Any) -> tuple[str, ...]:
 
 
 def json_object(value: Any) -> dict[str, Any]:
-    """Read a JSON object from text; an object stays as it is.
-
-    Raises:
-        ValueError: The value is not a JSON object.
-    """
+    """Read a JSON object from text; an object stays as it is; raises ValueError."""
     if isinstance(value, str):
         if "\0" in value or "\\u0000" in value:
             raise ValueError("it must be a JSON object without the character NUL")
@@ -156,11 +152,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the settings; a blank variable counts as not set.
-
-        Raises:
-            ConfigurationError: Variables are missing or invalid; the message names all of them and what is allowed.
-        """
+        """Read the settings; a blank variable counts as not set; raises ConfigurationError."""
         given = {name: text for name in cls.variables() if (text := env.get(name, "").strip())}
         try:
             return cls.model_validate(given, by_name=False)

@@ -88,11 +88,7 @@ def models_folder() -> Path:
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of a known model, whether it is there or not.
-
-    Raises:
-        EmbeddingError: The name is unknown.
-    """
+    """Return the folder of a known model, whether it is there or not; raises EmbeddingError."""
     if name not in KNOWN:
         raise EmbeddingError(
             f"There is no model {name!r} to add: choose {' or '.join(KNOWN)}. A model of your own needs no step:"
@@ -121,11 +117,7 @@ def added_folder(name: str) -> Path:
 
 
 def manifest(name: str) -> Mapping[str, Any]:
-    """Read the manifest of a model in the cache.
-
-    Raises:
-        EmbeddingError: The model is not in the cache.
-    """
+    """Read the manifest of a model in the cache; raises EmbeddingError."""
     found: Mapping[str, Any] = json.loads((added_folder(name) / MANIFEST).read_text(encoding="utf-8"))
     return found
 

@@ -45,11 +45,7 @@ class RerankingWeights:
 
     @classmethod
     def of(cls, weights: Mapping[str, Any]) -> Self:
-        """Return weights by name; those that are left out have their defaults.
-
-        Raises:
-            ConfigurationError: A weight is unknown or out of range.
-        """
+        """Return weights by name; those that are left out have their defaults; raises ConfigurationError."""
         names = [field.name for field in fields(cls)]
         unknown = sorted(set(weights) - set(names))
         if unknown:
