@@ -1,4 +1,4 @@
-"""Gives the chunks of a knowledge base their contextual headers, before Bedrock embeds them."""
+"""Adds contextual headers to the chunks of a knowledge base, before Bedrock embeds them."""
 
 from ragstack_common.function import entry_point, logger, metrics
 

@@ -1,4 +1,4 @@
-"""Asks what became of documents that the knowledge base accepted, until each is in a final state."""
+"""Follows the documents that the knowledge base accepted, until each is in a final state."""
 
 from ragstack_common.function import entry_point, metrics
 

@@ -102,7 +102,7 @@ def health() -> dict[str, str]:
 @serve(app, "openapi")
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.http.description import describe, find_base_url  # noqa: PLC0415 - few ask for it
+    from ragstack_common.http.description import describe, find_base_url  # noqa: PLC0415 - seldom requested
 
     access = AccessSettings.from_env(os.environ)
     description = describe(app, find_base_url(app.current_event.raw_event), access)

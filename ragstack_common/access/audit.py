@@ -15,10 +15,8 @@ AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reac
 AUDIT: Final = "audit"
 """The member of a line of the log, and the detail type of an event, that holds an audit event."""
 
-MAX_RESOURCE_CHARACTERS: Final = 300
-
 AuditSink: TypeAlias = Callable[[dict[str, Any]], None]
-"""Takes an event in addition to the log."""
+"""Receives events in addition to the log."""
 
 
 def record(
@@ -35,8 +33,8 @@ def record(
     Args:
         kind: What happened.
         caller: Who did or tried it.
-        right: The right that it takes, if it takes one.
-        resource: The route, the document's URI or the label that it is about.
+        right: The required right, if there is one.
+        resource: The route, the document's URI or the label.
         rule: The rule that decided, or the change.
         sink: Takes the event too.
     """
@@ -44,7 +42,7 @@ def record(
         "kind": kind,
         "caller": caller.name,
         "right": right,
-        "resource": resource[:MAX_RESOURCE_CHARACTERS],
+        "resource": resource[:300],
         "rule": rule,
     }
     LOGGER.info("audit: %s", kind, extra={AUDIT: event})

@@ -17,12 +17,7 @@ from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedErro
 
 
 class Authorizer:
-    """Answers API Gateway's requests to authorize a token.
-
-    Args:
-        verifier: Verifies tokens.
-        claims: Which claims of a token make which principals; the others stay here.
-    """
+    """Answers API Gateway's requests to authorize a token. Only the claims of principals are passed on."""
 
     def __init__(self, verifier: Verifier, claims: Claims) -> None:
         self._verifier = verifier
@@ -37,10 +32,7 @@ class Authorizer:
         return cls(verifier, Claims() if policy is None else policy.claims)
 
     def authorize(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the policy for a token's bearer, with the token's claims as its context.
-
-        Args:
-            event: API Gateway's, of an authorizer of the type TOKEN.
+        """Return the policy for the event of an authorizer of the type TOKEN, with the token's claims as its context.
 
         Raises:
             NotAuthenticatedError: The token is not valid.

@@ -22,15 +22,7 @@ DAY_SECONDS: Final = 86_400
 
 
 class DailyBudget:
-    """Counts the questions of each caller and day, in UTC.
-
-    Args:
-        client: The client.
-        table: The registry's table.
-        limit: Questions of one caller in a day, 1 or more.
-        sink: Takes audit events in addition to the log.
-        clock: Seconds since 1970.
-    """
+    """Counts the questions of each caller and day, in UTC; the limit is 1 or more."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Callers, the principals that they are, and the rights that a route asks for."""
+"""Callers, their principals, and the rights that routes require."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CALLER: Final = "ragstack.caller"
 """The member of an ASGI request's scope that holds its caller."""
 
 MAX_PRINCIPALS: Final = 1000
-"""Principals of one caller. Identity providers put at most a few hundred groups into a token."""
+"""Maximum number of one caller. Identity providers put at most a few hundred groups into a token."""
 
 
 class Right(StrEnum):
@@ -53,11 +53,7 @@ OPERATOR: Final = Caller("local", is_local=True)
 
 
 def user_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> str:
-    """Return the principal of the user whom a verified token names, such as ``user:alice``.
-
-    Raises:
-        NotAuthenticatedError: The token does not name the user.
-    """
+    """Return the principal of a verified token's user, such as ``user:alice``; raises NotAuthenticatedError."""
     user = claim(claims, mapping.user)
     if not isinstance(user, str) or not user.strip():
         raise NotAuthenticatedError(f"The token has no claim {mapping.user}, which names the user")
@@ -70,10 +66,6 @@ def caller_from_claims(claims: Mapping[str, Any], mapping: "Claims") -> Caller:
     """Return the caller whose verified token has these claims.
 
     A claim that cannot be read is not a claim without names: a rule that denies a group would admit its members.
-
-    Args:
-        claims: The claims.
-        mapping: Which claims are what.
 
     Raises:
         NotAuthenticatedError: The token does not name the user, or names too many groups.
@@ -146,11 +138,7 @@ def caller_from_key(name: str) -> Caller:
 
 
 def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
-    """Check that the token itself has the claims that count: some providers leave out lists that are too long.
-
-    Raises:
-        NotAllowedError: It does not.
-    """
+    """Check that the token has all of its claims, for some providers leave out long lists; raises NotAllowedError."""
     elsewhere = claims.get(_ELSEWHERE) or {}
     if not isinstance(elsewhere, Mapping):
         raise NotAllowedError(f"The token's claim {_ELSEWHERE} is not an object, so it is not known what it leaves out")
@@ -160,9 +148,9 @@ def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
     for name in (*mapping.group, *([] if mapping.tenant is None else [mapping.tenant])):
         if name in left_out or any(name.startswith(f"{each}.") for each in left_out):
             raise NotAllowedError(
-                f"The token leaves out the claim {name}, because it has too many entries. Let the identity provider"
-                " write fewer into tokens, such as the groups assigned to the application, or application roles, and"
-                " name their claim in the access file"
+                f"The token leaves out the claim {name}, because it has too many entries. Configure the identity"
+                " provider to write fewer into tokens, such as the groups assigned to the application, or application"
+                " roles, and name their claim in the access file"
             )
 
 
@@ -204,4 +192,4 @@ _HAS_GROUPS: Final = "hasgroups"
 identity platform, access token claims reference."""
 
 _ALWAYS: Final = ("sub", "exp", "scope", "email_verified", _ELSEWHERE, _HAS_GROUPS)
-"""Claims that count, whatever the access file says."""
+"""Claims that count with every access file."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import TypeAdapter
 
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import AccessRules, Effect, RuleChange
+from ragstack_common.access.rules import AccessRules, Effect, RuleOverride
 from ragstack_common.core.errors import AccessRulesError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.telemetry import LOGGER
@@ -150,7 +150,7 @@ def _version_in(item: Mapping[str, Any] | None) -> int:
         raise _unreadable(item, error) from error
 
 
-def _change(item: Mapping[str, Any]) -> RuleChange:
+def _change(item: Mapping[str, Any]) -> RuleOverride:
     try:
         change = _changes().validate_python(from_item(item))
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
@@ -159,8 +159,8 @@ def _change(item: Mapping[str, Any]) -> RuleChange:
 
 
 @cache
-def _changes() -> TypeAdapter[RuleChange]:
-    return TypeAdapter(RuleChange)
+def _changes() -> TypeAdapter[RuleOverride]:
+    return TypeAdapter(RuleOverride)
 
 
 def _unreadable(item: Mapping[str, Any], error: Exception) -> AccessRulesError:

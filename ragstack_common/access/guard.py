@@ -17,7 +17,7 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.settings.access import AccessSettings, AuthKind
 
 MAX_PLACES: Final = 20
-"""Prefixes that a refusal names."""
+"""Maximum number of prefixes in a refusal."""
 
 
 class Checked(NamedTuple):
@@ -48,8 +48,8 @@ class Guard:
 
     Args:
         policy: The access file; None allows everything.
-        table: The changes since; None has none. Without an access file, there must not be any, nor labels.
-        sink: Takes audit events in addition to the log.
+        table: The changes of the rules, if there can be any. Without an access file, there must be none, nor labels.
+        sink: Receives audit events in addition to the log.
 
     Attributes:
         loaded_rules: The rules that were read last; None before the first time.
@@ -95,7 +95,7 @@ class Guard:
 
         Args:
             caller: Who would see them.
-            uris: The documents. Those that the registry knows as deleted have no label.
+            uris: The documents. Those that are deleted in the registry have no label.
             otherwise: The labels of documents that the registry does not know; without these, they have none.
         """
         rules = self.known_rules()
@@ -112,10 +112,7 @@ class Guard:
     def require(self, caller: Caller, right: Right, resource: str) -> None:
         """Check that a caller has a right.
 
-        Args:
-            caller: The caller.
-            right: What the resource asks for.
-            resource: The route, for the audit event.
+        The *resource* is the route, for the audit event.
 
         Raises:
             NotAllowedError: The caller does not have it.
@@ -131,8 +128,7 @@ class Guard:
         """Check that a caller may write documents with the prefix of a key.
 
         Raises:
-            NotAllowedError: The access file does not name the caller as a writer there; the message names the prefixes
-                where it does.
+            NotAllowedError: The caller is not a writer there; the message lists the prefixes of the caller.
         """
         if self.policy is None or caller.is_local:
             return
@@ -151,11 +147,7 @@ class Guard:
         record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer, sink=self._sink)
 
     def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
-        """Write an audit event, and raise.
-
-        Raises:
-            NotAllowedError: Always.
-        """
+        """Write an audit event, and raise NotAllowedError."""
         record("refused", caller, right=right, resource=resource, rule=message, sink=self._sink)
         raise NotAllowedError(message)
 
@@ -184,8 +176,8 @@ class Guard:
         except RegistryError as error:
             if is_refused(error):
                 raise
-            # Searches go on while the registry is out of reach. The next request checks again.
-            LOGGER.error("nobody knows whether documents have access labels: %s", error)
+            # Searches continue while the registry cannot be reached. The next request checks again.
+            LOGGER.error("whether documents have access labels is unknown: %s", error)
             return
         if is_in_use:
             raise ConfigurationError(
@@ -206,9 +198,9 @@ class Guard:
 
 
 def _places(writable: Sequence[Writable]) -> str:
-    """Name the prefixes where a caller may write."""
+    """List the prefixes where a caller may write."""
     if not writable:
-        return "the access file names no prefix where you may write"
+        return "the access file has no prefix where you may write"
     names = [each.prefix or "any other prefix" for each in writable[:MAX_PLACES]]
     more = f" and {len(writable) - MAX_PLACES} more, which GET /api/me lists" if len(writable) > MAX_PLACES else ""
     return f"you may write under {', '.join(names)}{more}"

@@ -26,9 +26,7 @@ CLAIMS: Final = "claims"
 """The member of an authorizer's context that holds the claims of the verified token, as JSON."""
 
 BEARER: Final = 'Bearer realm="ragstack"'
-"""The header WWW-Authenticate of responses to callers who did not prove who they are."""
-
-_SIGN_IN: Final = "Sign in: the request has no valid token, signature or key"
+"""The header WWW-Authenticate of responses to callers without a valid proof of identity."""
 
 
 class Verifier(Protocol):
@@ -42,14 +40,8 @@ class Verifier(Protocol):
 class Identity:
     """Finds out who sent a request.
 
-    Args:
-        settings: How callers prove who they are.
-        claims: Which claims of a token make which principals.
-        verifier: Verifies tokens; None if API Gateway's authorizer does it for every path to this process.
-        clock: Seconds since 1970.
-
-    Attributes:
-        issuer: The issuer of the tokens of people, if they have some.
+    Without a verifier, API Gateway's authorizer must verify the tokens of every path to this process. *issuer* is the
+    issuer of tokens, if there are any.
     """
 
     def __init__(
@@ -75,7 +67,7 @@ class Identity:
             authorization: The header Authorization, for processes that verify tokens themselves.
 
         Raises:
-            NotAuthenticatedError: The caller did not prove who they are, or the proof expired.
+            NotAuthenticatedError: There is no proof of identity, or it expired.
             NotAllowedError: The groups in the caller's token cannot be read.
         """
         caller = self._proven(context, authorization)
@@ -98,17 +90,12 @@ class Identity:
             return caller_from_key(self._keys[identity["apiKeyId"]])
         if AuthKind.NONE in self._auth:
             return OPERATOR
-        raise NotAuthenticatedError(_SIGN_IN)
+        raise NotAuthenticatedError("Sign in: the request has no valid token, signature or key")
 
 
 @dataclass(frozen=True)
 class Callers:
-    """Who sends requests, and what they may do.
-
-    Attributes:
-        identity: Finds out who sent a request.
-        guard: The rules.
-    """
+    """Who sends requests, and what they may do."""
 
     identity: Identity
     guard: Guard
@@ -126,7 +113,7 @@ class Callers:
         """Return the caller of a request, who has a right.
 
         Raises:
-            NotAuthenticatedError: The caller did not prove who they are.
+            NotAuthenticatedError: There is no valid proof of identity.
             NotAllowedError: The caller lacks the right, or the groups in their token cannot be read.
         """
         caller = self.identity.caller(context, authorization)

@@ -25,12 +25,12 @@ from ragstack_common.settings.names import CORPUS_KEY, OWN_PREFIX, RESERVED_PREF
 from ragstack_common.settings.tenants import SHARED
 
 LABEL: Final = r"^[A-Za-z0-9][\w.:/@+-]{0,99}$"
-"""A label is short, because it is part of every document's metadata, of which S3 Vectors takes 1 KB."""
+"""Short, because labels are part of the metadata of documents, of which S3 Vectors takes 1 KB."""
 
 PRINCIPAL: Final = rf"^({EVERYONE}|(user|group|tenant|role|key|scope):\S.*)$"
 
 TENANT: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$"
-"""A tenant's name is short, because it is part of the environment of functions, of which Lambda takes 4 KB."""
+"""Short, because tenants' names are part of the environment of functions, of which Lambda takes 4 KB."""
 
 TENANT_PREFIX: Final = r"^[^/\s][^\s]*/$"
 
@@ -74,7 +74,7 @@ class LabelRule(_Part):
 
 
 class PrefixRule(_Part):
-    """What holds for the documents whose keys begin with a prefix. The longest prefix of a key decides alone."""
+    """The rules of documents whose keys begin with a prefix. The longest prefix of a key decides alone."""
 
     default: Label | None = Field(
         default=None, description="the label of documents without one, or with one that is not listed here"
@@ -137,7 +137,7 @@ class AccessPolicy(_Part):
 
     @property
     def principals(self) -> frozenset[str]:
-        """Everybody whom the file names."""
+        """All principals in the file."""
         named = [*self.rights.values(), self.sees_everything]
         named += [each for rule in self.labels.values() for each in (rule.allow, rule.deny)]
         return frozenset[str]().union(*named, *(rule.writers for rule in self.prefixes.values()))
@@ -153,7 +153,7 @@ class AccessPolicy(_Part):
         return self
 
     def tenant_of(self, key: str) -> str | None:
-        """Return the tenant of a document's key; None if it is nobody's."""
+        """Return the tenant of a document's key; None if it has none."""
         key = canonical(key)
         return next((name for name, tenant in self.tenants.items() if key.startswith(tenant.prefix)), None)
 
@@ -173,23 +173,16 @@ class AccessPolicy(_Part):
         return sorted(self.prefixes.items(), key=lambda each: -len(each[0]))
 
     def rule_for(self, key: str) -> tuple[str, PrefixRule]:
-        """Return the longest prefix of a document's key, with its rule; without one, a rule that permits nobody."""
+        """Return the longest prefix of a document's key, with its rule; without one, a rule that permits nothing."""
         key = canonical(key)
-        return next((each for each in self._longest_first if key.startswith(each[0])), ("", _NOBODY))
+        return next((each for each in self._longest_first if key.startswith(each[0])), ("", PrefixRule(writers=())))
 
     def label_of(self, key: str, wanted: Any) -> str | None:
-        """Return the label of a document: the one that its attribute names if the prefix permits it, or the default.
-
-        Args:
-            key: The document's key in the bucket.
-            wanted: The value of its attribute; None if it has none.
-        """
+        """Return the label of a document: the value of its attribute if the prefix permits it, or the default."""
         _, rule = self.rule_for(key)
         label = canonical(wanted) if isinstance(wanted, str) else None
         return label if label in rule.permitted else rule.default
 
-
-_NOBODY: Final = PrefixRule(writers=())
 
 _FORMS: Final = {
     LABEL: "a letter or digit, then up to 99 letters, digits and _ . : / @ + -",
@@ -218,7 +211,7 @@ def policy_from_env(env: Mapping[str, str]) -> AccessPolicy | None:
 
 
 def parse_policy(body: bytes, name: str) -> AccessPolicy:
-    """Read the content of an access file, which messages call *name*. Errors are those of :func:`read_policy`."""
+    """Read the content of an access file, which messages call *name*. Raises the errors of :func:`read_policy`."""
     try:
         return AccessPolicy.model_validate(parse_json(body, object_pairs_hook=_distinct))
     except ValidationError as error:

@@ -1,11 +1,11 @@
 """The rules in effect: the access file, and the changes that operators made since."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.policy import AccessPolicy, PrefixRule
@@ -14,9 +14,7 @@ from ragstack_common.core.names import canonical
 from ragstack_common.filters import Clause, Filter, Operator
 
 MAX_LABELS_IN_A_FILTER: Final = 200
-"""Labels of one caller. A filter that is longer makes each search slower, and stores may refuse it."""
-
-CALLERS_REMEMBERED: Final = 1024
+"""Maximum number of labels of a caller. A longer filter makes each search slower, and stores may refuse it."""
 
 NO_LABEL: Final = "\x00"
 """A label that no document can have: the filter of a caller who sees nothing."""
@@ -30,15 +28,10 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True)
-class RuleChange:
-    """A change of the access file's rules, of one label for one principal. It replaces what the file says of the two.
+class RuleOverride:
+    """A change of what a label does to a principal, which replaces the rule of the access file.
 
-    Attributes:
-        label: The label.
-        principal: The principal.
-        effect: Whether the principal sees the label's documents.
-        by: Who made the change.
-        at: When, in seconds since 1970.
+    It was made *by* a caller *at* a time in seconds since 1970.
     """
 
     label: str
@@ -50,12 +43,7 @@ class RuleChange:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a caller sees.
-
-    Attributes:
-        labels: The labels of the documents; None for every document.
-        filter: What every chunk must match; None for every chunk.
-    """
+    """What a caller sees: the labels of documents, and the filter of chunks; both are None for everything."""
 
     labels: frozenset[str] | None = None
     filter: Filter | None = None
@@ -89,15 +77,9 @@ class Writable:
 
 
 class AccessRules:
-    """The rules in effect at one moment.
+    """The rules in effect: the access file and its changes, whose number is the version."""
 
-    Args:
-        policy: The access file.
-        changes: The changes since.
-        version: Increases with each change.
-    """
-
-    def __init__(self, policy: AccessPolicy, changes: Iterable[RuleChange] = (), version: int = 0) -> None:
+    def __init__(self, policy: AccessPolicy, changes: Iterable[RuleOverride] = (), version: int = 0) -> None:
         self.policy = policy
         self.version = version
         self.changes = {(each.label, each.principal): each for each in changes}
@@ -105,13 +87,13 @@ class AccessRules:
         for label, rule in policy.labels.items():
             effects |= {(label, principal): Effect.ALLOW for principal in rule.allow}
             effects |= {(label, principal): Effect.DENY for principal in rule.deny}
-        # A label that left the file admits nobody, whatever was changed before.
+        # A label that was removed from the file admits no caller, despite earlier changes.
         effects |= {place: each.effect for place, each in self.changes.items() if each.label in policy.labels}
         self._effects = effects
         self._labels: dict[Effect, dict[str, set[str]]] = {effect: defaultdict(set) for effect in Effect}
         for (label, principal), effect in effects.items():
             self._labels[effect][principal].add(label)
-        self._labels_of = lru_cache(CALLERS_REMEMBERED)(self._computed_labels)
+        self._labels_of = lru_cache(1024)(self._computed_labels)
 
     def rights(self, caller: Caller) -> frozenset[Right]:
         """Return the rights of a caller."""
@@ -146,7 +128,7 @@ class AccessRules:
         return Scope(labels, Clause(Operator.IN, self.policy.attribute, tuple(sorted(labels) or [NO_LABEL])))
 
     def sees(self, caller: Caller, label: object) -> bool:
-        """Whether a caller sees the documents of a label; None is the missing label, and so is what is no text."""
+        """Whether a caller sees the documents of a label; None or a value that is not a text is a missing label."""
         labels = self.labels(caller)
         return labels is None or (isinstance(label, str) and canonical(label) in labels)
 
@@ -166,12 +148,12 @@ class AccessRules:
     def depends_on(self, caller: Caller, label: str | None) -> tuple[str, ...]:
         """Return principals that a user may be too, and with which :meth:`explain` would decide otherwise.
 
-        These are groups, tenants and scopes if the caller is a user of whom no principal of that kind is named.
+        These are groups, tenants and scopes if the caller is a user without a principal of that kind.
         """
         kinds = {_kind(name) for name in caller.principals}
         unnamed = _OF_USERS - kinds if "user" in kinds else frozenset()
         named = {*self.policy.sees_everything, *self.policy.rights.get(Right.OPERATE, ())}
-        named |= {name for of, name in self._effects if of == label}
+        named |= {name for each, name in self._effects if each == label}
         is_visible = self.explain(caller, label).is_visible
         return tuple(
             name
@@ -182,7 +164,7 @@ class AccessRules:
     def explain(self, caller: Caller, label: str | None) -> Decision:
         """Return whether a caller sees the documents of a label, and the rule that decides it."""
         if self.sees_everything(caller):
-            return _visible(f"{caller.name} sees every document")
+            return Decision(is_visible=True, rule=f"{caller.name} sees every document")
         if label is None:
             return _hidden("The document has no label: only operators see it")
         label = canonical(label)
@@ -195,13 +177,14 @@ class AccessRules:
         for effect in (Effect.DENY, Effect.ALLOW):
             if found[effect]:
                 principal = found[effect][0]
-                return Decision(
-                    effect is Effect.ALLOW, f"{label} {_VERB[effect]} {principal}, {self._origin(label, principal)}"
-                )
+                verb = "allows" if effect is Effect.ALLOW else "denies"
+                change = self.changes.get((label, principal))
+                origin = "by the access file" if change is None else f"by a change of {change.by}"
+                return Decision(effect is Effect.ALLOW, f"{label} {verb} {principal}, {origin}")
         return _hidden(f"{label} allows none of {', '.join(sorted(caller.principals))}")
 
     def holders(self) -> dict[str, dict[Effect, list[str]]]:
-        """Return whom each label allows and denies."""
+        """Return the principals that each label allows and denies."""
         found = {label: {effect: list[str]() for effect in Effect} for label in self.policy.labels}
         for (label, principal), effect in sorted(self._effects.items()):
             found[label][effect].append(principal)
@@ -214,14 +197,6 @@ class AccessRules:
         )
         return allowed - denied
 
-    def _origin(self, label: str, principal: str) -> str:
-        change = self.changes.get((label, principal))
-        return "by the access file" if change is None else f"by a change of {change.by}"
-
-
-def _visible(rule: str) -> Decision:
-    return Decision(is_visible=True, rule=rule)
-
 
 def _hidden(rule: str) -> Decision:
     return Decision(is_visible=False, rule=rule)
@@ -232,12 +207,4 @@ def _kind(principal: str) -> str:
 
 
 _OF_USERS: Final = frozenset({"group", "tenant", "scope"})
-"""Kinds of principals that a user's token names, and that nobody knows without it."""
-
-_VERB: Final[Mapping[Effect, str]] = {Effect.ALLOW: "allows", Effect.DENY: "denies"}
-
-
-def label_in(attributes: Mapping[str, Any], policy: AccessPolicy) -> str | None:
-    """Return the label among a document's attributes; None if there is none."""
-    label = attributes.get(policy.attribute)
-    return canonical(label) if isinstance(label, str) else None
+"""Kinds of principals that are known only from a user's token."""

@@ -25,10 +25,7 @@ class KnowledgeBaseIds(NamedTuple):
 class KnowledgeBases:
     """Where documents are indexed: in the knowledge base of their tenant, or in the shared one.
 
-    Attributes:
-        shared: The knowledge base of documents without a tenant; without tenants, of all.
-        tenants: Those of the tenants, by name.
-        policy: The access file, which has the prefixes of the tenants.
+    The access file has the prefixes of the tenants.
     """
 
     shared: KnowledgeBaseIds
@@ -37,11 +34,7 @@ class KnowledgeBases:
 
     @classmethod
     def of(cls, settings: "PathSettings", policy: AccessPolicy | None) -> Self:
-        """Return those that the settings name.
-
-        Raises:
-            ConfigurationError: The access file has other tenants.
-        """
+        """Return those in the settings; raises ConfigurationError if the access file has other tenants."""
         policy = policy or AccessPolicy()
         _check_tenants(settings.tenant_knowledge_bases, policy)
         shared = KnowledgeBaseIds(settings.knowledge_base_id, settings.data_source_id)
@@ -51,7 +44,7 @@ class KnowledgeBases:
 
     @property
     def by_name(self) -> dict[str, KnowledgeBaseIds]:
-        """All of them: the shared one, then those of the tenants."""
+        """The shared one, then the knowledge bases of the tenants."""
         return {SHARED: self.shared, **self.tenants}
 
     def of_uri(self, uri: str) -> KnowledgeBaseIds:
@@ -74,7 +67,7 @@ class TenantIndexes:
     """What searches know of the knowledge bases of tenants.
 
     Attributes:
-        attribute: The attribute that holds the label of a document.
+        attribute: The attribute of the label.
         shared_labels: The labels that documents of the shared knowledge base can have.
         tenants: By name, the id of each tenant's knowledge base, and the labels that documents there can have.
     """
@@ -85,11 +78,7 @@ class TenantIndexes:
 
     @classmethod
     def of(cls, settings: SearchSettings, policy: AccessPolicy | None) -> Self | None:
-        """Return those that the settings name; None if there is one knowledge base.
-
-        Raises:
-            ConfigurationError: The access file has other tenants.
-        """
+        """Return those in the settings, as :meth:`KnowledgeBases.of` does; None if there is only the shared one."""
         if not settings.tenant_knowledge_bases:
             return None
         policy = policy or AccessPolicy()

@@ -12,16 +12,16 @@ from ragstack_common.core.errors import ConfigurationError, NotAuthenticatedErro
 from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures with a private key. A token cannot choose one with a shared secret, nor none."""
+"""Algorithms with a private key. A token cannot choose one with a shared secret, or none."""
 
 LEEWAY_SECONDS: Final = 10
 """Allowed clock skew."""
 
 KEYS_SECONDS: Final = 300
-"""For how long the provider's keys are used without asking for them again."""
+"""Time after which the provider's keys are fetched again."""
 
 COOLDOWN_SECONDS: Final = 30
-"""Time between two requests for the keys that tokens with unknown keys can cause."""
+"""Minimum time between two fetches that tokens with unknown keys cause."""
 
 MAX_TOKEN_CHARACTERS: Final = 16_384
 """API Gateway takes 10,240 bytes of headers."""
@@ -50,7 +50,7 @@ class TokenVerifier:
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise NotAuthenticatedError("The token is too long")
         try:
-            key = self._key_of(token)
+            key = self._find_key(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -70,7 +70,7 @@ class TokenVerifier:
             raise NotAuthenticatedError("The token is for another audience: sign in again")
         return claims
 
-    def _key_of(self, token: str) -> jwt.PyJWK:
+    def _find_key(self, token: str) -> jwt.PyJWK:
         """Return the key that a token's header names, or the issuer's only one.
 
         Source: OpenID Connect Core, section 10.1.

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ATTEMPTS: Final = 3
-
 
 async def search_as(
     guard: Guard,
     caller: Caller,
     search: Callable[[Scope], Awaitable[T]],
-    chunks_of: Callable[[T], "Sequence[RetrievedChunk]"],
+    get_chunks: Callable[[T], "Sequence[RetrievedChunk]"],
     *,
     in_registry: bool,
 ) -> tuple[T, frozenset[str]]:
@@ -40,13 +38,13 @@ async def search_as(
         guard: The rules.
         caller: Who searches.
         search: Searches within a scope.
-        chunks_of: Returns the chunks that were found.
+        get_chunks: Returns the chunks in what the search returned.
         in_registry: Whether the registry has the documents; if not, the labels of the chunks count for those that it
             does not know.
 
     Returns:
-        What the search returned, and the sources in it that the caller may not see. There are none, unless the store
-        cannot search without them, or has many of them.
+        What the search returned, and the sources in it that the caller may not see: only if the store cannot search
+        without them, or has many of them.
 
     Raises:
         InvalidRequestError: The caller has more labels than a filter can hold.
@@ -56,7 +54,7 @@ async def search_as(
     if rules is None:
         rules = await in_thread(guard.known_rules)
     found, hidden, excluded = None, frozenset[str](), frozenset[str]()
-    for _ in range(_ATTEMPTS):
+    for _ in range(3):
         scope = rules.scope(caller)
         if scope is EVERYTHING:
             return await search(scope), frozenset()
@@ -66,7 +64,7 @@ async def search_as(
             if found is None:
                 raise
             return found, hidden
-        labels = _labels_of(chunks_of(found), rules)
+        labels = _read_labels(get_chunks(found), rules)
         newest, hidden = await in_thread(partial(guard.check, caller, labels, None if in_registry else labels))
         if newest.labels(caller) != rules.labels(caller):
             rules, found, excluded = newest, None, frozenset()
@@ -86,13 +84,13 @@ def require_sight(guard: Guard, caller: Caller, chunks: "Sequence[RetrievedChunk
         NotAllowedError: A rule, or a document's label, changed since they were found.
         RegistryError: The rules or the labels cannot be read.
     """
-    labels = _labels_of(chunks, guard.known_rules())
+    labels = _read_labels(chunks, guard.known_rules())
     hidden = guard.check(caller, labels, None if in_registry else labels).hidden
     if hidden:
         guard.refuse(caller, Right.READ, min(hidden), "What you may see changed during the answer: ask again")
 
 
-def _labels_of(chunks: "Sequence[RetrievedChunk]", rules: AccessRules) -> dict[str, Any]:
+def _read_labels(chunks: "Sequence[RetrievedChunk]", rules: AccessRules) -> dict[str, Any]:
     return {chunk.source: chunk.metadata.get(rules.policy.attribute) for chunk in chunks}
 
 

@@ -1,4 +1,4 @@
-"""Which addresses a secret may be sent to."""
+"""Addresses to which secrets may be sent."""
 
 import re
 from typing import Final
@@ -20,7 +20,7 @@ def is_here(url: str) -> bool:
 
 
 def keeps_secrets(url: str) -> bool:
-    """Whether nobody between here and the server can read what is sent to a URL."""
+    """Whether data that is sent to a URL can only be read by the server."""
     try:
         scheme = urlsplit(url).scheme
     except ValueError:

@@ -31,8 +31,8 @@ _MEANING: Final[dict[str, Meaning]] = {
     "UnrecognizedClientException": (AccessDeniedError, "check the credentials"),
     "ExpiredTokenException": (AccessDeniedError, "sign in again: the credentials have expired"),
     "InvalidSignatureException": (AccessDeniedError, "check the credentials and the clock"),
-    "ThrottlingException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
-    "ServiceQuotaExceededException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
+    "ThrottlingException": (ThrottledError, "send fewer requests a second, or request a higher quota"),
+    "ServiceQuotaExceededException": (ThrottledError, "send fewer requests a second, or request a higher quota"),
     "ValidationException": (InvalidRequestError, "change the query or the filter; the log has what the service says"),
 }
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
@@ -53,9 +53,7 @@ def reason_of(error: Exception) -> str:
 def meaning(error: Exception, own: Mapping[str, Meaning] = _MEANING) -> Meaning:
     """Return the error class for an error of boto3, and what to do about it.
 
-    Args:
-        error: What was raised.
-        own: Meanings by error code, for services other than Bedrock; those of Bedrock still apply.
+    Services other than Bedrock have their *own* meanings of error codes; those of Bedrock still apply.
     """
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")

@@ -53,8 +53,7 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 def model_client(timeout_seconds: float) -> "BedrockRuntimeClient":
     """Create the client for language models, which makes one attempt, because its callers retry themselves.
 
-    Args:
-        timeout_seconds: Time limit for the first piece of an answer, and between two pieces.
+    The timeout is for the first piece of an answer, and between two pieces.
     """
     client: BedrockRuntimeClient = _client("bedrock-runtime", attempts=1, read_timeout=timeout_seconds)
     return client

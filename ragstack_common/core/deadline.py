@@ -30,7 +30,7 @@ MAX_RESERVED_SECONDS: Final = 0.25
 """Time that an outer deadline reserves. Merging eight corpora of 200 chunks takes under 100 ms on a busy core."""
 
 MAX_CHARACTERS_AT_ONCE: Final = 10_000
-"""Characters of a text that are worked on in the event loop; matching a filter with 10,000 takes 20 ms."""
+"""Maximum length of a text for the event loop; matching a filter with 10,000 characters takes 20 ms."""
 
 _ends_at: Final[contextvars.ContextVar[float | None]] = contextvars.ContextVar("ends_at", default=None)
 """The innermost deadline on the event loop's clock; None outside any deadline."""
@@ -61,11 +61,7 @@ def seconds_left(timeout_seconds: float) -> float:
 
 @contextmanager
 def inner_deadline(timeout_seconds: float) -> Iterator[None]:
-    """Set a deadline for the block that is earlier than the caller's own.
-
-    Args:
-        timeout_seconds: The caller's own time; an earlier deadline around it counts instead.
-    """
+    """Set a deadline for the block that is earlier than the caller's own, which is *timeout_seconds* or less."""
     seconds = seconds_left(timeout_seconds)
     reserved = min(seconds * RESERVED_SHARE, MAX_RESERVED_SECONDS)
     token = _ends_at.set(asyncio.get_running_loop().time() + seconds - reserved)
@@ -115,10 +111,6 @@ async def in_thread(call: Callable[[], T]) -> T:
 async def in_thread_if_long(call: Callable[[], T], characters: int) -> T:
     """Do work on a text: a long one in a thread, so that the event loop serves other requests and keeps the deadline.
 
-    Args:
-        call: The work.
-        characters: Length of the text; a short one is worth no thread.
-
     Raises:
         RetrievalTimeoutError: The deadline around it came first.
     """
@@ -130,7 +122,7 @@ async def in_thread_if_long(call: Callable[[], T], characters: int) -> T:
             return await in_thread(call)
     except TimeoutError as error:
         raise RetrievalTimeoutError(
-            "A long text could not be handled before the deadline: shorten the request, or ask for fewer results"
+            "A long text could not be handled before the deadline: shorten the request, or request fewer results"
         ) from error
 
 
@@ -210,7 +202,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def begin(work: Coroutine[Any, Any, T]) -> Future[T]:
-    """Begin a coroutine in the event loop of :func:`wait_for`; cancelling the future cancels it."""
+    """Start a coroutine in the event loop of :func:`wait_for`; cancelling the future cancels it."""
     with _LOOP_LOCK:
         loop = _loop()
     return asyncio.run_coroutine_threadsafe(work, loop)

@@ -19,7 +19,7 @@ answers a request maps a class to a status.
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     ├── NotAuthenticatedError            the caller did not prove who they are
     ├── NotAllowedError                  the caller lacks a right
-    ├── LimitReachedError                the caller did as much as they may for now
+    ├── LimitReachedError                the caller reached a limit
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   ├── JobNotFoundError             there is no ingestion job of that id
@@ -59,7 +59,7 @@ _CLAUSE: Final = re.compile(r"[^'\"\[{]*?\b(?P<clause>\w+\([^,()'\"]+)|(?P<key>[
 """Where a message about a filter names the operator and the attribute; what follows, or is quoted, can be a value."""
 
 _MAX_FAILURES: Final = 5
-"""Failed documents that a message names; the error has all of them."""
+"""Maximum number of failed documents in a message; the error has all of them."""
 
 
 class RagStackError(Exception):
@@ -71,7 +71,7 @@ class ConfigurationError(RagStackError):
 
 
 class UnknownEngineError(ConfigurationError, ValueError):
-    """There is no engine of that name; also a ValueError, as the interface's specification has it."""
+    """There is no engine of that name; also a ValueError, as in the interface's specification."""
 
     def __init__(self, name: object, known: Iterable[str]) -> None:
         super().__init__(f"Unknown backend type: {name}; choose one of {', '.join(sorted(known))}")
@@ -159,12 +159,7 @@ class NotAllowedError(RagStackError):
 
 
 class LimitReachedError(RagStackError):
-    """The caller did as much as they may for now.
-
-    Args:
-        message: The message.
-        retry_after_seconds: Time after which the same request may succeed.
-    """
+    """The caller reached a limit; the same request may succeed after *retry_after_seconds*."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
@@ -249,12 +244,7 @@ class DeliveryError(RagStackError):
 
 
 class OperationError(RagStackError):
-    """An operation failed elsewhere; callers get the message word for word.
-
-    Args:
-        message: The message.
-        status: The HTTP status of the response, if there is one.
-    """
+    """An operation failed elsewhere, with an HTTP status or without; callers get the message word for word."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)

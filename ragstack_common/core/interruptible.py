@@ -21,11 +21,7 @@ _thread: Final = threading.local()
 
 
 class InterruptibleCall:
-    """A context around a call of a client that :func:`make_interruptible` prepared, and around reading its response.
-
-    Attributes:
-        ended: Set by :meth:`end`.
-    """
+    """A context around a call of a client that :func:`make_interruptible` prepared, and around reading its response."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()

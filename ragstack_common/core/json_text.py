@@ -1,17 +1,17 @@
-"""JSON that other people wrote."""
+"""JSON from outside."""
 
 import json
 from typing import Any, Final
 
 MAX_DEPTH: Final = 200
-"""Arrays and objects in one another. Source: pydantic-core, from_json, which reads the bodies of requests."""
+"""Maximum nesting. Source: pydantic-core, from_json, which reads the bodies of requests."""
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
     """Read JSON of limited depth; *options* are those of :func:`json.loads`.
 
-    Python raises RecursionError at a depth that depends on the caller's own, and so do those who walk through the value
-    or write it.
+    Python raises RecursionError at a depth that depends on the caller's own, also when the value is walked through or
+    written.
 
     Raises:
         ValueError: It is not JSON, or is nested too deeply.

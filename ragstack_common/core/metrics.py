@@ -6,7 +6,7 @@ STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
 
 STACKS: Final = ("Storage", "Ingestion", "Api")
-"""The stacks that every deployment has, after the prefix."""
+"""Names of every deployment's stacks, after the prefix."""
 
 STACK_DIMENSION: Final = "stack"
 """The metric dimension that tells copies of the stacks in one account apart."""

@@ -14,10 +14,10 @@ from ragstack_common.core.metrics import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
 from ragstack_common.core.telemetry import LOGGER, MetricSink
 
 MAX_DETAILS: Final = 20
-"""Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""
+"""Maximum number of problems in a response. A body can have 100,000 unknown members; a response has 6 MB at most."""
 
 MAX_NAME_CHARACTERS: Final = 80
-"""Characters of a caller's own names that an answer quotes."""
+"""Maximum length of a caller's own names in a response."""
 
 _ABOUT_THE_REQUEST: Final = (
     errors.DocumentExistsError,
@@ -63,7 +63,7 @@ _STATUS_OF: Final = {
 """A status below 500 means that the caller can do something: change the request, or send fewer.
 
 What the deployment's own role and resources refuse is a 502, because no caller can change it. Throttling by AWS stays a
-429: to wait is the right reaction, which clients know, and :func:`record_failure` counts it for the alarm.
+429: clients know to wait, and :func:`record_failure` counts it for the alarm.
 """
 
 _CODE_OF: Final[Mapping[type[errors.RagStackError], str]] = {errors.AccessDeniedError: "UpstreamAccessDenied"}
@@ -127,11 +127,7 @@ def record_failure(error: errors.RagStackError, metrics: MetricSink) -> HTTPStat
 
 
 def invalid_members(problems: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]]]:
-    """Return a message and details about the invalid members of a request.
-
-    Args:
-        problems: As pydantic lists them; each location begins with the member of the body.
-    """
+    """Return a message and details about the invalid members of a request, given pydantic's list of problems."""
     details = []
     for problem in problems[:MAX_DETAILS]:
         # After the member's name, the location may say which of its types was tried.

@@ -18,12 +18,7 @@ LOST = (ConnectionError, HTTPClientError)
 class Backoff:
     """Exponential delays with jitter: between half and all of min(ceiling, base * 2**n) seconds.
 
-    Attributes:
-        retries: Calls after the first, 0 or more.
-        base_seconds: The longest first delay.
-        ceiling_seconds: The longest delay of all.
-        sleep: Waits a number of seconds.
-        uniform: Returns a random number between two numbers.
+    *retries* is the number of calls after the first, 0 or more.
     """
 
     retries: int

@@ -1,10 +1,10 @@
-"""Where the layer's logs and metrics go: standard loggers, and a sink that the function hands in."""
+"""The logger of the layer, and the sink of its metrics, which functions pass in."""
 
 import logging
 from typing import Final, Protocol
 
 LOGGER: Final = logging.getLogger("ragstack")
-"""Parent of the layer's loggers; a function lends it the handler of its structured logger."""
+"""Parent of the layer's loggers; functions add the handler of their structured logger."""
 
 
 class MetricSink(Protocol):

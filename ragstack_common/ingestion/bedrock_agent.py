@@ -1,13 +1,13 @@
 """Documents and ingestion jobs of a knowledge base: batches, retries, and the rate of calls.
 
-Every function returns an entry for every document it was asked about: a document that the service did not mention has
+Every function returns an entry for every document of its call: a document that the service did not mention has
 the status NOT_FOUND or UNKNOWN, with a reason. If no call succeeded, botocore's error propagates.
 
 Parameters that the functions have in common::
 
     kb_id, ds_id   knowledge base and data source, ten alphanumeric characters each
     max_retries    calls after the first (of each batch), 0 or more
-    base_delay     the longest first delay in seconds; delays double up to 60 and are shortened by up to half at random
+    base_delay     the maximum first delay in seconds; delays double up to 60 and are shortened by up to half at random
     client         a boto3 client of bedrock-agent; by default one is made
     client_token   the same token has the same effect once; by default a new one, which all attempts share
     sleep          waits a number of seconds
@@ -32,7 +32,7 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.objects import find_sidecar
 from ragstack_common.core.retry import LOST, Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
-from ragstack_common.ingestion.requests import identifier_of, in_sidecar, key_of, s3_identifier, to_request
+from ragstack_common.ingestion.requests import identifier_key, in_sidecar, s3_identifier, to_identifier, to_request
 from ragstack_common.registry.coordination import CallRate
 from ragstack_common.registry.document_status import DocumentStatus
 
@@ -45,10 +45,8 @@ T = TypeVar("T")
 DOCUMENTS_PER_CALL: Final = 10
 """Source: bedrock-agent, shapes KnowledgeBaseDocuments and DocumentIdentifiers. The quota page says 25."""
 
-HEADS_AT_ONCE: Final = 8
-
 STATUS_DELAY_SECONDS: Final = 2.0
-"""How long to wait before the first status check of a new document. Source: specification 001."""
+"""Delay before the first status check of a new document. Source: specification 001."""
 
 _RETRYABLE: Final = frozenset(
     {
@@ -64,7 +62,7 @@ _CONTENTION: Final = ("ongoing", "running", "can't exceed")
 """IngestKnowledgeBaseDocuments has no ConflictException; it reports one as a ValidationException with these words."""
 
 _URI: Final = re.compile(r"s3://[^\s']*")
-"""Removed before looking for those words: a document may be called running-shoes.pdf."""
+"""Removed before the search for those words: a document may be called running-shoes.pdf."""
 
 
 def start_ingestion_with_retry(
@@ -132,11 +130,11 @@ def ingest_documents_with_retry(
         ValueError: *max_retries* or *documents_per_call* is out of range.
     """
     requests = [to_request(document, ds_id) for document in documents]
-    identifiers = [identifier_of(request) for request in requests]
+    identifiers = [to_identifier(request) for request in requests]
     distinct: dict[str, Any] = {}
     for identifier, request in zip(identifiers, requests, strict=True):
-        if distinct.setdefault(key_of(identifier), request) != request:
-            raise InvalidDocumentError(f"{key_of(identifier)} is given twice, with different metadata")
+        if distinct.setdefault(identifier_key(identifier), request) != request:
+            raise InvalidDocumentError(f"{identifier_key(identifier)} is given twice, with different metadata")
     if find_sidecars:
         _add_sidecars(distinct, s3_client)
     submission = str(uuid.uuid4())
@@ -167,7 +165,7 @@ def delete_documents_with_retry(
 ) -> list[dict[str, Any]]:
     """Delete documents from the knowledge base.
 
-    Parameters and errors are those of :func:`ingest_documents_with_retry`; the result is its ``documentDetails``.
+    It has the parameters and errors of :func:`ingest_documents_with_retry`, and returns its ``documentDetails``.
     """
     submission = str(uuid.uuid4())
     LOGGER.info("submission %s: delete %d documents from data source %s", submission, len(s3_uris), ds_id)
@@ -219,7 +217,7 @@ def batch_check_document_statuses(
 
     Returns:
         A status for every URI, in the order given, with its ``reason``. NOT_FOUND: the knowledge base does not have
-        the document. UNKNOWN: the call that asked for it failed, though others succeeded.
+        the document. UNKNOWN: its call failed, though others succeeded.
 
     Raises:
         ClientError: No call succeeded; the error of the first.
@@ -314,7 +312,7 @@ def _add_sidecars(requests: dict[str, Any], client: "S3Client | None") -> None:
     if not uris:
         return
     s3 = client or clients.s3_client()
-    with ThreadPoolExecutor(HEADS_AT_ONCE) as threads:
+    with ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda uri: find_sidecar(uri, s3), uris)
         try:
             for uri, sidecar in zip(uris, found, strict=True):
@@ -378,7 +376,7 @@ def _in_batches(
             details |= dict.fromkeys(batch, unknown)
         else:
             succeeded = True
-            details |= {key_of(answer.get("identifier") or {}): answer for answer in answers}
+            details |= {identifier_key(answer.get("identifier") or {}): answer for answer in answers}
     if errors and not succeeded:
         raise errors[0]
     return details
@@ -413,4 +411,4 @@ def _detail(details: Mapping[str, Any], identifier: dict[str, Any]) -> dict[str,
         "status": "UNKNOWN",
         "statusReason": "The service accepted the call and did not answer for this document",
     }
-    return {"identifier": identifier, **details.get(key_of(identifier), unanswered)}
+    return {"identifier": identifier, **details.get(identifier_key(identifier), unanswered)}

@@ -53,7 +53,7 @@ class TransformationEvent(BaseModel, frozen=True):
 
 
 class _Reference(BaseModel):
-    """What the event says of a batch."""
+    """The entry of a batch in the event."""
 
     key: str = Field(min_length=1)
 
@@ -91,10 +91,6 @@ class ChunkTransformation:
 
     The response names a batch in an unknown format as Bedrock wrote it, so that Bedrock indexes it without headers. The
     same event produces the same objects under the same keys, so that Bedrock can send it again.
-
-    Args:
-        client: For the intermediate bucket.
-        metrics: Counts the chunks with headers, and the batches without.
     """
 
     def __init__(self, client: "S3Client | None" = None, *, metrics: MetricSink = NO_METRICS) -> None:
@@ -105,12 +101,12 @@ class ChunkTransformation:
         """Write the chunks of every file with their headers; returns the response for Bedrock.
 
         Raises:
-            ClientError: S3 refused, for another reason than a missing object.
+            ClientError: S3 failed for another reason than a missing object.
         """
         return {"outputFiles": [self._file(event.bucket, file) for file in event.files]}
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
-        name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
+        name, sections, chunks, unchanged = _file_name(file), Sections(), 0, 0
         given = file.get("contentBatches")
         room = S3_VECTORS_BYTES - len(json.dumps(file.get("fileMetadata") or {}))
         batches: list[Any] = []
@@ -173,7 +169,7 @@ def _problems(error: ValidationError) -> str:
     )
 
 
-def _name_of(file: Mapping[str, Any]) -> str:
+def _file_name(file: Mapping[str, Any]) -> str:
     """Return the file's S3 URI, URL or identifier; empty for an unknown kind of location."""
     location = file.get("originalFileLocation")
     if not isinstance(location, dict):

@@ -21,8 +21,7 @@ MIN_DELAY_SECONDS: Final = 1.0
 MAX_DELAY_SECONDS: Final = 300.0
 
 RETRY_SECONDS: Final = 5.0
-"""Before the second submission of a document; doubles with each, up to the longest delay."""
-
+"""Delay before the second submission of a document; doubles with each, up to the maximum."""
 
 _UNKNOWN: Final = "UNKNOWN"
 
@@ -103,14 +102,14 @@ class FollowingService:
             else:
                 (ended if then is Next.DONE else again).append(change.written)
         self._services.outcomes.announce(ended)
-        self._send_looks(again)
+        self._send_checks(again)
         self._send_follows(unfinished)
 
     def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         batches = (
             (place, batch)
-            for place, of_place in self._services.knowledge_bases.grouped(uris)
-            for batch in batched(of_place)
+            for place, in_place in self._services.knowledge_bases.grouped(uris)
+            for batch in batched(in_place)
         )
         for place, batch in batches:
             try:
@@ -127,7 +126,7 @@ class FollowingService:
             self._services.metrics.add_metric("StatusChecks", "Count", 1)
             yield from statuses.items()
 
-    def _send_looks(self, records: Iterable[DocumentRecord]) -> None:
+    def _send_checks(self, records: Iterable[DocumentRecord]) -> None:
         """Requeue documents: failed ones with a delay, changed ones at once."""
         by_delay: dict[float, list[str]] = {}
         for record in records:

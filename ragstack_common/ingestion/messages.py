@@ -4,11 +4,11 @@
 
     ingestion queue      an S3 event notification
                          {"check": ["s3://..."], "forced": true}    compare documents with the registry and act
-    status queue         {"follow": [["s3://...", operation]], "checks": 2}    ask for the status of documents
+    status queue         {"follow": [["s3://...", operation]], "checks": 2}    check the status of documents
     dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
 
-The ingestion queue accepts all of them: sending a dead letter there as it is has its documents looked at.
+The ingestion queue accepts all of them: if a dead letter is sent there, its documents are checked.
 """
 
 import json
@@ -35,13 +35,9 @@ MAX_DELAY_SECONDS: Final = 900
 _MESSAGES_PER_CALL: Final = 10
 """Source of both: Amazon SQS API reference, SendMessageBatch and SendMessage. Ten of our messages stay below 256 KB."""
 
-_CREATION: Final = "ObjectCreated:"
-
-_MAX_CAUSE_CHARACTERS: Final = 1000
-
 FIRST_PAUSE_SECONDS: Final = 5
 MAX_PAUSE_SECONDS: Final = 120
-"""Before a message is redelivered; the pause doubles with each delivery."""
+"""Delay before a message is redelivered; it doubles with each delivery."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +83,7 @@ def parse_messages(event: Mapping[str, Any]) -> list[QueueMessage]:
 
 
 def read_checks(body: str) -> dict[str, EventMarks]:
-    """Return the documents that a message of the ingestion queue names, by URI, and what it says about each.
-
-    Raises:
-        InvalidDocumentError: It has none of the forms above.
-    """
+    """Return the documents of a message of the ingestion queue, with their marks; raises InvalidDocumentError."""
     try:
         message = parse_json(body)
         if "check" in message:
@@ -106,7 +98,7 @@ def read_checks(body: str) -> dict[str, EventMarks]:
 
 
 def read_follow(body: str) -> Follow:
-    """Return what a message of the status queue asks for; raises InvalidDocumentError."""
+    """Read a message of the status queue; raises InvalidDocumentError."""
     try:
         message = parse_json(body)
         operations = {_checked_uri(uri): str(operation) for uri, operation in message["follow"]}
@@ -125,7 +117,7 @@ def merged(one: EventMarks, other: EventMarks) -> EventMarks:
 
 
 def check(uris: Iterable[str], *, forced: bool = True) -> str:
-    """Return a message that has documents compared with the registry.
+    """Return a message that requests the comparison of documents with the registry.
 
     With *forced* they are submitted, or deleted, even if the registry says that this was done.
     """
@@ -133,7 +125,7 @@ def check(uris: Iterable[str], *, forced: bool = True) -> str:
 
 
 def follow(records: Iterable[DocumentRecord], checks: int) -> str:
-    """Return a message that has the status of documents with an operation checked."""
+    """Return a message that requests the status of documents with an operation."""
     return json.dumps({"follow": [[r.uri, r.operation.id] for r in records if r.operation], "checks": checks})
 
 
@@ -186,7 +178,7 @@ def _entry(number: int, message: str | DeadLetter, delay: int) -> dict[str, Any]
     entry: dict[str, Any] = {"Id": str(number), "DelaySeconds": delay}
     if isinstance(message, str):
         return {**entry, "MessageBody": message}
-    cause = {"DataType": "String", "StringValue": message.cause[:_MAX_CAUSE_CHARACTERS] or "unknown"}
+    cause = {"DataType": "String", "StringValue": message.cause[:1000] or "unknown"}
     return {**entry, "MessageBody": message.body, "MessageAttributes": {"Cause": cause}}
 
 
@@ -202,7 +194,7 @@ def _read_notification(notification: Mapping[str, Any]) -> dict[str, EventMarks]
         document = key.removesuffix(SIDECAR_SUFFIX)
         if not document or document.endswith("/"):
             continue  # a folder made by the console, or a sidecar without a document
-        if is_program_file(document) and _CREATION in record.get("eventName", ""):
+        if is_program_file(document) and "ObjectCreated:" in record.get("eventName", ""):
             continue  # one that was ingested as a document is still deleted
         uri = _checked_uri(s3_uri(record["s3"]["bucket"]["name"], document))
         one = EventMarks(sequencer=sequencer) if document == key else EventMarks(sidecar_sequencer=sequencer)

@@ -20,23 +20,16 @@ if TYPE_CHECKING:
 
 THREADS: Final = 8
 
-_ATTEMPTS: Final = 5
-
 BATCH: Final = 3 * THREADS
-"""Documents between two looks at the clock: an invocation can get a hundred messages of fifty documents each."""
+"""Documents between two checks of the time: an invocation can get a hundred messages of fifty documents each."""
 
 
 class Observer:
     """Reads documents and their sidecars.
 
     With an access policy, it also gives documents their label: it writes or corrects the label's attribute in the
-    sidecar, so that bucket, registry and knowledge base agree on it. It does so with attributes, too, that are not in
-    the form in which names compare.
-
-    Args:
-        s3: The client.
-        vector_store: One of ``STORE_RULES``.
-        policy: Which labels documents may have; None for deployments without labels.
+    sidecar, so that bucket, registry and knowledge base agree on it. It also writes attributes in the form in which
+    names compare.
     """
 
     def __init__(self, s3: "S3Client", vector_store: str, policy: AccessPolicy | None = None) -> None:
@@ -92,7 +85,7 @@ class Observer:
         sidecar, fault, body = self._sidecar(bucket, name)
         if self._policy is None:
             return sidecar, fault
-        for _ in range(_ATTEMPTS):
+        for _ in range(5):
             attribute = sidecar.get("attributes", {}).get(self._policy.attribute)
             sidecar["label"] = label = self._policy.label_of(key, attribute)
             if fault is not None:

@@ -27,7 +27,7 @@ EVENTS_PER_CALL: Final = 10
 """Source: EventBridge API reference, PutEvents."""
 
 ANNOUNCED_AFTER_SECONDS: Final = 1800.0
-"""A final state has been announced after this, even if the function was killed twice: two visibility timeouts."""
+"""Time after which a final state was announced even if the function was killed twice: two visibility timeouts."""
 
 DETAIL_TYPES: Final = {
     Status.INDEXED: "DocumentIndexed",
@@ -52,7 +52,7 @@ class Outcomes:
         """Announce documents that are in a final state.
 
         Raises:
-            DeliveryError: The bus or the queue did not accept all of it.
+            DeliveryError: The bus or the queue did not accept everything.
         """
         failed = [record for record in records if record.status is Status.FAILED]
         self.dead_letters.send([DeadLetter(failure(record), record.reason or "") for record in failed])

@@ -13,7 +13,7 @@ def s3_identifier(uri: str) -> dict[str, Any]:
 
 
 def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[str, Any]:
-    """Return the description of a document in S3, and of its sidecar, for ingestion."""
+    """Describe a document in S3, and its sidecar, for ingestion."""
     document: dict[str, Any] = {"dataSourceId": ds_id, "s3": {"uri": uri}}
     if sidecar_uri is not None:
         document["metadata"] = in_sidecar(sidecar_uri)
@@ -21,7 +21,7 @@ def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[st
 
 
 def in_sidecar(uri: str) -> dict[str, Any]:
-    """Return the description of a document's attributes that are in a sidecar."""
+    """Describe the attributes of a document that are in a sidecar."""
     return {"type": "S3_LOCATION", "s3Location": {"uri": uri}}
 
 
@@ -70,7 +70,7 @@ def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
         raise InvalidDocumentError(f"A document names data source {other!r}, but the call goes to {ds_id!r}")
     if isinstance(document.get("content"), Mapping):
         request = {name: part for name, part in document.items() if name != "dataSourceId"}
-        identifier_of(request)
+        to_identifier(request)
         return request
     uri = (document.get("s3") or {}).get("uri")
     if not isinstance(uri, str) or not is_s3_uri(uri):
@@ -81,12 +81,8 @@ def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
     return request
 
 
-def identifier_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the identifier that the service's response has for a document.
-
-    Raises:
-        InvalidDocumentError: The document has no S3 location and no custom identifier.
-    """
+def to_identifier(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document's identifier in the service's response; raises InvalidDocumentError if it has none."""
     content = request.get("content") or {}
     try:
         if content.get("dataSourceType") == "CUSTOM":
@@ -96,6 +92,6 @@ def identifier_of(request: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidDocumentError(f"A document has no location and no identifier: {content!r:.200}") from None
 
 
-def key_of(identifier: Mapping[str, Any]) -> str:
+def identifier_key(identifier: Mapping[str, Any]) -> str:
     """Return the S3 URI of an identifier, or the custom document's id."""
     return str((identifier.get("s3") or {}).get("uri") or (identifier.get("custom") or {}).get("id") or "")

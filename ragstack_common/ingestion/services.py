@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 CALL_ERRORS = (ClientError, BotoCoreError, RegistryError, DeliveryError)
-"""The errors that calls of these services raise."""
 
 
 class Services:
@@ -48,11 +47,7 @@ class Services:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Bind clients to settings; missing clients are made.
-
-        Raises:
-            ConfigurationError: Settings and access file have different tenants.
-        """
+        """Bind clients to settings, or new ones; raises ConfigurationError if the access file has other tenants."""
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
         table = settings.registry_table
         rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)

@@ -39,7 +39,6 @@ list in a sidecar without an error, so that filters on them find nothing."""
 
 _ENTRIES: Final = "metadataAttributes"
 _STRUCTURE: Final = "documentStructureConfiguration"
-_RECORDS: Final = "RECORD_BASED_STRUCTURE_METADATA"
 
 _TYPED_MEMBERS: Final = {
     "STRING": ("stringValue", str),
@@ -118,11 +117,7 @@ def check_attributes(attributes: Attributes, vector_store: str) -> None:
 
 
 def check_corpus(attributes: Attributes) -> None:
-    """Check that searches can be restricted to the corpus of a document.
-
-    Raises:
-        InvalidDocumentError: The corpus is not a string, is empty, or is the word for every corpus.
-    """
+    """Check that searches can be restricted to the corpus of a document; raises InvalidDocumentError."""
     if "corpus" not in attributes:
         return
     corpus = attributes["corpus"]
@@ -192,12 +187,9 @@ def with_attribute(body: bytes | None, name: str, value: str | None) -> bytes:
 def replaced_sidecar(
     body: bytes | None, attributes: Attributes | None, structure: Mapping[str, Any] | None
 ) -> bytes | None:
-    """Replace the attributes of a sidecar, its row settings, or both.
+    """Replace the attributes of a sidecar, its row settings (``documentStructureConfiguration``), or both.
 
-    Args:
-        body: The sidecar; None if there is none. What cannot be read is not kept.
-        attributes: None keeps them.
-        structure: The row settings, as ``documentStructureConfiguration``; None keeps them, and {} removes them.
+    None keeps them, and {} removes them. An unreadable sidecar is not kept.
 
     Returns:
         The new sidecar; None if nothing is left.
@@ -222,19 +214,15 @@ def replaced_sidecar(
     return written
 
 
-def structure_of(body: bytes) -> dict[str, Any]:
-    """Return the row settings of a sidecar, as ``documentStructureConfiguration``; {} if it has none.
-
-    Raises:
-        InvalidDocumentError: It cannot be used.
-    """
+def read_structure(body: bytes) -> dict[str, Any]:
+    """Return the ``documentStructureConfiguration`` of a sidecar, {} without one; raises InvalidDocumentError."""
     parse_sidecar(body)
     found: dict[str, Any] = json.loads(body.decode("utf-8-sig")).get(_STRUCTURE, {})
     return found
 
 
 def check_structure(structure: Mapping[str, Any]) -> None:
-    """Check row settings, as ``documentStructureConfiguration``; {} stands for none; raises InvalidDocumentError."""
+    """Check a ``documentStructureConfiguration``, which can be {}; raises InvalidDocumentError."""
     if structure:
         _structure(structure)
 
@@ -292,8 +280,9 @@ def _entry(key: str, entry: Any) -> AttributeValue:
 
 def _structure(found: Any) -> RecordStructure:
     """Return which columns of a CSV file are what. Source: Amazon Bedrock User Guide, kb-metadata."""
-    if not isinstance(found, dict) or found.get("type") != _RECORDS:
-        raise InvalidDocumentError(f'{_STRUCTURE} must be {{"type": "{_RECORDS}", ...}}')
+    kind = "RECORD_BASED_STRUCTURE_METADATA"
+    if not isinstance(found, dict) or found.get("type") != kind:
+        raise InvalidDocumentError(f'{_STRUCTURE} must be {{"type": "{kind}", ...}}')
     records = found.get("recordBasedStructureMetadata")
     fields = records.get("metadataFieldsSpecification", {}) if isinstance(records, dict) else None
     if not isinstance(records, dict) or not isinstance(fields, dict):

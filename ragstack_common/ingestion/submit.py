@@ -33,7 +33,7 @@ from ragstack_common.ingestion.messages import (
     read_checks,
 )
 from ragstack_common.ingestion.outcomes import may_be_unannounced
-from ragstack_common.ingestion.requests import key_of, s3_document
+from ragstack_common.ingestion.requests import identifier_key, s3_document
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
@@ -42,16 +42,13 @@ from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, failu
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 
 WAITING_SECONDS: Final = 60.0
-"""How long documents wait for the end of an ingestion job before another attempt."""
+"""Delay of another attempt while an ingestion job runs."""
 
 LAST_CALL_SECONDS: Final = 20.0
-"""Stop starting calls this long before the function times out: a call with its retries can take as long."""
-
-LAST_CALL_SHARE: Final = 1 / 3
-"""The same as a share of the remaining time, for functions with short timeouts."""
+"""Time before the function's timeout in which no call starts: a call with its retries can take as long."""
 
 USUAL_CALL_SECONDS: Final = 2.0
-"""Duration of a call, including the wait for its turn. No more documents are claimed than there is time for."""
+"""Expected duration of a call with the wait for its turn, which limits how many documents are claimed."""
 
 FULL_CALL_DELAY: Final = 2.0
 """Multiplies the delay before the first status check of documents that fill a call: each check that comes too early
@@ -65,7 +62,7 @@ class Retry(IntEnum):
     NEVER = 0
     REDELIVER = 1
     WAIT = 2
-    """Something else must end first, which can take long: a copy of the message is sent, so that no delivery counts."""
+    """Another operation must end first, which can take long: a copy of the message is sent, so no delivery counts."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class IngestionService:
 
         Args:
             messages: At least one.
-            seconds_left: Until the function times out; for as long, no other invocation takes over its documents.
+            seconds_left: Until the function times out; until then, no other invocation takes over its documents.
 
         Returns:
             The ids of the messages to redeliver. A message that cannot succeed, or was delivered often enough, is in
@@ -153,7 +150,7 @@ class IngestionService:
     def _is_replaced(
         self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, EventMarks]
     ) -> bool:
-        """Replace a request to look at several documents by one for those with problems.
+        """Replace a request to check several documents by one for those with problems.
 
         Redelivering the message would submit the others again.
         """
@@ -172,9 +169,7 @@ class IngestionService:
 class _Invocation:
     """Processes the documents of one invocation.
 
-    Attributes:
-        problems: Why a document could not be processed, by URI. Any other document is in a final state, or covered by
-            a message of the status queue.
+    Those without an entry in *problems* are in a final state, or covered by a message of the status queue.
     """
 
     def __init__(self, services: Services, marks: Mapping[str, EventMarks], deadline: float) -> None:
@@ -182,7 +177,7 @@ class _Invocation:
         self._services = services
         self._marks = marks
         self._deadline = deadline
-        self._last_call = deadline - min(LAST_CALL_SECONDS, LAST_CALL_SHARE * (deadline - services.clock()))
+        self._last_call = deadline - min(LAST_CALL_SECONDS, (deadline - services.clock()) / 3)
         self._records: dict[str, DocumentRecord] = {}
         self._claimed: set[str] = set()
         self._followed: set[str] = set()
@@ -283,7 +278,7 @@ class _Invocation:
         return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
 
     def _after_announcing(self, changes: list[Change], now: float) -> list[Change]:
-        """Publish recent final states again before they are overwritten: afterwards, nothing knows of them."""
+        """Publish recent final states again before they are overwritten."""
         recent = [change.before for change in changes if may_be_unannounced(change.before, now)]
         try:
             self._services.outcomes.publish(recent)
@@ -293,12 +288,12 @@ class _Invocation:
         return [change for change in changes if change.before.uri not in self.problems]
 
     def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
-        """Check the status of documents that a forced look names: the status message may have been lost."""
+        """Check the status of documents of forced checks: the status message may have been lost."""
         for batch in batched([r for r in records if r.is_followed and self._marks[r.uri].forced]):
             try:
                 self._services.status_queue.send([follow(batch, checks=0)])
             except CALL_ERRORS as error:
-                # The other documents go on.
+                # The other documents continue.
                 self.problems |= {record.uri: _to_problem(error) for record in batch}
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
@@ -360,8 +355,8 @@ class _Invocation:
                     "documentDetails"
                 ]
         except CALL_ERRORS as error:
-            return {record.uri: _problem_of_call(error) for record in records}
-        return {key_of(detail["identifier"]): _answer(detail) for detail in details}
+            return {record.uri: _to_call_problem(error) for record in records}
+        return {identifier_key(detail["identifier"]): _answer(detail) for detail in details}
 
     def _settle(
         self, records: Sequence[DocumentRecord], answers: Mapping[str, DocumentStatus | Problem], delay: float
@@ -436,7 +431,7 @@ def _operation(record: DocumentRecord, observed: Observation, step: Step, deadli
 
 
 def _with_operation(record: DocumentRecord, kind: OperationKind) -> DocumentRecord:
-    """Return an id for a final state that was reached without the knowledge base."""
+    """Add an operation, whose id names a final state that was reached without the knowledge base."""
     return replace(record, operation=Operation(uuid.uuid4().hex, kind, lease_until=0.0))
 
 
@@ -450,7 +445,7 @@ def _answer(detail: Mapping[str, Any]) -> DocumentStatus | Problem:
     if detail["status"] != "UNKNOWN":
         return DocumentStatus.of(detail)
     error = detail.get("error")
-    return _problem_of_call(error) if error else Problem(detail["statusReason"])
+    return _to_call_problem(error) if error else Problem(detail["statusReason"])
 
 
 def _to_problem(error: Exception) -> Problem:
@@ -458,7 +453,7 @@ def _to_problem(error: Exception) -> Problem:
     return Problem(in_one_line(error), Retry.NEVER if never else Retry.REDELIVER)
 
 
-def _problem_of_call(error: Exception) -> Problem:
+def _to_call_problem(error: Exception) -> Problem:
     """Return the problem of a call about documents, which the knowledge base can refuse because of their content."""
     if is_contention(error):
         return Problem(in_one_line(error), Retry.WAIT)

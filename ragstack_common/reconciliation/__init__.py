@@ -1,4 +1,4 @@
-"""Compares bucket, registry and knowledge base, has differing documents checked, and synchronises the data source.
+"""Compares bucket, registry and knowledge base, requests checks of differences, and synchronises the data source.
 
 ::
 

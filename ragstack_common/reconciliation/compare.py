@@ -19,11 +19,10 @@ from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.settings.ingestion import ReconcileSettings
 
 CLOCK_SECONDS: Final = 10.0
-"""A record may look older than it is by this: clocks of two functions differ, and a write takes time."""
+"""Tolerance for clock skew between functions, and for the duration of a write."""
 
 SAMPLES_PER_KIND: Final = 20
-"""Each has at most 1.1 KB: a job must fit into an item of 400 KB."""
-
+"""Maximum number of samples. Each has at most 1.1 KB, and a job must fit into an item of 400 KB."""
 
 OUT_OF_REACH: Final = "out_of_reach"
 """The knowledge base has a document from a synchronisation under a URI that direct calls do not take. Only another
@@ -67,7 +66,7 @@ FORCED: Final = frozenset(
         Difference.STUCK,
     }
 )
-"""Kinds for which registry and bucket alone do not show that something is left to do."""
+"""Differences that a comparison of registry and bucket alone would not show."""
 
 
 class Tally:
@@ -151,13 +150,10 @@ class _Known:
 
 
 class Comparison:
-    """Takes registry, bucket and knowledge base page by page, and yields at most one candidate per document.
+    """Compares registry, bucket and knowledge base page by page, and yields at most one candidate per document.
 
-    It remembers every document: a million with sidecars take 0.43 GB (measured) of the function's 1.7 GB.
-
-    Attributes:
-        elsewhere: Number of documents of the data source that are in other buckets.
-        out_of_reach: Documents that searches find although no direct call can remove them.
+    It remembers every document: a million with sidecars take 0.43 GB (measured) of the function's 1.7 GB. Attributes
+    are the number of documents of the data source *elsewhere*, in other buckets, and those *out_of_reach*.
     """
 
     def __init__(
@@ -167,16 +163,13 @@ class Comparison:
         quiet_since: float | None = None,
         policy: AccessPolicy | None = None,
     ) -> None:
-        """Begin a comparison.
+        """Begin a comparison; raises ConfigurationError if settings and access file have different tenants.
 
         Args:
             settings: The settings.
             started_at: When the comparison began.
             quiet_since: Since when events have waited for the end of a synchronisation.
-            policy: Which labels documents have; None for deployments without labels.
-
-        Raises:
-            ConfigurationError: Settings and access file have different tenants.
+            policy: The labels that documents have; None for deployments without labels.
         """
         self.elsewhere = 0
         self.out_of_reach = Tally()
@@ -264,7 +257,7 @@ class Comparison:
                 yield Candidate(Difference.NOT_SEARCHABLE, uri)
 
     def is_new(self, updated_at: float) -> bool:
-        """Check whether a record was written since the comparison began, so that nothing can be reported of it."""
+        """Whether a record was written since the comparison began, so that it cannot be compared."""
         return updated_at >= self._started_at - CLOCK_SECONDS
 
     def _has_other_label(self, record: DocumentRecord) -> bool:
@@ -293,7 +286,7 @@ class Comparison:
     def _sidecar(self, each: BucketObject) -> Difference | None:
         known = self._known.get(each.uri)
         if known is None or known.state not in (_State.SEARCHABLE, _State.FAILED):
-            return None  # of no document, or of one that is reported already
+            return None  # without a document, or with one that is reported already
         known.sidecar_in_bucket = True
         return None if known.sidecar_etag == _plain(each.etag) else Difference.CONTENT
 
@@ -313,7 +306,7 @@ class Comparison:
         return Difference.SEARCHABLE if is_found and known.state is not _State.MOVING else None
 
     def _is_moving(self, each: IndexedDocument) -> bool:
-        """Check whether the knowledge base is working on a document, and has not been for too long."""
+        """Whether the knowledge base is working on a document, and not for too long."""
         given_up_before = self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
         return each.status not in _FINAL and each.updated_at > given_up_before
 

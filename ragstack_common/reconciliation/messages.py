@@ -3,7 +3,7 @@
 ::
 
     {"start": "reconcile", "by": "schedule"}        create a job of that kind and run it
-    {"start": "snapshot", "by": "a change"}         write the snapshot of the catalogue, which is no job
+    {"start": "snapshot", "by": "a change"}         write the snapshot of the catalogue, without a job
     {"job": "<id>", "step": 3, "failures": 1}       continue a job; without a step, from the first
 """
 
@@ -21,7 +21,7 @@ RequestKind: TypeAlias = JobKind | Literal["snapshot"]
 
 @dataclass(frozen=True)
 class JobMessage:
-    """A request to start a job of a kind, asked for by someone, or to continue one.
+    """A request to start a job of a kind, and its sender, or to continue a job.
 
     *step* is the job's step when the message was sent, after *failures* attempts at it.
     """

@@ -14,7 +14,7 @@ from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched, delete_documents_with_retry, is_retryable
 from ragstack_common.ingestion.messages import Queue, check
-from ragstack_common.ingestion.requests import key_of
+from ragstack_common.ingestion.requests import identifier_key
 from ragstack_common.reconciliation.compare import (
     CLOCK_SECONDS,
     FORCED,
@@ -43,10 +43,7 @@ RESERVE_SECONDS: Final = 45.0
 DOCUMENTS_PER_PAGE: Final = 1000
 """Source: bedrock-agent, ListKnowledgeBaseDocuments$maxResults; S3 lists as many objects at once."""
 
-URIS_PER_MESSAGE: Final = 50
-
 _SEND_ATTEMPTS: Final = 6
-_CANDIDATES_PER_TIME_CHECK: Final = 1000
 
 
 class _OutOfTimeError(Exception):
@@ -55,7 +52,7 @@ class _OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Compares registry, bucket and knowledge base, and has documents checked that differ: sends to the queue."""
+    """Compares registry, bucket and knowledge base, and requests checks of documents that differ."""
 
     settings: ReconcileSettings
     agent: Any
@@ -76,7 +73,7 @@ class Reconciliation:
 
         Args:
             seconds_left: Until the function times out.
-            quiet_since: When a synchronisation began that has just ended; events since then have waited for its end.
+            quiet_since: When a synchronisation that has just ended began; events since then have waited for its end.
 
         Raises:
             DeliveryError, RegistryError: The queue or the registry answered only in part.
@@ -146,7 +143,7 @@ class _Run:
         self.snapshot = self.of.snapshot.write()
 
     def settle(self) -> None:
-        """Read the records of the candidates again; report those that still differ, and have them checked.
+        """Read the records of the candidates again; report those that still differ, and request checks of them.
 
         A check covers everything about its document, so that one too many does no harm; but the report must not
         contain differences that do not exist.
@@ -184,7 +181,7 @@ class _Run:
 
     def _take(self, candidates: Iterable[Candidate]) -> None:
         for number, candidate in enumerate(candidates):
-            if number % _CANDIDATES_PER_TIME_CHECK == 0:
+            if number % 1000 == 0:
                 self._check_time()
             self.candidates.append(candidate)
             if len(self.candidates) >= KEYS_PER_READ:
@@ -204,12 +201,12 @@ class _Run:
             raise _OutOfTimeError
 
     def _send(self, uris: list[str], *, forced: bool) -> None:
-        """Ask the ingestion function to check documents.
+        """Request checks of documents by the ingestion function.
 
         Without *forced*, a document is submitted only if the registry does not have it right: if an event was merely
         late, it would otherwise be submitted twice.
         """
-        messages = [check(batch, forced=forced) for batch in batched(uris, URIS_PER_MESSAGE)]
+        messages = [check(batch, forced=forced) for batch in batched(uris, 50)]
         backoff = Backoff(_SEND_ATTEMPTS, base_seconds=0.1, ceiling_seconds=5.0, sleep=self.of.sleep)
         for attempt in range(_SEND_ATTEMPTS):
             try:
@@ -254,7 +251,7 @@ def knowledge_base_pages(
         found = []
         for detail in page["documentDetails"]:
             updated_at = detail["updatedAt"].timestamp() if "updatedAt" in detail else 0.0
-            found.append(IndexedDocument(key_of(detail["identifier"]), detail["status"], updated_at))
+            found.append(IndexedDocument(identifier_key(detail["identifier"]), detail["status"], updated_at))
         yield found
         if not (token := page.get("nextToken")):
             return

@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 MAX_FAILURES: Final = 3
 FAILURE_DELAY_SECONDS: Final = 60.0
 
-LEASE_DELAY_SECONDS: Final = 60.0
-"""A message about a job that another worker has leased comes back after this, or when the lease has ended."""
-
 NEXT_STEP_SECONDS: Final = 1.0
-"""At least, so that the job is written before the next step begins."""
+"""Minimum delay, so that the job is written before the next step begins."""
 
 _MAX_REASON: Final = 1000
 
@@ -156,7 +153,7 @@ class ReconcileService:
         try:
             job: Job | None = self.jobs.create(kind, by)
         except JobConflictError as error:
-            LOGGER.info("%s asked for a job: %s", by, error)
+            LOGGER.info("%s requested a job: %s", by, error)
             job = self.jobs.running(kind)
         if job is not None and job.status == "QUEUED":
             # Also for a job that another worker created: it may have died before sending this.
@@ -169,7 +166,7 @@ class ReconcileService:
         request = replace(request, failures=failures)
         now = self.clock()
         if job.lease_until > now:
-            self._send(request, min(LEASE_DELAY_SECONDS, job.lease_until - now + 1))
+            self._send(request, min(60.0, job.lease_until - now + 1))
             return
         if failures >= MAX_FAILURES:
             default = "its function was stopped" if job.lease_until else "no function began it, or the registry failed"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
 
 GATE_SECONDS: Final = 3600.0
-"""The gate stays closed this long without a step: longer than the message of a function that died stays invisible."""
+"""Time that the gate stays closed without a step: the message of a function that died is redelivered earlier."""
 
 REPORT: Final = "synchronisation"
 """Key in the job's report that describes how Bedrock's job ended."""
@@ -44,7 +44,6 @@ WITHOUT_SHARED: Final = (
 )
 
 _REASONS: Final = 20
-_REASON_CHARACTERS: Final = 1000
 
 
 class NotStartedError(Exception):
@@ -108,7 +107,7 @@ class Synchronisation:
         return replace(job, reason=reason)
 
     def _worked_on(self) -> str | None:
-        """Return a document that has an operation in progress; None if there is none.
+        """Return a document that has an operation in progress; None without one.
 
         An abandoned claim does not count: only a check takes it over, and that waits behind the gate.
         """
@@ -134,7 +133,7 @@ class Synchronisation:
             if is_retryable(error) and self._has_time(job):
                 return replace(job, reason=reason)
             return self._ended(job, status="UNKNOWN", failure=f"Bedrock's job cannot be followed: {reason}")
-        outcome = _outcome_of(found)
+        outcome = _read_outcome(found)
         status = found["status"]
         if status == "COMPLETE":
             return self._ended(job, **outcome)
@@ -150,7 +149,7 @@ class Synchronisation:
         return self.clock() - (job.started_at or job.created_at) <= limit
 
     def _ended(self, job: Job, **outcome: Any) -> Job:
-        """Go on with the next data source; after the last one, end."""
+        """Continue with the next data source; after the last one, end."""
         tenants, done = self._knowledge_bases.tenants, _done(job)
         if tenants:
             tenant = next(name for name in tenants if name not in done)
@@ -200,8 +199,8 @@ def _joined(earlier: Mapping[str, Any], outcome: Mapping[str, Any], tenant: str)
     return {**joined, "failure": f"{tenant}: {outcome['failure']}"} if "failure" in outcome else joined
 
 
-def _outcome_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    reasons = [str(reason)[:_REASON_CHARACTERS] for reason in found.get("failureReasons", [])]
+def _read_outcome(found: Mapping[str, Any]) -> dict[str, Any]:
+    reasons = [str(reason)[:1000] for reason in found.get("failureReasons", [])]
     return {
         "status": found["status"],
         "statistics": dict(found.get("statistics", {})),

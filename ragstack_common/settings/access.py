@@ -20,10 +20,10 @@ class AuthKind(StrEnum):
 
 
 TOKEN_KINDS = frozenset({AuthKind.COGNITO, AuthKind.OIDC})
-"""The kinds with tokens of people."""
+"""The kinds with tokens, which people have."""
 
 NO_ACCESS_FILE: Final = "none"
-"""Given instead of an access file, it lets every caller do and see everything."""
+"""Value instead of an access file, with which every caller may do and see everything."""
 
 AuthKinds = Annotated[
     tuple[AuthKind, ...], BeforeValidator(separated_names), Allowed(f"one or more of {', '.join(AuthKind)}")

@@ -32,7 +32,7 @@ def separated_names(value: Any) -> tuple[str, ...]:
 
 
 def json_object(value: Any) -> dict[str, Any]:
-    """Read a JSON object from text; an object stays as it is; raises ValueError."""
+    """Read a JSON object from text, or return an object as it is; raises ValueError."""
     if isinstance(value, str):
         if "\0" in value or "\\u0000" in value:
             raise ValueError("it must be a JSON object without the character NUL")
@@ -48,11 +48,10 @@ def json_object(value: Any) -> dict[str, Any]:
 
 
 MAX_SHOWN: Final = 200
-"""Characters of an invalid value in a message."""
+"""Maximum length of an invalid value in a message."""
 
 COMMENT: Final = "//"
 """Name of a member of a settings file that programs ignore."""
-
 
 TARGETS: Final = (Path("targets"), Path("backend/targets"))
 """The folders of files of settings that have a name: a target. Source: specification 002, for the second one."""
@@ -78,7 +77,7 @@ def read_settings(file: Path) -> dict[str, Any]:
     """
     try:
         text = file.read_text(encoding="utf-8")
-        found = _of_lines(text) if file.suffix == LINES_SUFFIX else json_object(text)
+        found = _read_lines(text) if file.suffix == LINES_SUFFIX else json_object(text)
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -86,7 +85,7 @@ def read_settings(file: Path) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != COMMENT}
 
 
-def _of_lines(text: str) -> dict[str, str]:
+def _read_lines(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if "\0" in line:

@@ -24,13 +24,12 @@ JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 """Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
 
 EVENT_SOURCE: Final = "ragstack"
-"""The source of the events on the bus."""
 
 BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 """Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
-"""Where the function for contextual headers writes in the intermediate bucket: put before the key that it read."""
+"""Prefix of the keys that the function for contextual headers writes in the intermediate bucket."""
 
 AttributeNames = Annotated[
     tuple[str, ...], BeforeValidator(separated_names), Allowed("names of attributes, separated by commas")
@@ -122,13 +121,13 @@ class ReconcileSettings(PathSettings):
     """How `reconcile` compares bucket, registry and knowledge base, and follows synchronisations."""
 
     stuck_seconds: ClassVar[float] = 1800.0
-    """How long after its time a document on its way counts as stuck."""
+    """Delay after which a document in progress counts as stuck."""
 
     wait_seconds: ClassVar[float] = 2 * 3600.0
-    """How long a synchronisation waits for its turn."""
+    """Maximum time that a synchronisation waits for its turn."""
 
     follow_seconds: ClassVar[float] = 24 * 3600.0
-    """How long Bedrock's job may take."""
+    """Maximum duration of Bedrock's job."""
 
     documents_bucket: str = Field(description="the bucket of the documents")
     jobs_queue_url: str = Field(description="the queue of jobs")

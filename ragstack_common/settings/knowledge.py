@@ -1,7 +1,7 @@
 """The settings of a knowledge base in Chroma."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
@@ -9,12 +9,10 @@ from ragstack_common.settings.base import Settings
 from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
-EMBEDDINGS_BY_NAME: Final = (DEFAULT_EMBEDDING, "fastembed", *KNOWN)
-"""Embeddings without an argument; these names never mean a folder."""
-
 
 def _embedding(value: Any) -> Any:
-    is_folder = isinstance(value, str) and value not in EMBEDDINGS_BY_NAME and Path(value).is_dir()
+    without_argument = (DEFAULT_EMBEDDING, "fastembed", *KNOWN)  # these names never mean a folder
+    is_folder = isinstance(value, str) and value not in without_argument and Path(value).is_dir()
     return f"onnx:{value}" if is_folder else value
 
 

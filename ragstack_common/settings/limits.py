@@ -12,22 +12,19 @@ MAX_RESULTS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
 MAX_TURNS: Final = 1_000
-"""Maximum number of earlier messages in a question."""
-
 MAX_PASSAGES: Final = 10
-"""Maximum number of passages of one document in a response."""
 
 MAX_CANDIDATES: Final = 1_000
 """Ten pages of Retrieve, one after the other: more would not come before the deadline."""
 
 MAX_RETRIEVAL_SECONDS: Final = 24
-"""What leaves the function time to answer within API Gateway's 29 seconds."""
+"""Leaves the function time to answer within API Gateway's 29 seconds."""
 
 MAX_ANSWER_SECONDS: Final = 890
 """Lambda ends the function after 900 seconds; the error must be sent before."""
 
 MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
-"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
+"""Limit of the knowledge base. Source: Bedrock user guide, prerequisites of knowledge base data."""
 
 MAX_SIDECAR_BYTES: Final = 10 * 1024
 """Source: user guide of Knowledge Bases, metadata files."""

@@ -20,10 +20,10 @@ TAKES_BATCHES: Final = "takes_batches"
 """Member of the manifest: a text's vector does not depend on the other texts of its batch."""
 
 AUTOMATIC: Final = "auto"
-"""The choice of MiniLM if it is in the cache and can run, and of ``hashed`` otherwise."""
+"""Chooses MiniLM if it is in the cache and can run, and ``hashed`` otherwise."""
 
 EMBEDDING_VARIABLE: Final = "RAGSTACK_EMBEDDING"
-"""Chooses the embedding of what is new, such as a collection."""
+"""Chooses the embedding of new collections and stacks."""
 
 MINILM: Final = "minilm"
 

@@ -10,10 +10,10 @@ OTHER_STORE: Final = "OTHER"
 """Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
 
 EMBEDDING_HEADER: Final = "x-ragstack-embedding"
-"""Names the embedding of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+"""Header with the embedding of the local Bedrock; Amazon Bedrock does not send it."""
 
 GENERATOR_HEADER: Final = "x-ragstack-generator"
-"""Names what writes the answers of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+"""Header with the generator of the local Bedrock's answers; Amazon Bedrock does not send it."""
 
 QUOTING_GENERATOR: Final = "extractive"
 """Its value if the local Bedrock quotes the documents without a model."""
@@ -85,19 +85,16 @@ SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
 """The attribute with which Bedrock names a chunk's document."""
 
 CORPUS_KEY: Final = "corpus"
-"""The attribute that names a document's corpus."""
-
 VERSION_KEY: Final = "version"
-"""The attribute that names a document's version."""
 
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
-"""How the attributes begin that Bedrock gives to chunks."""
+"""Prefix of the attributes that Bedrock adds to chunks."""
 
 OWN_PREFIX: Final = "ragstack_"
-"""How the attributes begin that RAGStack gives to chunks."""
+"""Prefix of the attributes that RAGStack adds to chunks."""
 
 ALL_CORPORA: Final = "all"
-"""The corpus filter that asks for every corpus; no corpus can have this name."""
+"""The corpus filter for every corpus; no corpus can have this name."""
 
 SNAPSHOT_KEY: Final = "values.json.gz"
 """The only object in the bucket of the snapshot."""

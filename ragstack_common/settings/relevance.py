@@ -32,7 +32,7 @@ class Provenance(BaseModel, extra="forbid", frozen=True, defer_build=True):
         made: The date.
         expected_calibration_error: Mean over the questions held out, 0 to 1.
         brier_score: The same.
-        version: Of RAGStack.
+        version: That of RAGStack.
     """
 
     sets: tuple[str, ...]
@@ -101,7 +101,7 @@ def shipped() -> Calibrations:
 
 
 def calibration_of(own: Calibrations | None, embedding: str | None, search_type: str | None) -> Calibration | None:
-    """Return the calibration for an embedding and a kind of search: the deployment's own one, or a shipped one."""
+    """Return the calibration for an embedding and a kind of search: the deployment's own, or a shipped one."""
     found = None if own is None else own.find(embedding, search_type)
     return found or shipped().find(embedding, search_type)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.core.uris import SIDECAR_SUFFIX
-from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, structure_of
+from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, read_structure
 from ragstack_common.reading import formats
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import DocumentRegistry, ambiguous_name
@@ -302,7 +302,7 @@ class ApiDocuments:
         }
         if file.path.suffix.lower() == ".csv":
             sidecar = _sidecar_of(file)
-            body["document_structure_configuration"] = structure_of(sidecar) if sidecar else {}
+            body["document_structure_configuration"] = read_structure(sidecar) if sidecar else {}
         from ragstack_common.services.uploads import UploadAnswer  # noqa: PLC0415 - as above
 
         answer = run(self.api.request("POST", "/api/documents", UploadAnswer, body))

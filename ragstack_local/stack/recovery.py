@@ -25,7 +25,7 @@ from ragstack_common.ingestion import (
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
-from ragstack_common.ingestion.requests import key_of
+from ragstack_common.ingestion.requests import identifier_key
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import StackError
@@ -139,7 +139,7 @@ class DataFolder:
         for key, body in sorted(documents.items(), key=lambda entry: not entry[0].endswith(SIDECAR_SUFFIX)):
             s3.upload_file(str(body), connection.bucket, key)
         for ids in connection.data_sources:
-            listed = [key_of(detail["identifier"]) for detail in list_documents(connection, ids)]
+            listed = [identifier_key(detail["identifier"]) for detail in list_documents(connection, ids)]
             gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
             if nameable := [uri for uri in gone if not fault_of_uri(uri)]:
                 _delete(connection, ids, nameable)

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import AccessRules, Effect, RuleChange
+from ragstack_common.access.rules import AccessRules, Effect, RuleOverride
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
 from tests.access.world import Document, World, deployed, stable, user
@@ -253,7 +253,9 @@ def test_hidden_documents_change_nothing(
     known, question = data.draw(documents(policy)), data.draw(st.sampled_from(QUESTIONS))
     folder = tmp_path_factory.mktemp("access")
     effective = {(label, principal): effect for label, principal, effect in made}
-    rules = AccessRules(policy, [RuleChange(*place, effect, "", 0.0) for place, effect in effective.items() if effect])
+    rules = AccessRules(
+        policy, [RuleOverride(*place, effect, "", 0.0) for place, effect in effective.items() if effect]
+    )
     visible = [each for each in known if rules.sees(caller, each.label)]
 
     with recorded() as spans:

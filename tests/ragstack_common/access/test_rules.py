@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.access.callers import EVERYONE, OPERATOR, Caller, Right
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Effect, RuleChange, Writable
+from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Effect, RuleOverride, Writable
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import evaluate
 
@@ -21,7 +21,7 @@ policies = st.builds(
 )
 changes = st.lists(
     st.builds(
-        RuleChange,
+        RuleOverride,
         label=st.sampled_from(LABELS),
         principal=st.sampled_from(PRINCIPALS),
         effect=st.sampled_from(Effect),
@@ -35,7 +35,7 @@ callers = st.builds(
 )
 
 
-def sees(policy: AccessPolicy, made: list[RuleChange], caller: Caller, label: str | None) -> bool:
+def sees(policy: AccessPolicy, made: list[RuleOverride], caller: Caller, label: str | None) -> bool:
     """Decide the slow and obvious way."""
     if caller.principals & {*policy.sees_everything}:
         return True
@@ -52,7 +52,7 @@ def sees(policy: AccessPolicy, made: list[RuleChange], caller: Caller, label: st
 
 @given(policy=policies, made=changes, caller=callers, label=st.sampled_from([*LABELS, None]))
 def test_rules_agree_with_the_obvious_evaluation(
-    policy: AccessPolicy, made: list[RuleChange], caller: Caller, label: str | None
+    policy: AccessPolicy, made: list[RuleOverride], caller: Caller, label: str | None
 ) -> None:
     rules = AccessRules(policy, made)
     expected = sees(policy, made, caller, label)
@@ -95,7 +95,7 @@ def test_too_many_labels_for_a_filter_are_rejected() -> None:
 
 def test_an_explanation_names_the_rule_and_its_origin() -> None:
     policy = AccessPolicy(labels={"hr": {"allow": ["group:hr"], "deny": ["user:intern"]}})
-    rules = AccessRules(policy, [RuleChange("hr", "group:audit", Effect.ALLOW, "user:olga", 0.0)])
+    rules = AccessRules(policy, [RuleOverride("hr", "group:audit", Effect.ALLOW, "user:olga", 0.0)])
 
     def explain(*principals: str) -> str:
         return rules.explain(Caller(principals[0], frozenset({EVERYONE, *principals})), "hr").rule
@@ -107,14 +107,14 @@ def test_an_explanation_names_the_rule_and_its_origin() -> None:
 
 
 def test_a_label_that_left_the_file_admits_nobody() -> None:
-    rules = AccessRules(AccessPolicy(labels={}), [RuleChange("old", EVERYONE, Effect.ALLOW, "user:o", 0.0)])
+    rules = AccessRules(AccessPolicy(labels={}), [RuleOverride("old", EVERYONE, Effect.ALLOW, "user:o", 0.0)])
 
     assert rules.labels(Caller("user:u")) == frozenset()
 
 
 @given(policy=policies, made=changes, caller=callers, label=st.sampled_from([*LABELS, None]))
 def test_an_answer_depends_on_exactly_the_groups_with_which_it_is_another(
-    policy: AccessPolicy, made: list[RuleChange], caller: Caller, label: str | None
+    policy: AccessPolicy, made: list[RuleOverride], caller: Caller, label: str | None
 ) -> None:
     rules = AccessRules(policy, made)
     named = {name.partition(":")[0] for name in caller.principals}

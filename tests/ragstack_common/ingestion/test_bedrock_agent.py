@@ -17,7 +17,7 @@ from ragstack_common.ingestion import (
     start_ingestion_with_retry,
 )
 from ragstack_common.ingestion.bedrock_agent import PacedAgent
-from ragstack_common.ingestion.requests import key_of
+from ragstack_common.ingestion.requests import identifier_key
 from ragstack_common.registry.document_status import DocumentStatus
 from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
@@ -210,7 +210,7 @@ def test_a_duplicate_document_is_sent_once_and_has_two_details(agent: AwsService
     details = ingest(agent, documents("a.txt", "b.txt", "a.txt"))["documentDetails"]
 
     assert [asked_uris(p) for p in agent.asked(INGEST)] == [["s3://bucket/a.txt", "s3://bucket/b.txt"]]
-    assert [key_of(d["identifier"])[-5:] for d in details] == ["a.txt", "b.txt", "a.txt"]
+    assert [identifier_key(d["identifier"])[-5:] for d in details] == ["a.txt", "b.txt", "a.txt"]
 
 
 def test_a_document_missing_from_the_response_is_unknown(agent: AwsService) -> None:
@@ -220,7 +220,7 @@ def test_a_document_missing_from_the_response_is_unknown(agent: AwsService) -> N
     first, second = ingest(agent, documents("a.txt", "b.txt"))["documentDetails"]
 
     assert first["status"] == "STARTING"
-    assert (second["status"], key_of(second["identifier"])) == ("UNKNOWN", "s3://bucket/b.txt")
+    assert (second["status"], identifier_key(second["identifier"])) == ("UNKNOWN", "s3://bucket/b.txt")
     assert second["statusReason"]
     assert ingest(agent, documents("c.txt"))["documentDetails"][0]["status"] == "UNKNOWN"
 
@@ -244,7 +244,9 @@ def test_only_the_documents_of_a_failed_batch_are_unknown(agent: AwsService, fai
     details = ingest(agent, documents(*names), max_retries=1)["documentDetails"]
 
     unknown = [d for d in details if d["status"] == "UNKNOWN"]
-    assert [key_of(d["identifier"])[-2:] for d in unknown] == names[failing_batch * 10 : failing_batch * 10 + 10]
+    assert [identifier_key(d["identifier"])[-2:] for d in unknown] == names[
+        failing_batch * 10 : failing_batch * 10 + 10
+    ]
     assert all(d["statusReason"] for d in unknown)
     assert len(details) == 30
 
@@ -306,7 +308,7 @@ def test_deletions_are_batched_and_have_details_in_order(agent: AwsService) -> N
 
     details = delete_documents_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, uris(12), client=agent.client())
 
-    assert [(key_of(d["identifier"]), d["status"]) for d in details] == [(uri, "DELETING") for uri in uris(12)]
+    assert [(identifier_key(d["identifier"]), d["status"]) for d in details] == [(uri, "DELETING") for uri in uris(12)]
     assert [len(p["documentIdentifiers"]) for p in agent.asked("DeleteKnowledgeBaseDocuments")] == [10, 2]
     assert agent.refusals == []
 
