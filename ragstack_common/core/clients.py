@@ -3,7 +3,7 @@
 import os
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import botocore
 from botocore.config import Config
@@ -45,8 +45,9 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
     """
     timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
     # The engine checks what it sends, and the service the rest.
-    client: AgentsforBedrockRuntimeClient = _client("bedrock-agent-runtime", parameter_validation=False, **timeouts)
-    return client
+    return cast(
+        "AgentsforBedrockRuntimeClient", _client("bedrock-agent-runtime", parameter_validation=False, **timeouts)
+    )
 
 
 @cache
@@ -55,23 +56,20 @@ def model_client(timeout_seconds: float) -> "BedrockRuntimeClient":
 
     The timeout is for the first piece of an answer, and between two pieces.
     """
-    client: BedrockRuntimeClient = _client("bedrock-runtime", attempts=1, read_timeout=timeout_seconds)
-    return client
+    return cast("BedrockRuntimeClient", _client("bedrock-runtime", attempts=1, read_timeout=timeout_seconds))
 
 
 @cache
 def agent_client() -> "AgentsforBedrockClient":
     """Create the client for ingestion, which makes one attempt, because its callers retry themselves."""
-    client: AgentsforBedrockClient = _client("bedrock-agent", attempts=1)
-    return client
+    return cast("AgentsforBedrockClient", _client("bedrock-agent", attempts=1))
 
 
 @cache
 def s3_client() -> "S3Client":
     """Create the client for documents and their sidecars."""
     # A bucket with KMS encryption accepts presigned URLs only with this signature.
-    client: S3Client = _client("s3", signature_version="s3v4")
-    return client
+    return cast("S3Client", _client("s3", signature_version="s3v4"))
 
 
 @cache
@@ -82,43 +80,37 @@ def s3_signer() -> "S3Client":
     until the name of a new bucket has spread, and not every client sends the file again.
     """
     addresses = {"addressing_style": "path", "us_east_1_regional_endpoint": "regional"}
-    client: S3Client = _client("s3", signature_version="s3v4", s3=addresses)
-    return client
+    return cast("S3Client", _client("s3", signature_version="s3v4", s3=addresses))
 
 
 @cache
 def sqs_client() -> "SQSClient":
     """Create the client for the queues."""
-    client: SQSClient = _client("sqs")
-    return client
+    return cast("SQSClient", _client("sqs"))
 
 
 @cache
 def dynamodb_client() -> "DynamoDBClient":
     """Create the client for the document registry."""
-    client: DynamoDBClient = _client("dynamodb", read_timeout=REGISTRY_READ_SECONDS)
-    return client
+    return cast("DynamoDBClient", _client("dynamodb", read_timeout=REGISTRY_READ_SECONDS))
 
 
 @cache
 def cloudwatch_client() -> "BaseClient":
     """Create the client for alarms, which makes one attempt: a report does without them."""
-    client: BaseClient = _client("cloudwatch", attempts=1, read_timeout=CONNECT_SECONDS)
-    return client
+    return cast("BaseClient", _client("cloudwatch", attempts=1, read_timeout=CONNECT_SECONDS))
 
 
 @cache
 def events_client() -> "EventBridgeClient":
     """Create the client for document events."""
-    client: EventBridgeClient = _client("events")
-    return client
+    return cast("EventBridgeClient", _client("events"))
 
 
 @cache
 def secrets_client() -> "SecretsManagerClient":
     """Create the client for secrets."""
-    client: SecretsManagerClient = _client("secretsmanager")
-    return client
+    return cast("SecretsManagerClient", _client("secretsmanager"))
 
 
 def _client(service: str, *, attempts: int = ATTEMPTS, **config: Any) -> Any:

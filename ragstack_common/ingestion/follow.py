@@ -13,7 +13,7 @@ from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuse
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, follow, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.document_status import DocumentStatus
-from ragstack_common.registry.documents import Change
+from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status
 
@@ -85,7 +85,7 @@ class FollowingService:
                 # The invocation that wrote this state may have been killed before it announced it.
                 ended.append(record)
         unfinished: list[tuple[DocumentRecord, int]] = []
-        changes: list[tuple[Change, Next]] = []
+        changes: list[tuple[RecordChange, Next]] = []
         now = self._services.clock()
         for uri, status in self._statuses([*followed]):
             record, checks = followed[uri]
@@ -93,7 +93,7 @@ class FollowingService:
             if then is Next.FOLLOW:
                 unfinished.append((record, checks + 1))
             else:
-                changes.append((Change(record, after), then))
+                changes.append((RecordChange(record, after), then))
         lost = self._services.registry.write([change for change, _ in changes])
         for change, then in changes:
             if change.before.uri in lost:

@@ -64,14 +64,8 @@ class Observer:
         too_large = (
             f"The document has {size / 1024**2:.1f} MB; Bedrock takes {MAX_DOCUMENT_BYTES // 1024**2} MB: divide it"
         )
-        return Observation(
-            etag=document["ETag"],
-            version_id=document.get("VersionId"),
-            size=size,
-            last_modified=document["LastModified"].timestamp(),
-            refusal=fault_of_uri(uri) or (too_large if size > MAX_DOCUMENT_BYTES else sidecar_fault),
-            **sidecar,
-        )
+        refusal = fault_of_uri(uri) or (too_large if size > MAX_DOCUMENT_BYTES else sidecar_fault)
+        return Observation.from_head(document, refusal=refusal, **sidecar)
 
     def _try(self, uri: str) -> Observation | Exception:
         try:

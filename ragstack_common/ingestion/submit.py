@@ -37,7 +37,7 @@ from ragstack_common.ingestion.requests import identifier_key, s3_document
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
-from ragstack_common.registry.documents import Change
+from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, Step, failure_reason, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 
@@ -229,7 +229,8 @@ class _Invocation:
             if record.in_knowledge_base:
                 reason = f"{reason}; searches may still find a version of it"
             after = life.failed(record, reason, now)
-            changes.append(Change(record, after if after.operation else _with_operation(after, OperationKind.INGEST)))
+            after = after if after.operation else _with_operation(after, OperationKind.INGEST)
+            changes.append(RecordChange(record, after))
         written = self._write(changes)
         self._services.outcomes.announce(written)
         return bool(written)
@@ -237,9 +238,9 @@ class _Invocation:
     def _advance(self, uris: Sequence[str]) -> None:
         """Observe documents, and take the next step of each."""
         observed = self._observe(uris)
-        notes: list[Change] = []
-        endings: list[Change] = []
-        claims: list[Change] = []
+        notes: list[RecordChange] = []
+        endings: list[RecordChange] = []
+        claims: list[RecordChange] = []
         now = self._services.clock()
         for uri, found in observed.items():
             before, marks = self._records[uri], self._marks[uri]
@@ -248,17 +249,17 @@ class _Invocation:
             if step is Step.LATER:
                 self.problems[uri] = _CLAIMED
             elif step is Step.NOTE:
-                notes.append(Change(before, life.noted(before, observation, marks, now)))
+                notes.append(RecordChange(before, life.noted(before, observation, marks, now)))
             elif step is Step.FAIL:
                 reason = observation.refusal or "It cannot be submitted"
                 after = life.failed(before, reason, now, observed=observation, marks=marks)
-                endings.append(Change(before, _with_operation(after, OperationKind.INGEST)))
+                endings.append(RecordChange(before, _with_operation(after, OperationKind.INGEST)))
             elif step is Step.FORGET:
                 after = life.forgotten(before, now, marks)
-                endings.append(Change(before, _with_operation(after, OperationKind.DELETE)))
+                endings.append(RecordChange(before, _with_operation(after, OperationKind.DELETE)))
             elif step in (Step.INGEST, Step.DELETE):
                 operation = _operation(before, observation, step, self._deadline)
-                claims.append(Change(before, life.claimed(before, observation, marks, operation, now)))
+                claims.append(RecordChange(before, life.claimed(before, observation, marks, operation, now)))
         calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
         limit = calls * self._services.settings.documents_per_call
         self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
@@ -277,7 +278,7 @@ class _Invocation:
         self.problems |= {uri: _to_problem(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
         return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
 
-    def _after_announcing(self, changes: list[Change], now: float) -> list[Change]:
+    def _after_announcing(self, changes: list[RecordChange], now: float) -> list[RecordChange]:
         """Publish recent final states again before they are overwritten."""
         recent = [change.before for change in changes if may_be_unannounced(change.before, now)]
         try:
@@ -363,18 +364,18 @@ class _Invocation:
     ) -> None:
         """Send the status message for the accepted documents, then record the answers."""
         now = self._services.clock()
-        accepted: list[Change] = []
-        put_back: list[Change] = []
+        accepted: list[RecordChange] = []
+        put_back: list[RecordChange] = []
         for record in records:
             answer = answers[record.uri]
             if isinstance(answer, Problem):
                 self.problems[record.uri] = answer
-                put_back.append(Change(record, life.put_back(record, answer.cause, now)))
+                put_back.append(RecordChange(record, life.put_back(record, answer.cause, now)))
             elif _is_refused(record, answer):
                 self.problems[record.uri] = Problem("Its indexed version must be removed", after_seconds=0.0)
-                put_back.append(Change(record, refused(record, failure_reason(answer), now)))
+                put_back.append(RecordChange(record, refused(record, failure_reason(answer), now)))
             else:
-                accepted.append(Change(record, life.accepted(record, now)))
+                accepted.append(RecordChange(record, life.accepted(record, now)))
         if accepted:
             self._services.status_queue.send([follow([change.after for change in accepted], checks=0)], delay)
             self._followed.update(change.after.uri for change in accepted)
@@ -388,11 +389,11 @@ class _Invocation:
             self.problems.setdefault(uri, problem)
         records = [self._records[uri] for uri in uris if self._records[uri].is_claimed(now)]
         try:
-            self._write([Change(record, life.put_back(record, problem.cause, now)) for record in records])
+            self._write([RecordChange(record, life.put_back(record, problem.cause, now)) for record in records])
         except CALL_ERRORS as failure:
             LOGGER.warning("%d claims remain until their lease expires: %s", len(records), failure)
 
-    def _write(self, changes: Sequence[Change]) -> list[DocumentRecord]:
+    def _write(self, changes: Sequence[RecordChange]) -> list[DocumentRecord]:
         """Write changes; returns the new records, except where another invocation was faster."""
         lost = self._services.registry.write(changes)
         self.problems |= dict.fromkeys(lost, _LOST_RACE)

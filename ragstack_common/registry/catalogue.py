@@ -62,7 +62,7 @@ _FIRST_COUNT: Final = f"{ALL_DOCUMENTS[0]}{_DIVIDER}{ALL_DOCUMENTS[1]}"
 
 
 @dataclass(frozen=True)
-class Facet:
+class ValueCount:
     """A value of an attribute, and how many searchable documents have it."""
 
     key: str
@@ -129,7 +129,7 @@ def label_partition(label: str) -> str:
 class FacetPage(NamedTuple):
     """A page of values; the token returns the next page, and is None at the end."""
 
-    facets: list[Facet]
+    facets: list[ValueCount]
     next_token: str | None
 
 
@@ -175,7 +175,7 @@ class Catalogue:
         self._table = table
         self._partitions = [CATALOGUE] if labels is None else [*map(label_partition, sorted(labels))]
 
-    def facets(self, key: str | None = None, limit: int | None = None) -> list[Facet]:
+    def facets(self, key: str | None = None, limit: int | None = None) -> list[ValueCount]:
         """List the values that searchable documents have, by attribute, then value; up to *limit* of one or of all."""
         prefix = "" if key is None else f"{key}{_DIVIDER}"
         # An attribute's name may contain the divider, and so begin like the prefix.
@@ -197,7 +197,7 @@ class Catalogue:
         beginnings = _beginnings(key, prefix)
         position = "" if token is None else _read_token(token, beginnings)
         first = next((place for place, beginning in enumerate(beginnings) if position.startswith(beginning)), 0)
-        found: list[Facet] = []
+        found: list[ValueCount] = []
         read, last = 0, position  # not a value that no document has any more
         for beginning in beginnings[first:]:
             after = position if position.startswith(beginning) else ""
@@ -267,7 +267,7 @@ class Catalogue:
             "samples": [{"value": place.name, "was": found.get(place, 0), "is": right[place]} for place in wrong[:20]],
         }
 
-    def _facets(self, prefix: str) -> Iterator[Facet]:
+    def _facets(self, prefix: str) -> Iterator[ValueCount]:
         found = (_facet(name, count) for name, count in self._counts(prefix))
         return (facet for facet in found if facet.documents > 0)
 
@@ -347,9 +347,9 @@ class Catalogue:
         return answer is not None
 
 
-def _facet(name: str, count: int) -> Facet:
+def _facet(name: str, count: int) -> ValueCount:
     key, _, value = name.rpartition(_DIVIDER)
-    return Facet(key, json.loads(value), count)
+    return ValueCount(key, json.loads(value), count)
 
 
 def _beginnings(key: str | None, prefix: str) -> list[str]:

@@ -61,7 +61,7 @@ ITEMS_PER_PAGE: Final = 20_000
 
 
 @dataclass(frozen=True)
-class Change:
+class RecordChange:
     """A document before and after. It is written only if the table still holds it as it was before."""
 
     before: DocumentRecord
@@ -286,7 +286,7 @@ class DocumentRegistry:
             query["ExclusiveStartKey"] = position
             items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
 
-    def write(self, changes: Sequence[Change]) -> set[str]:
+    def write(self, changes: Sequence[RecordChange]) -> set[str]:
         """Write documents, and change the catalogue's counts in the same transactions.
 
         Returns:
@@ -327,7 +327,7 @@ def ambiguous_name(name: str, uris: Sequence[str], how: str = "exactly as it is 
     )
 
 
-def _put(change: Change, write: str) -> Write:
+def _put(change: RecordChange, write: str) -> Write:
     put: dict[str, Any] = {
         "Item": record_to_item(change.written, write),
         "ConditionExpression": f"attribute_not_exists({REVISION})",
@@ -338,9 +338,9 @@ def _put(change: Change, write: str) -> Write:
     return Write(change.after.uri, {"Put": put}, mark=write)
 
 
-def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
+def _batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
     """Divide changes so that each transaction has room for the documents and their counts."""
-    batch: list[Change] = []
+    batch: list[RecordChange] = []
     for change in changes:
         together = [*batch, change]
         writes = len(together) + len(count_changes((each.before, each.after) for each in together))

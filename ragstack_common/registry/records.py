@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -99,6 +99,17 @@ class Observation:
     attributes: Attributes = field(default_factory=dict)
     label: str | None = None
     refusal: str | None = None
+
+    @classmethod
+    def from_head(cls, head: Mapping[str, Any], **others: Any) -> Self:
+        """Read S3's response to HEAD; the others are about the sidecar."""
+        return cls(
+            etag=head["ETag"],
+            version_id=head.get("VersionId"),
+            size=head["ContentLength"],
+            last_modified=head["LastModified"].timestamp(),
+            **others,
+        )
 
     @property
     def is_present(self) -> bool:

@@ -19,7 +19,7 @@ from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.services.search import QueryService
-from ragstack_common.services.search_models import RetrieveRequest, SearchOptions, to_report
+from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, to_report
 from ragstack_common.settings.answers import AnswerSettings
 
 ACCESS_CHECK_SECONDS: Final = 1.0
@@ -96,7 +96,7 @@ class AskService:
         settings = self.searches.settings
         if self._budget is not None:
             await in_thread(partial(self._budget.spend, caller))
-        options = request.model_dump(include={*SearchOptions.model_fields})
+        options = request.model_dump(include={*RequestOptions.model_fields})
         options["top_k"] = request.top_k or settings.search_k
         history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
         searched = remark = None

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from ragstack_common.answers.answer import Answer, CitationEvent, Source, SupportEvent, TokenEvent
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, Role
 from ragstack_common.services.error_models import ErrorDetail
-from ragstack_common.services.search_models import SearchOptions, SearchReport
+from ragstack_common.services.search_models import RequestOptions, SearchReport
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
 from ragstack_common.text.languages import LANGUAGE_NAMES, language_name
 
@@ -20,7 +20,7 @@ class ChatTurn(BaseModel, extra="forbid", frozen=True):
     content: str = Field(max_length=200_000)
 
 
-class AskRequest(SearchOptions):
+class AskRequest(RequestOptions):
     """A question."""
 
     question: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)

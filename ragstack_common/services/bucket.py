@@ -41,14 +41,7 @@ class DocumentsBucket:
         """Return which object is there, if any; its sidecar is not read."""
         with _reaching_the_bucket():
             head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
-        if head is None:
-            return Observation()
-        return Observation(
-            etag=head["ETag"],
-            version_id=head.get("VersionId"),
-            size=head["ContentLength"],
-            last_modified=head["LastModified"].timestamp(),
-        )
+        return Observation() if head is None else Observation.from_head(head)
 
     def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
         """Return a sidecar's content, up to one byte more than the limit, and its entity tag; None without one."""

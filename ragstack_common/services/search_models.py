@@ -54,7 +54,7 @@ Reranker = Annotated[
 ]
 
 
-class SearchOptions(BaseModel, extra="forbid", frozen=True):
+class RequestOptions(BaseModel, extra="forbid", frozen=True):
     """What a search and a question have in common. Unknown names are rejected, so that no option is ignored."""
 
     metadata_filter: dict[str, Any] | None = Field(
@@ -97,7 +97,7 @@ class SearchOptions(BaseModel, extra="forbid", frozen=True):
     )
 
 
-class RetrieveRequest(SearchOptions):
+class RetrieveRequest(RequestOptions):
     """A search."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="What to look for, in plain words")

@@ -226,17 +226,16 @@ class Uploads:
         if attributes is not None or structure is not None:
             sidecar = self._write_sidecar(key, attributes, structure, condition)
         until = iso(self._clock() + settings.upload_seconds)
-        signed = (key, request.content_type, request.size, settings.upload_seconds)
-        if request.overwrite:
-            url, fields = self._bucket.sign_upload(*signed)
-            upload = SignedUpload(
-                method="POST", url=url, fields=fields, headers={}, size=request.size, expires_at=until
-            )
-        else:
-            url, headers = self._bucket.sign_new(*signed)
-            upload = SignedUpload(
-                method="PUT", url=url, fields={}, headers=headers, size=request.size, expires_at=until
-            )
+        sign = self._bucket.sign_upload if request.overwrite else self._bucket.sign_new
+        url, values = sign(key, request.content_type, request.size, settings.upload_seconds)
+        upload = SignedUpload(
+            method="POST" if request.overwrite else "PUT",
+            url=url,
+            fields=values if request.overwrite else {},
+            headers={} if request.overwrite else values,
+            size=request.size,
+            expires_at=until,
+        )
         return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
 
     def change_attributes(self, key: str, wanted: Mapping[str, Any], caller: Caller) -> None:

@@ -28,7 +28,7 @@ from ragstack_common.http.asgi import create_app
 from ragstack_common.http.mcp import McpEndpoint
 from ragstack_common.ingestion.sidecars import write_sidecar
 from ragstack_common.registry.catalogue import Catalogue, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engine import Engine
@@ -201,7 +201,7 @@ class World:
     def add(self, document: Document, before: DocumentRecord | None = None) -> None:
         """Write a document to bucket and registry; the index does not change."""
         after = document.record(self.policy.attribute)
-        assert not self.registry.write([Change(before or DocumentRecord(document.uri), after)])
+        assert not self.registry.write([RecordChange(before or DocumentRecord(document.uri), after)])
         if document.status is not Status.DELETED:
             self.s3.put_object(Bucket=BUCKET, Key=document.key, Body=document.text.encode())
             sidecar = write_sidecar(document.labelled(self.policy.attribute, document.label))
@@ -211,7 +211,7 @@ class World:
         """Change the label or the status in the registry alone."""
         before = self.registry.read([f"s3://{BUCKET}/{key}"])[f"s3://{BUCKET}/{key}"]
         document = Document(key, label, attributes=before.observed.attributes, status=status)
-        assert not self.registry.write([Change(before, document.record(self.policy.attribute))])
+        assert not self.registry.write([RecordChange(before, document.record(self.policy.attribute))])
 
     def searches(self) -> QueryService:
         return query_function.service()

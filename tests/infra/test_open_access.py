@@ -13,7 +13,7 @@ from infra.constructs import open_access
 from infra.options import OptionError, Options
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.rules import Effect
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord
 from tests.infra.conftest import PEOPLE_ADDED
 from tests.support.registry_table import TABLE, create_table
@@ -80,13 +80,13 @@ def test_a_registry_with_rules_or_labels_refuses_the_deployment(monkeypatch: pyt
         names["handler"]({"RequestType": kind, "ResourceProperties": {"Table": name}}, None)
         return sent[-1][2], sent[-1][-1] or ""
 
-    registry.write([Change(DocumentRecord(open_document.uri), open_document)])
+    registry.write([RecordChange(DocumentRecord(open_document.uri), open_document)])
     assert (check("Create")[0], table.is_in_use()) == ("SUCCESS", False)
     table.change("people", "user:bob", Effect.DENY, "user:olga")
     assert (check()[0], "changes of access rules" in check()[1], table.is_in_use()) == ("FAILED", True, True)
     table.change("people", "user:bob", None, "user:olga")
     assert (check()[0], table.is_in_use()) == ("SUCCESS", False)
-    registry.write([Change(DocumentRecord(labelled.uri), labelled)])
+    registry.write([RecordChange(DocumentRecord(labelled.uri), labelled)])
     assert (check()[0], "documents with access labels" in check()[1], table.is_in_use()) == ("FAILED", True, True)
     assert "deploy with access=FILE" in check()[1]
     assert check("Delete")[0] == "SUCCESS"

@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from ragstack_common.registry import table as names
-from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
+from ragstack_common.registry.documents import DocumentRegistry, Listing, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
@@ -32,7 +32,7 @@ def test_the_registry_lists_from_the_declared_table(table: dict[str, Any]) -> No
         registry = DocumentRegistry("registry", client)
         before = DocumentRecord("s3://documents/a.md")
         after = replace(before, status=Status.INDEXED, observed=Observation(attributes={"corpus": "legal"}))
-        assert registry.write([Change(before, after)]) == set()
+        assert registry.write([RecordChange(before, after)]) == set()
 
         pages = [
             DocumentRegistry("registry", client).page(Listing(Status.INDEXED)),

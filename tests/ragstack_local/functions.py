@@ -9,7 +9,7 @@ from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
 from ragstack_local.connection.connection import Connection
@@ -27,7 +27,7 @@ def observer(connection: Connection) -> Observer:
 
 
 def write(connection: Connection, before: DocumentRecord, after: DocumentRecord) -> DocumentRecord:
-    assert registry(connection).write([Change(before, after)]) == set()
+    assert registry(connection).write([RecordChange(before, after)]) == set()
     return record_of(connection, after.uri)
 
 

@@ -10,7 +10,7 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
 from ragstack_common.core.errors import AccessRulesError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.reporting import status_of
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import ACCESS, PARTITION_KEY, SORT_KEY, to_item
 from tests.support.registry_table import TABLE
@@ -31,7 +31,7 @@ def guard(dynamodb: Any) -> Guard:
 
 def add(dynamodb: Any, uri: str, label: str | None, status: Status = Status.INDEXED) -> None:
     record = DocumentRecord(uri, status=status, label=label)
-    assert DocumentRegistry(TABLE, dynamodb).write([Change(DocumentRecord(uri), record)]) == set()
+    assert DocumentRegistry(TABLE, dynamodb).write([RecordChange(DocumentRecord(uri), record)]) == set()
 
 
 def test_a_change_counts_for_other_processes_at_once(guard: Guard, dynamodb: Any) -> None:

@@ -10,7 +10,7 @@ from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.rules import Effect
 from ragstack_common.core.errors import ConfigurationError, RegistryError
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord
 from tests.support.registry_table import TABLE, create_table
 
@@ -39,7 +39,7 @@ def test_labels_and_rules_need_their_access_file(dynamodb: Any, auth: str) -> No
     AccessTable(dynamodb, TABLE).change("people", "user:bob", None, "user:olga")
     assert ask(auth).policy is None
     record = DocumentRecord("s3://docs/a.md", label="people")
-    DocumentRegistry(TABLE, dynamodb).write([Change(DocumentRecord(record.uri), record)])
+    DocumentRegistry(TABLE, dynamodb).write([RecordChange(DocumentRecord(record.uri), record)])
     with pytest.raises(ConfigurationError, match="deploy with access=FILE"):
         ask(auth)
 

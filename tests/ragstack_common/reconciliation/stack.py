@@ -13,7 +13,7 @@ from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reconciliation.service import ReconcileService
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.settings.ingestion import IngestionSettings, ReconcileSettings
@@ -172,7 +172,7 @@ class Stack:
         before = self.record(key)
         changes.setdefault("updated_at", self.clock() - HOUR)
         after = replace(before, **changes)
-        assert not self.registry.write([Change(before, after)])
+        assert not self.registry.write([RecordChange(before, after)])
 
     # what happens then
 

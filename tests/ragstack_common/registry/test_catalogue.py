@@ -17,10 +17,10 @@ from ragstack_common.registry.catalogue import (
     MAX_COUNTED_PER_DOCUMENT,
     MAX_VALUE_CHARACTERS,
     Catalogue,
-    Facet,
+    ValueCount,
     counted_under,
 )
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import MAX_KEY_BYTES
 from tests.ragstack_common.registry.strategies import ATTRIBUTES
@@ -40,7 +40,7 @@ def written(registry: DocumentRegistry, uri: str, **attributes: Any) -> None:
         observed=Observation('"e"', attributes=attributes),
         counted=counted_under(attributes),
     )
-    assert registry.write([Change(before, after)]) == set()
+    assert registry.write([RecordChange(before, after)]) == set()
 
 
 def test_values_of_all_types_are_listed_in_order(dynamodb: Any) -> None:
@@ -69,7 +69,7 @@ def test_an_attribute_is_listed_without_others_with_the_same_prefix(dynamodb: An
     registry = DocumentRegistry(TABLE, dynamodb)
     written(registry, NAMES[0], topic="a", topics="b", **{"topic\x1fx": "c"})
 
-    assert Catalogue(dynamodb, TABLE).facets("topic") == [Facet("topic", "a", 1)]
+    assert Catalogue(dynamodb, TABLE).facets("topic") == [ValueCount("topic", "a", 1)]
     assert Catalogue(dynamodb, TABLE).facets("nothing") == []
 
 
@@ -125,7 +125,7 @@ class Counting(RuleBasedStateMachine):
             found = Observation() if uri in gone else Observation('"e"', attributes=attributes[uri])
             status = Status.DELETED if uri in gone else Status.INDEXED
             counted = () if uri in gone else counted_under(attributes[uri])
-            changes.append(Change(before, replace(before, status=status, observed=found, counted=counted)))
+            changes.append(RecordChange(before, replace(before, status=status, observed=found, counted=counted)))
 
         lost = self.registry.write(changes)
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ConnectionError as LostConnection
 
 from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.catalogue import Catalogue, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION
 from tests.support.changed_client import changed_client
@@ -34,8 +34,8 @@ def indexed(name: str, **attributes: Any) -> DocumentRecord:
     )
 
 
-def created(*records: DocumentRecord) -> list[Change]:
-    return [Change(DocumentRecord(record.uri), record) for record in records]
+def created(*records: DocumentRecord) -> list[RecordChange]:
+    return [RecordChange(DocumentRecord(record.uri), record) for record in records]
 
 
 def counts(registry: DocumentRegistry) -> dict[tuple[str, Any], int]:
@@ -78,9 +78,9 @@ def test_a_stale_write_is_refused(registry: DocumentRegistry) -> None:
     record = indexed("a", corpus="stones")
     registry.write(created(record))
     read = only(registry, record)
-    registry.write([Change(read, replace(read, reason="first"))])
+    registry.write([RecordChange(read, replace(read, reason="first"))])
 
-    lost = registry.write([Change(read, replace(indexed("a", corpus="woods"), reason="second"))])
+    lost = registry.write([RecordChange(read, replace(indexed("a", corpus="woods"), reason="second"))])
 
     assert lost == {record.uri}
     assert (only(registry, record).reason, only(registry, record).revision) == ("first", 2)
@@ -110,7 +110,7 @@ def test_a_transaction_has_at_most_100_actions(dynamodb: Any) -> None:
     other = {f"key{number}": -number for number in range(60)}
     registry.write(created(*[indexed(str(number), **many) for number in range(12)]))
     read = registry.read(f"s3://bucket/{number}" for number in range(12))
-    registry.write([Change(record, replace(record, counted=counted_under(other))) for record in read.values()])
+    registry.write([RecordChange(record, replace(record, counted=counted_under(other))) for record in read.values()])
 
     assert max(sizes) <= ACTIONS_PER_TRANSACTION == 100
     assert sum(counts(registry).values()) == 12 * len(counted_under(other)[1:])
@@ -123,10 +123,12 @@ def test_a_batch_is_divided_again_when_some_of_its_documents_conflict(registry: 
     registry.write(created(*records))
     read = registry.read(record.uri for record in records)
     swapped = [
-        Change(read[record.uri], replace(read[record.uri], counted=counted_under(these if number % 2 else those)))
+        RecordChange(read[record.uri], replace(read[record.uri], counted=counted_under(these if number % 2 else those)))
         for number, record in enumerate(records)
     ]
-    registry.write([Change(change.before, replace(change.before, reason="concurrent")) for change in swapped[1::2]])
+    registry.write(
+        [RecordChange(change.before, replace(change.before, reason="concurrent")) for change in swapped[1::2]]
+    )
 
     lost = registry.write(swapped)
 
@@ -161,7 +163,7 @@ def test_a_change_after_a_lost_response_loses_no_write(dynamodb: Any) -> None:
             return method(**parameters)
         method(**parameters)
         read = plain.read(["s3://bucket/1"])["s3://bucket/1"]
-        assert plain.write([Change(read, replace(read, reason="noted"))]) == set()
+        assert plain.write([RecordChange(read, replace(read, reason="noted"))]) == set()
         return method(**parameters)
 
     registry = writing(dynamodb, twice_with_another_write_between)
@@ -293,5 +295,5 @@ def test_extreme_names_and_attributes_are_written_and_counted(
     assert read == replace(record, revision=1)
     assert counts(registry)["topic", "t"] == 1
     assert Catalogue(registry.client, TABLE).documents() == 2
-    assert registry.write([Change(read, replace(read, status=Status.DELETED, counted=()))]) == set()
+    assert registry.write([RecordChange(read, replace(read, status=Status.DELETED, counted=()))]) == set()
     assert counts(registry) == {("topic", "t"): 1}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import Catalogue, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
+from ragstack_common.registry.documents import DocumentRegistry, Listing, RecordChange
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import examples
@@ -40,7 +40,7 @@ def written(client: Any, rounds: list[dict[str, Any]]) -> dict[str, DocumentReco
             observed = Observation('"e"', attributes=attributes, label=label)
             counted = counted_under(attributes, has_label=label is not None) if status in SEARCHABLE else ()
             after = DocumentRecord(uri, before.revision, status, observed=observed, label=label, counted=counted)
-            changes.append(Change(before, after))
+            changes.append(RecordChange(before, after))
         assert registry.write(changes) == set()
     return registry.read(NAMES)
 
@@ -137,7 +137,7 @@ def test_no_question_asks_for_an_access_label(client: Any) -> None:
         observed = Observation('"e"', attributes=attributes, label=attributes["access"])
         counted = counted_under(attributes, has_label=True)
         after = DocumentRecord(uri, 0, Status.INDEXED, observed=observed, label=observed.label, counted=counted)
-        assert registry.write([Change(DocumentRecord(uri), after)]) == set()
+        assert registry.write([RecordChange(DocumentRecord(uri), after)]) == set()
 
     assert [*Catalogue(client, TABLE).shared_values((), 100).values] == ["access", "corpus"]
     assert [*Catalogue(client, TABLE).shared_values((), 100, ("access",)).values] == ["corpus"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.registry import documents as module
-from ragstack_common.registry.documents import Change, DocumentPage, DocumentRegistry, Listing
+from ragstack_common.registry.documents import DocumentPage, DocumentRegistry, Listing, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
 from ragstack_common.registry.table import uri_in_indexes
 from tests.support.registry_table import TABLE, create_table
@@ -33,7 +33,7 @@ def record(uri: str, status: Status = Status.INDEXED, corpus: str | None = None)
 
 
 def write(client: Any, *records: DocumentRecord, table: str = TABLE) -> None:
-    changes = [Change(DocumentRecord(each.uri), each) for each in records]
+    changes = [RecordChange(DocumentRecord(each.uri), each) for each in records]
     assert DocumentRegistry(table, client).write(changes) == set()
 
 

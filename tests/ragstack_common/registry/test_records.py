@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry, Listing
+from ragstack_common.registry.documents import DocumentRegistry, Listing, RecordChange
 from ragstack_common.registry.records import (
     AttributeValue,
     DocumentRecord,
@@ -168,7 +168,7 @@ def test_an_invalid_item_reads_as_unknown_until_a_write_replaces_it(
     registry = DocumentRegistry(TABLE, dynamodb, metrics=metrics)
 
     read = registry.read([FULL.uri])[FULL.uri]
-    lost = registry.write([Change(read, NEW_VERSION)])
+    lost = registry.write([RecordChange(read, NEW_VERSION)])
 
     assert (read.status, read.in_knowledge_base, read.observed) == (Status.WAITING, True, Observation())
     assert metrics.values == [(INVALID_ITEMS, "Count", 1)]

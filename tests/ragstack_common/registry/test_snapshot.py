@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.snapshot import (
     LOST_SECONDS,
@@ -54,7 +54,7 @@ def write(dynamodb: Any) -> Callable[..., None]:
         uri = f"s3://documents/{next(numbers)}"
         found = Observation('"e"', attributes=attributes)
         record = DocumentRecord(uri, status=Status.INDEXED, observed=found, counted=counted_under(attributes))
-        assert DocumentRegistry(TABLE, dynamodb).write([Change(DocumentRecord(uri), record)]) == set()
+        assert DocumentRegistry(TABLE, dynamodb).write([RecordChange(DocumentRecord(uri), record)]) == set()
 
     return one
 

@@ -21,7 +21,7 @@ from lambdas.viewer import handler as viewer
 from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.http import routes
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
 from ragstack_common.services import view
 from tests.support.aws_service import AwsService
@@ -86,7 +86,7 @@ class Aws:
             updated_at=AT + 1.5,
             **more,
         )
-        assert DocumentRegistry(TABLE, self.dynamodb).write([Change(DocumentRecord(record.uri), record)]) == set()
+        assert DocumentRegistry(TABLE, self.dynamodb).write([RecordChange(DocumentRecord(record.uri), record)]) == set()
         return record
 
     @contextmanager

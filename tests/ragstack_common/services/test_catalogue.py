@@ -15,7 +15,7 @@ from moto.moto_api._internal.models import moto_api_backend
 from lambdas.query import handler as query
 from ragstack_common.access.rules import EVERYTHING
 from ragstack_common.registry.catalogue import Catalogue, SharedValues, counted_under
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.snapshot import SnapshotRequests, SnapshotWriter
 from ragstack_common.search import register_backend
@@ -52,7 +52,7 @@ def write(client: Any, key: str, status: Status, **attributes: Any) -> None:
     record = DocumentRecord(
         f"s3://documents/{key}", status=status, observed=Observation('"e"', attributes=attributes), counted=counted
     )
-    assert DocumentRegistry(TABLE, client).write([Change(DocumentRecord(record.uri), record)]) == set()
+    assert DocumentRegistry(TABLE, client).write([RecordChange(DocumentRecord(record.uri), record)]) == set()
 
 
 def test_corpora_are_those_of_settings_and_documents_with_counts(

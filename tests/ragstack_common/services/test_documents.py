@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.registry.table import document_id
 from tests.ragstack_common.services.conftest import AT, Aws, Call, error_of
@@ -249,7 +249,7 @@ def test_an_unknown_id_says_that_it_may_be_known_soon(aws: Aws, call: Call, iden
 
 def test_a_document_from_a_former_bucket_is_not_found(aws: Aws, call: Call) -> None:
     other = DocumentRecord("s3://before/a.md", status=Status.INDEXED, observed=Observation(etag='"e"'))
-    DocumentRegistry(TABLE, aws.dynamodb).write([Change(DocumentRecord(other.uri), other)])
+    DocumentRegistry(TABLE, aws.dynamodb).write([RecordChange(DocumentRecord(other.uri), other)])
 
     for method in ("GET", "DELETE"):
         assert error_of(call(method, f"{PATH}/{other.id}")) == (404, "DocumentNotFound")
@@ -273,7 +273,7 @@ def test_a_second_deletion_is_accepted_until_the_first_has_ended(aws: Aws, call:
 
     first, second = (call("DELETE", f"{PATH}/{ID}")[0] for _ in range(2))
     gone = replace(before, status=Status.DELETED, observed=Observation(), counted=())
-    DocumentRegistry(TABLE, aws.dynamodb).write([Change(replace(before, revision=1), gone)])
+    DocumentRegistry(TABLE, aws.dynamodb).write([RecordChange(replace(before, revision=1), gone)])
     third = call("DELETE", f"{PATH}/{ID}")
 
     assert (first, second) == (202, 202)

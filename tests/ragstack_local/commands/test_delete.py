@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ragstack_common.core.errors import DocumentNotFoundError
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local import connection_options
 from ragstack_local.files.documents import ApiDocuments
@@ -63,7 +63,7 @@ def test_a_deletion_is_followed_until_no_search_finds_the_document(
         polls.append(ask(self, name))
         if len(polls) == 3:
             gone = DocumentRecord(record.uri, status=Status.DELETED)
-            assert registry.write([Change(registry.read([record.uri])[record.uri], gone)]) == set()
+            assert registry.write([RecordChange(registry.read([record.uri])[record.uri], gone)]) == set()
         return polls[-1]
 
     monkeypatch.setattr(ApiDocuments, "_summaries", forget)

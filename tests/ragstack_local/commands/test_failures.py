@@ -8,7 +8,7 @@ from threading import Timer
 import pytest
 
 from ragstack_common.ingestion.messages import check
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.services import dead_letters
 from ragstack_local.errors import ApiError, StackError
@@ -24,7 +24,7 @@ def index_soon(aws: Aws, record: DocumentRecord) -> Timer:
     """Index a document in a moment, as the functions do after they read its message."""
     indexed = replace(record, status=Status.INDEXED, reason=None, updated_at=record.updated_at + 100)
     registry = DocumentRegistry(TABLE, aws.dynamodb)
-    timer = Timer(0.5, lambda: registry.write([Change(registry.read([record.uri])[record.uri], indexed)]))
+    timer = Timer(0.5, lambda: registry.write([RecordChange(registry.read([record.uri])[record.uri], indexed)]))
     timer.start()
     return timer
 
