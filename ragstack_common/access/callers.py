@@ -35,8 +35,8 @@ class Caller:
     """Who sends a request, as a verified token, signature or key says.
 
     Attributes:
-        name: The principal by which messages and audit events name the caller, such as ``user:alice``.
-        principals: Everything that the caller is, such as ``group:people``; always with ``everyone``.
+        name: The principal in messages and audit events, such as ``user:alice``.
+        principals: All principals of the caller, such as ``group:people``; always with ``everyone``.
         expires_at: When the proof of identity expires, in seconds since 1970; None for never.
         is_local: Whether the deployment has no authentication at all, as a stack on one machine may have. Such a caller
             has every right and sees everything.

@@ -62,13 +62,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Writable:
-    """A prefix under which a caller may upload and delete.
+    """A prefix under which a caller may upload and delete, and the labels that the caller may give there.
 
-    Attributes:
-        prefix: The beginning of keys; empty for all keys. A longer prefix of the access file can have other writers.
-        default: The label of documents for which the caller names none; None if the caller must name one, or if
-            documents have no labels.
-        labels: The labels that the caller may give.
+    A longer prefix of the access file can have other writers. Without a default, the caller must choose a label, or
+    documents have none.
     """
 
     prefix: str

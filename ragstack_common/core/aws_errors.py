@@ -38,7 +38,7 @@ _MEANING: Final[dict[str, Meaning]] = {
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
-def reason_of(error: Exception) -> str:
+def public_reason(error: Exception) -> str:
     """Return the part of an error that callers may see: the service's code, or the error's class.
 
     Messages of AWS name roles, accounts and endpoints, and are for logs alone. The messages of RAGStack's

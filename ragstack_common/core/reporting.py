@@ -98,17 +98,17 @@ S3's answers to HEAD have no body, so their code is the status.
 """
 
 
-def status_of(error: errors.RagStackError) -> HTTPStatus:
+def error_status(error: errors.RagStackError) -> HTTPStatus:
     """Return the status of the error's class, or of its nearest base."""
     return next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)
 
 
-def code_of(error: errors.RagStackError) -> str:
+def error_code(error: errors.RagStackError) -> str:
     """Return the error code for programs, such as ``InvalidFilter``."""
     return _CODE_OF.get(type(error)) or type(error).__name__.removesuffix("Error")
 
 
-def message_of(error: errors.RagStackError) -> str:
+def public_message(error: errors.RagStackError) -> str:
     """Return the message for the caller: one line, without ARNs, account ids and internal addresses."""
     text = " ".join(str(error).split())
     return text if isinstance(error, _ABOUT_THE_REQUEST) else redacted(text)
@@ -116,7 +116,7 @@ def message_of(error: errors.RagStackError) -> str:
 
 def record_failure(error: errors.RagStackError, metrics: MetricSink) -> HTTPStatus:
     """Log why a request failed, without its filters' values, and count what alarms watch; return its status."""
-    status = status_of(error)
+    status = error_status(error)
     if isinstance(error, _DEPLOYMENT) or _aws_code(error.__cause__) in _LASTING:
         metrics.add_metric(DEPLOYMENT_FAULTS, "Count", 1)
     if status == HTTPStatus.TOO_MANY_REQUESTS:

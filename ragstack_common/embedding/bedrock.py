@@ -14,7 +14,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common.core.aws_errors import Meaning, meaning, reason_of
+from ragstack_common.core.aws_errors import Meaning, meaning, public_reason
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.settings.names import EMBEDDING_HEADER
@@ -171,4 +171,4 @@ def _is_too_long(error: Exception) -> bool:
 
 def _explained(error: Exception, subject: str) -> EmbeddingError:
     _, advice = meaning(error, _MEANINGS)
-    return EmbeddingError(f"{subject} cannot be used ({reason_of(error)}): {advice}, or use --embedding hashed")
+    return EmbeddingError(f"{subject} cannot be used ({public_reason(error)}): {advice}, or use --embedding hashed")

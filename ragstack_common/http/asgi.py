@@ -26,7 +26,13 @@ from ragstack_common.access.identity import BEARER
 from ragstack_common.core.deadline import in_thread, in_thread_if_long
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.core.metrics import ANSWERS_FAILED
-from ragstack_common.core.reporting import MAX_NAME_CHARACTERS, code_of, invalid_members, message_of, record_failure
+from ragstack_common.core.reporting import (
+    MAX_NAME_CHARACTERS,
+    error_code,
+    invalid_members,
+    public_message,
+    record_failure,
+)
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink, NoMetrics
 from ragstack_common.http.bodies import (
     MAX_BODY_CHARACTERS,
@@ -242,11 +248,7 @@ class _Exchange:
         self._sent_at = 0.0
 
     async def read(self) -> None:
-        """Read the request's body, or a little more than the accepted maximum.
-
-        Raises:
-            ClientDisconnect: The client disconnected.
-        """
+        """Read the request's body, or a little more than the accepted maximum; raises ClientDisconnect."""
         body = bytearray()
         async for part in self._request.stream():
             body += part
@@ -280,11 +282,7 @@ class _Exchange:
         await response(self._request.scope, self._request.receive, self._send)
 
     async def send_event(self, event: StreamEvent) -> None:
-        """Send an event.
-
-        Raises:
-            ClientDisconnect: The client does not read.
-        """
+        """Send an event; raises ClientDisconnect if the client does not read."""
         await self._send_part(
             b"event: %b\ndata: %b\n\n" % (_EVENT_NAMES[type(event)], event.model_dump_json().encode())
         )
@@ -344,11 +342,7 @@ class _Exchange:
 
 
 async def _while_connected(receive: "Receive", work: Coroutine[Any, Any, None]) -> None:
-    """Do some work, or stop it when the client disconnects.
-
-    Raises:
-        ClientDisconnect: The client disconnected.
-    """
+    """Do some work; stop it and raise ClientDisconnect when the client disconnects."""
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -372,7 +366,7 @@ def _explained(error: Exception, request_id: str, metrics: MetricSink) -> tuple[
         message, details = invalid_members(error.errors(include_url=False, include_context=False, include_input=False))
         return HTTPStatus.BAD_REQUEST, error_body("InvalidRequest", message, request_id, details)
     if isinstance(error, RagStackError):
-        return record_failure(error, metrics), error_body(code_of(error), message_of(error), request_id)
+        return record_failure(error, metrics), error_body(error_code(error), public_message(error), request_id)
     return HTTPStatus.INTERNAL_SERVER_ERROR, error_body(*unexpected(error, request_id), request_id)
 
 

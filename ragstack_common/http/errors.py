@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ragstack_common.core import errors
-from ragstack_common.core.reporting import status_of
+from ragstack_common.core.reporting import error_status
 from ragstack_common.core.telemetry import LOGGER
 
 
@@ -13,7 +13,7 @@ def retry_after(error: Exception) -> str | None:
     """Return the header Retry-After of the response to an error, in seconds; None if it has none."""
     if isinstance(error, errors.LimitReachedError):
         return str(error.retry_after_seconds)
-    is_throttled = isinstance(error, errors.RagStackError) and status_of(error) is HTTPStatus.TOO_MANY_REQUESTS
+    is_throttled = isinstance(error, errors.RagStackError) and error_status(error) is HTTPStatus.TOO_MANY_REQUESTS
     return "1" if is_throttled else None  # the knowledge base counts requests by the second
 
 

@@ -36,7 +36,7 @@ from ragstack_common.access.callers import CALLER, Caller
 from ragstack_common.answers.answer import CitationEvent
 from ragstack_common.core.errors import GenerationError, OperationError, RagStackError, loggable
 from ragstack_common.core.metrics import MCP_FAILURES
-from ragstack_common.core.reporting import code_of, message_of, record_failure
+from ragstack_common.core.reporting import error_code, public_message, record_failure
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.http import mcp_texts
 from ragstack_common.http.mcp_arguments import read_arguments
@@ -95,13 +95,8 @@ class McpEndpoint:
     """Answers ``POST /mcp`` as an ASGI app: streamable HTTP without sessions, each response one JSON object.
 
     It needs no lifespan: each request has a session manager of its own, which takes 0.04 ms. A disconnected client
-    cancels its request.
-
-    Args:
-        operations: Returns what the tools call for a caller.
-        metrics: Counts the failures that alarms watch.
-        is_local: Whether only names of this machine are accepted in the headers Host and Origin. API Gateway, which has
-            any name, authenticates the caller instead.
+    cancels its request. A local endpoint accepts only names of this machine in the headers Host and Origin; API
+    Gateway, which has any name, authenticates the caller instead.
     """
 
     def __init__(
@@ -226,7 +221,7 @@ class _Tools:
         except OperationError as error:
             return self._failure(str(error), error.status)
         except RagStackError as error:
-            return self._failure(f"{code_of(error)}: {message_of(error)}", record_failure(error, self._metrics))
+            return self._failure(f"{error_code(error)}: {public_message(error)}", record_failure(error, self._metrics))
         except Exception as error:  # noqa: BLE001 - the model gets an answer, and the log the details
             LOGGER.error("tool %s failed with an unexpected error", params.name, exc_info=error)
             text = "InternalError: The service failed with an unexpected error; its log has the details"

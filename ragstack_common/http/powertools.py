@@ -12,7 +12,13 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import BEARER
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
-from ragstack_common.core.reporting import MAX_NAME_CHARACTERS, code_of, invalid_members, message_of, record_failure
+from ragstack_common.core.reporting import (
+    MAX_NAME_CHARACTERS,
+    error_code,
+    invalid_members,
+    public_message,
+    record_failure,
+)
 from ragstack_common.core.telemetry import MetricSink
 from ragstack_common.http.bodies import check_content_type, check_length, read_json, unknown_parameter
 from ragstack_common.http.errors import error_body, retry_after, unexpected
@@ -40,13 +46,7 @@ class Api(APIGatewayRestResolver):
     """
 
     def __init__(self, logger: "Logger", metrics: MetricSink, callers: "Callable[[], Callers]") -> None:
-        """Make an interface without routes.
-
-        Args:
-            logger: The function's logger; each of its lines gets the request's id.
-            metrics: Counts the failures that alarms watch.
-            callers: Called with each request; finds out who sent it, and what they may do.
-        """
+        """Make an interface without routes; *callers* is called with each request."""
         super().__init__(enable_validation=True, json_body_deserializer=read_json)
         self._logger = logger
         self._metrics = metrics
@@ -112,7 +112,7 @@ class Api(APIGatewayRestResolver):
         return following(app)
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
-        return record_failure(error, self._metrics), self._body(path, code_of(error), message_of(error))
+        return record_failure(error, self._metrics), self._body(path, error_code(error), public_message(error))
 
     def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         if path == TOOLS or path.startswith(f"{TOOLS}/"):
@@ -147,13 +147,7 @@ class Api(APIGatewayRestResolver):
 def serve(
     app: APIGatewayRestResolver, name: str, *, enable_validation: bool = True
 ) -> "Callable[[AnyCallableT], AnyCallableT]":
-    """Return a decorator for the function that serves a route.
-
-    Args:
-        app: Routes the requests.
-        name: The route's name in ROUTES.
-        enable_validation: Whether the function's types check requests and responses.
-    """
+    """Return a decorator for the function that serves a route, given the route's name in ROUTES."""
     route = ROUTES[name]
     return app.route(
         route.path.replace("{", "<").replace("}", ">"),
@@ -173,12 +167,7 @@ def json_answer(status: int, body: Mapping[str, Any]) -> Response[Any]:
 
 
 def _readable(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request whose body, if it has one, is JSON as text.
-
-    Raises:
-        UnsupportedContentTypeError: The body is of another type.
-        InvalidRequestError: The body is too long, or not UTF-8 in base64 although it should be.
-    """
+    """Return a request whose body, if it has one, is JSON as text; raises InvalidRequestError."""
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     # Without the header, Powertools reads every body as JSON.
     content_type, body = headers.pop("content-type", None), event.get("body")

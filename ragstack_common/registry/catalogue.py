@@ -294,10 +294,7 @@ class Catalogue:
     def _counts(self, beginning: str, after: str = "", items_per_call: int | None = None) -> Iterator[tuple[str, int]]:
         """Read counts in the table's order, those of several labels added up, as sort key and number.
 
-        Args:
-            beginning: Sort keys begin with this; :data:`_FIRST_COUNT` is before all values.
-            after: Only sort keys after this one.
-            items_per_call: Items that one call reads at most.
+        Sort keys start with *beginning*, which can be :data:`_FIRST_COUNT` for all values, and come *after* another.
         """
         streams = [self._stream(each, beginning, after, items_per_call) for each in self._partitions]
         for name, counts in groupby(heapq.merge(*streams), key=itemgetter(0)):

@@ -92,11 +92,11 @@ class Next(Enum):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long an operation may take.
+    """The limits of operations.
 
     Attributes:
-        settle_seconds: For this long after its acceptance, the knowledge base may still report the state before it.
-        give_up_seconds: After this, a document without a final status is FAILED.
+        settle_seconds: Time after the acceptance in which the knowledge base may still report the state before it.
+        give_up_seconds: Time after which a document without a final status is FAILED.
         attempts: The maximum number of submissions of one version.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from ragstack_common.core.aws_errors import reason_of
+from ragstack_common.core.aws_errors import public_reason
 from ragstack_common.core.deadline import Finished, await_together
 from ragstack_common.core.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.core.telemetry import LOGGER
@@ -135,7 +135,7 @@ def failure_of(errors: Mapping[str, Exception]) -> Exception:
 
 def one_line(error: Exception) -> str:
     """Return the message of an error of RAGStack, and only the code or class of any other."""
-    return " ".join(str(error).split()) if isinstance(error, RagStackError) else reason_of(error)
+    return " ".join(str(error).split()) if isinstance(error, RagStackError) else public_reason(error)
 
 
 def _error_of(name: str, end: Finished[SearchOutcome], timeout_seconds: float) -> Exception | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ragstack_common.search.inference import Vocabulary
 
 REMEMBERED_SECONDS: Final = 60.0
-"""How long values that the engine was searched for are kept: a search takes one call for each page of values."""
+"""Lifetime of values from the engine, which takes one search for each page of values."""
 
 REMEMBERED_LISTS: Final = 256
 """Maximum number of lists in memory. Callers with different labels have different lists."""
@@ -72,12 +72,9 @@ class Versions(BaseModel, defer_build=True):
 
 @dataclass(frozen=True)
 class Values:
-    """The values of an attribute in their natural order.
+    """The values of an attribute in their natural order, and whether these are all.
 
-    Attributes:
-        values: Each once.
-        documents: How many documents have each, in the same order; None if they are not counted.
-        complete: Whether these are all.
+    *documents* has the number of documents of each, in the same order; None if they are not counted.
     """
 
     values: "Sequence[Scalar]"

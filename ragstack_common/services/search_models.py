@@ -158,7 +158,7 @@ class RetrievedResult(Passage):
     location: dict[str, Any]
     passages: list[Passage] | None = Field(
         default=None,
-        description="The best passages of the document, first the result's own; null if one passage was asked for",
+        description="The best passages of the document, first the result's own; null if passages is 1",
     )
     passages_found: int | None = Field(
         default=None, description="How many passages of the document were among the candidates of the search"

@@ -89,14 +89,7 @@ class DeploymentStatus:
     A report takes about a dozen calls, and one more for each 2,000 documents: their index is by status and not by time,
     so the throughput needs all of it. 100,000 documents take 50 calls and 6,400 read units.
 
-    Attributes:
-        dynamodb: The client of the registry.
-        table: The registry's table.
-        sqs: The client of the queues.
-        queue_urls: The queues by name.
-        cloudwatch: The client of the alarms.
-        prefix: The prefix of the stacks' names; None if it is unknown.
-        clock: Seconds since 1970.
+    The *prefix* of the stacks' names is None if it is unknown; queue URLs are by name.
     """
 
     dynamodb: "DynamoDBClient"

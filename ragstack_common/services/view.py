@@ -117,7 +117,7 @@ class ShownPart(BaseModel):
     text_start: int = Field(description="Offset in the document's text at which that part begins")
     marks: list[Mark]
     pages_without_text: list[int] = Field(
-        description="Pages without text, which may be images. With marks near the page asked for, only those around it"
+        description="Pages without text, which may be images. With marks near the requested page, only those around it"
     )
 
 

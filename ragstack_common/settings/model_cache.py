@@ -33,15 +33,7 @@ RUNTIME: Final = ("onnxruntime", "tokenizers")
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model that can be added by name.
-
-    Attributes:
-        name: As ``--embedding`` takes it.
-        folder: Its folder in the cache; part of the embedding's name.
-        title: The published model.
-        languages: What it was trained for.
-        pooling: How its tokens become one vector.
-    """
+    """A published model that can be added by name. Its folder in the cache is part of the embedding's name."""
 
     name: str
     folder: str

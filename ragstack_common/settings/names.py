@@ -53,7 +53,7 @@ class RerankerEntry:
 
     Attributes:
         place: Module and name of what makes it.
-        form: How it is written, with its argument.
+        form: Its name with its argument.
         for_requests: Whether a request to the API can choose it by its name alone.
         in_layer: Whether the functions' layer has what it needs.
         extra: The extra that it needs.

@@ -23,16 +23,10 @@ Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
 class Provenance(BaseModel, extra="forbid", frozen=True, defer_build=True):
-    """What a calibration was fitted on.
+    """The judged sets on which a calibration was fitted.
 
-    Attributes:
-        sets: Names of the judged sets.
-        questions: Their number.
-        passages: Judged passages among the first results of the questions.
-        made: The date.
-        expected_calibration_error: Mean over the questions held out, 0 to 1.
-        brier_score: The same.
-        version: That of RAGStack.
+    *passages* is the number of judged passages among the first results of the questions. Both errors are means over
+    the questions held out, 0 to 1. The version is that of RAGStack.
     """
 
     sets: tuple[str, ...]

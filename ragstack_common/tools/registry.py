@@ -17,7 +17,7 @@ from ragstack_common.core.errors import (
     RagStackError,
     RetrievalError,
 )
-from ragstack_common.core.reporting import message_of, record_failure
+from ragstack_common.core.reporting import public_message, record_failure
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 
 Answer = tuple[int, dict[str, Any]]
@@ -244,8 +244,8 @@ async def answer(
         return _failure(str(result.error), HTTPStatus.INTERNAL_SERVER_ERROR)
     cause = result.cause.__cause__ if isinstance(result.cause, QueryFailedError) else result.cause
     if not isinstance(cause, RagStackError):
-        return _failure(message_of(result.cause), HTTPStatus.INTERNAL_SERVER_ERROR)
-    return _failure(message_of(result.cause), record_failure(cause, metrics))
+        return _failure(public_message(result.cause), HTTPStatus.INTERNAL_SERVER_ERROR)
+    return _failure(public_message(result.cause), record_failure(cause, metrics))
 
 
 def execution_time(seconds: float) -> str:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common import filters
-from ragstack_common.core.aws_errors import meaning, reason_of
+from ragstack_common.core.aws_errors import meaning, public_reason
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidRequestError
@@ -299,7 +299,7 @@ class BedrockEngine(Engine):
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
             kind, advice = meaning(error)
-            raise kind(f"Retrieve failed: {reason_of(error)}; {advice}") from error
+            raise kind(f"Retrieve failed: {public_reason(error)}; {advice}") from error
 
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Call Retrieve, again if the response was cut off: botocore takes incomplete JSON for an empty object."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ragstack_common.core.aws_errors import reason_of
+from ragstack_common.core.aws_errors import public_reason
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.search.base import RetrievalBackend, Wrapper
@@ -49,7 +49,7 @@ async def reranked(
         reason = f"did not answer within {seconds:.3g} seconds"
     except Exception as error:  # noqa: BLE001 - the search still has an answer
         LOGGER.warning("the reranker %s failed: %s", reranker.name, describe(error, query))
-        reason = f"failed ({reason_of(error)})"
+        reason = f"failed ({public_reason(error)})"
     note = f"The reranker {reranker.name} {reason}: the results are in the order of the search"
     LOGGER.warning("%s", note)
     return list(chunks), (Note("reranker", note),)

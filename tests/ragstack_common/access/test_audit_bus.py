@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import boto3
@@ -9,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from ragstack_common.access.audit import record
-from ragstack_common.access.audit_bus import AuditBus, audit_sink
+from ragstack_common.access.audit import AuditSink, record
+from ragstack_common.access.audit_bus import audit_sink, put_on_bus
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import caller_from_key
 from ragstack_common.access.guard import Guard
@@ -33,7 +34,7 @@ def events() -> Iterator[Any]:
         yield boto3.client("events", region_name="eu-west-1")
 
 
-def refuse(sink: AuditBus) -> None:
+def refuse(sink: AuditSink) -> None:
     record(
         "refused",
         caller_from_key("reader"),
@@ -50,7 +51,7 @@ def test_the_bus_gets_what_the_log_has(events: Any, caplog: pytest.LogCaptureFix
     events.create_event_bus(Name="audit")
 
     with caplog.at_level("INFO"):
-        refuse(AuditBus(events, "audit"))
+        refuse(partial(put_on_bus, events, "audit"))
 
     [entry] = sent[0]["Entries"]
     assert (entry["Source"], entry["DetailType"], entry["EventBusName"]) == ("ragstack", "audit", "audit")
@@ -61,7 +62,7 @@ def test_the_bus_gets_what_the_log_has(events: Any, caplog: pytest.LogCaptureFix
 def test_a_bus_that_refuses_fails_no_request(events: Any, caplog: pytest.LogCaptureFixture) -> None:
     events.meta.events.register("before-call.events.PutEvents", _denied)
 
-    refuse(AuditBus(events, "audit"))
+    refuse(partial(put_on_bus, events, "audit"))
 
     assert "audit event is not on the bus audit" in caplog.text
 
@@ -72,7 +73,7 @@ def _denied(**_: Any) -> None:
 
 def test_there_is_no_bus_by_default() -> None:
     assert audit_sink(AccessSettings()) is None
-    assert isinstance(audit_sink(AccessSettings(audit_bus="audit")), AuditBus)
+    assert audit_sink(AccessSettings(audit_bus="audit")) is not None
 
 
 def test_a_caller_who_reaches_the_limit_is_audited(dynamodb: Any) -> None:

@@ -9,7 +9,7 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Effect
 from ragstack_common.core.errors import AccessRulesError, InvalidRequestError, NotAllowedError, RegistryError
-from ragstack_common.core.reporting import status_of
+from ragstack_common.core.reporting import error_status
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import ACCESS, PARTITION_KEY, SORT_KEY, to_item
@@ -146,6 +146,6 @@ def test_a_malformed_rule_lets_nobody_in_and_is_no_bug(
     for read in (fresh.rules, lambda: fresh.check(BOB, ["s3://b/hr.md"]), fresh.known_rules):
         with pytest.raises(AccessRulesError, match="nobody is let in") as caught:
             read()
-        assert status_of(caught.value) == 503
+        assert error_status(caught.value) == 503
     assert f"ACCESS {sort_key}" in caplog.text
     assert "user:bob" not in str(caught.value)

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from ragstack_common import filters
 from ragstack_common.core import errors
 from ragstack_common.core.metrics import DEPLOYMENT_FAULTS, UPSTREAM_THROTTLES
-from ragstack_common.core.reporting import code_of, failing_as, record_failure, status_of
+from ragstack_common.core.reporting import error_code, error_status, failing_as, record_failure
 
 
 def subclasses(kind: type[Exception]) -> list[type[Exception]]:
@@ -35,7 +35,7 @@ def test_the_drawing_shows_every_error_below_its_base() -> None:
 @pytest.mark.parametrize("kind", ALL)
 def test_only_invalid_requests_are_a_400_or_415(kind: type[errors.RagStackError]) -> None:
     refused = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    assert (status_of(kind.__new__(kind)) in refused) == issubclass(kind, errors.InvalidRequestError)
+    assert (error_status(kind.__new__(kind)) in refused) == issubclass(kind, errors.InvalidRequestError)
 
 
 CALLERS_CAN_ACT = (
@@ -62,7 +62,7 @@ class Counted:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_only_what_a_caller_can_act_on_is_a_client_error(kind: type[errors.RagStackError]) -> None:
-    assert (status_of(kind.__new__(kind)) < HTTPStatus.INTERNAL_SERVER_ERROR) == issubclass(kind, CALLERS_CAN_ACT)
+    assert (error_status(kind.__new__(kind)) < HTTPStatus.INTERNAL_SERVER_ERROR) == issubclass(kind, CALLERS_CAN_ACT)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_alarms_hear_of_lost_permissions_and_of_throttling(
 
     record_failure(error, metrics)
 
-    assert (code_of(error), metrics.names) == (code, counted)
+    assert (error_code(error), metrics.names) == (code, counted)
 
 
 @pytest.mark.parametrize(

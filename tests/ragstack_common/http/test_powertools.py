@@ -59,7 +59,7 @@ def send(aws: Aws, ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPa
     return send
 
 
-def message_of(body: dict[str, Any]) -> str:
+def public_message(body: dict[str, Any]) -> str:
     """The error of either form."""
     message: str = body["error"] if "success" in body else body["error"]["message"]
     return message
@@ -95,7 +95,7 @@ def test_another_content_type_is_rejected_with_the_right_one(
     status, body = send("POST", path, BODIES[path], **with_type(content_type))
 
     assert status == 415
-    assert "Content-Type: application/json" in message_of(body)
+    assert "Content-Type: application/json" in public_message(body)
     assert aws.messages() == []
 
 
@@ -124,7 +124,7 @@ def test_a_body_that_is_not_a_plain_json_object_is_a_bad_request(
     status, body = send("POST", path, text)
 
     assert status == 400, body
-    assert "equest body" in message_of(body)
+    assert "equest body" in public_message(body)
     assert (aws.messages(), aws.keys(), searches.requests) == ([], [], [])
 
 
@@ -149,7 +149,7 @@ def test_an_unknown_member_is_rejected(send: Send, aws: Aws, path: str) -> None:
     status, body = send("POST", path, {**BODIES[path], "unknown": 1})
 
     assert status == 400
-    assert "unknown" in message_of(body)
+    assert "unknown" in public_message(body)
     assert aws.messages() == []
 
 
@@ -199,7 +199,7 @@ def test_an_unknown_query_parameter_is_rejected_on_every_route(send: Send, aws: 
     status, body = send(method, path, BODIES.get(path) if method == "POST" else None, **given)
 
     assert status == 400
-    assert message_of(body).startswith("unknown: unknown parameter")
+    assert public_message(body).startswith("unknown: unknown parameter")
     assert aws.messages() == []
 
 
@@ -291,4 +291,4 @@ def test_no_malformed_request_is_answered_with_500(
 
     assert status < 500, answer
     if status >= 400:
-        assert message_of(answer)
+        assert public_message(answer)

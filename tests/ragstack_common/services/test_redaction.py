@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from lambdas.documents import handler as documents
 from ragstack_common.core.errors import ConfigurationError, EmbeddingError, InvalidFilterError, ServiceUnavailableError
-from ragstack_common.core.reporting import message_of, redacted
+from ragstack_common.core.reporting import public_message, redacted
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status, Transition
 from tests.ragstack_common.services.conftest import Aws, Call
@@ -194,6 +194,6 @@ def test_redacted_parts_of_a_text_are_named(text: str, expected: str) -> None:
 def test_only_messages_about_the_request_are_answered_unchanged() -> None:
     about_the_request = InvalidFilterError("equals(phone, '123456789012') is wrong")
 
-    assert message_of(about_the_request) == str(about_the_request)
+    assert public_message(about_the_request) == str(about_the_request)
     for kind in (ConfigurationError, EmbeddingError, ServiceUnavailableError):
-        assert names_nothing_internal(message_of(kind(MESSAGE)))
+        assert names_nothing_internal(public_message(kind(MESSAGE)))
