@@ -28,15 +28,9 @@ def record(
     rule: str = "",
     sink: AuditSink | None = None,
 ) -> None:
-    """Write an audit event.
+    """Write an audit event about what a caller did or tried.
 
-    Args:
-        kind: What happened.
-        caller: Who did or tried it.
-        right: The required right, if there is one.
-        resource: The route, the document's URI or the label.
-        rule: The rule that decided, or the change.
-        sink: Takes the event too.
+    The resource is a route, a document's URI or a label; the rule is the one that decided, or the change.
     """
     event = {
         "kind": kind,

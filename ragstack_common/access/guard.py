@@ -46,13 +46,8 @@ OPEN_RULES: Final = _OpenRules(AccessPolicy())
 class Guard:
     """Applies the rules in effect. Each method raises RegistryError if the table cannot be read.
 
-    Args:
-        policy: The access file; None allows everything.
-        table: The changes of the rules, if there can be any. Without an access file, there must be none, nor labels.
-        sink: Receives audit events in addition to the log.
-
-    Attributes:
-        loaded_rules: The rules that were read last; None before the first time.
+    Without an access file, everything is allowed, and the table must have neither changes of rules nor labels. The
+    *loaded_rules* are those that were read last; None before the first time.
     """
 
     def __init__(
@@ -93,10 +88,8 @@ class Guard:
     def check(self, caller: Caller, uris: Collection[str], otherwise: Mapping[str, Any] | None = None) -> Checked:
         """Compare documents with the rules and the labels in effect now, in one read for up to 99 documents.
 
-        Args:
-            caller: Who would see them.
-            uris: The documents. Those that are deleted in the registry have no label.
-            otherwise: The labels of documents that the registry does not know; without these, they have none.
+        Documents that are deleted in the registry have no label. Those that the registry does not know have the label
+        *otherwise*, if there is one.
         """
         rules = self.known_rules()
         if rules.labels(caller) is None:

@@ -60,11 +60,7 @@ class Identity:
         self._clock = clock
 
     def caller(self, context: Mapping[str, Any], authorization: str | None = None) -> Caller:
-        """Return the caller.
-
-        Args:
-            context: The ``requestContext`` of API Gateway; empty if the request did not pass through it.
-            authorization: The header Authorization, for processes that verify tokens themselves.
+        """Return the caller, given API Gateway's ``requestContext``, which can be empty, and the header Authorization.
 
         Raises:
             NotAuthenticatedError: There is no proof of identity, or it expired.

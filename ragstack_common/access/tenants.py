@@ -64,13 +64,7 @@ class KnowledgeBases:
 
 @dataclass(frozen=True)
 class TenantIndexes:
-    """What searches know of the knowledge bases of tenants.
-
-    Attributes:
-        attribute: The attribute of the label.
-        shared_labels: The labels that documents of the shared knowledge base can have.
-        tenants: By name, the id of each tenant's knowledge base, and the labels that documents there can have.
-    """
+    """The knowledge bases of tenants, for searches: their ids by name, and the labels that their documents can have."""
 
     attribute: str
     shared_labels: frozenset[str]

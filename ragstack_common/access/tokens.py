@@ -30,10 +30,8 @@ MAX_TOKEN_CHARACTERS: Final = 16_384
 class TokenVerifier:
     """Verifies tokens: signature, issuer, audience, expiry and algorithm. Thread-safe.
 
-    Args:
-        issuer: The issuer's URL, as its tokens write it. Its keys are found by OpenID Connect Discovery.
-        audiences: Audiences, of which a token must have one. The access tokens of Amazon Cognito have none, and name
-            the client instead.
+    The issuer's URL is that in its tokens; its keys are found by OpenID Connect Discovery. A token must have one of the
+    audiences. The access tokens of Amazon Cognito have none, and name the client instead.
     """
 
     def __init__(self, issuer: str, audiences: Sequence[str]) -> None:

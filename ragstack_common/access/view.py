@@ -34,13 +34,7 @@ async def search_as(
     that finds documents which were relabelled or deleted since they were indexed is repeated without them, so that they
     are in no count, score or note either.
 
-    Args:
-        guard: The rules.
-        caller: Who searches.
-        search: Searches within a scope.
-        get_chunks: Returns the chunks in what the search returned.
-        in_registry: Whether the registry has the documents; if not, the labels of the chunks count for those that it
-            does not know.
+    If the registry does not have the documents, the labels of the chunks count for those that it does not know.
 
     Returns:
         What the search returned, and the sources in it that the caller may not see: only if the store cannot search

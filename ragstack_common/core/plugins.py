@@ -18,12 +18,9 @@ def third_parties(group: str) -> Mapping[str, str]:
 
 
 def imported(place: str, extra: str | None, feature: str) -> Any:
-    """Import what is at a place such as ``package.module:Class``.
+    """Import a *feature*, as messages call it, from a place such as ``package.module:Class``.
 
-    Args:
-        place: The place.
-        extra: The extra of this package that it needs; None for another package.
-        feature: Its name in messages, with its article.
+    The extra is None for another package.
 
     Raises:
         MissingPackageError: A package is not installed.

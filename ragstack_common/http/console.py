@@ -24,9 +24,7 @@ EXAMPLE: Final = "Who do I call when my laptop is stolen?"
 def content_security_policy(bucket_url: str, connections: Sequence[str] = ()) -> str:
     """Return what the page may load: its own files, and nothing else.
 
-    Args:
-        bucket_url: The bucket to which the page uploads documents: forms to it, and new documents below it.
-        connections: The other servers that it may call: where people sign in.
+    It may upload forms to the bucket and new documents below it, and call other servers, where people sign in.
     """
     allowed = ["'self'", bucket_url, f"{bucket_url}/", *connections]
     return (

@@ -49,12 +49,9 @@ _REFERENCE: Final = "#/components/schemas/{model}"
 
 
 def describe(app: APIGatewayRestResolver, base_url: str, access: AccessSettings) -> str:
-    """Return the OpenAPI document as JSON.
+    """Return the OpenAPI document as JSON, given the routes of the query function.
 
-    Args:
-        app: The routes of the query function.
-        base_url: The base of every path, without a slash at the end.
-        access: How callers prove who they are.
+    The base URL has no slash at the end.
     """
     others = APIGatewayRestResolver(enable_validation=True)
     _add_answers(others)
@@ -82,10 +79,9 @@ def _scheme(kind: AuthKind, access: AccessSettings) -> Mapping[str, Any]:
 
 
 def find_base_url(event: Mapping[str, Any]) -> str:
-    """Return the URL of the API that received the request, with its stage.
+    """Return the URL of the API that received an event of API Gateway, with its stage.
 
-    Args:
-        event: API Gateway's. The event of the local one has no domain, so the request's host is used.
+    The event of the local one has no domain, so the request's host is used.
     """
     context = event["requestContext"]
     if domain := context.get("domainName"):

@@ -93,9 +93,7 @@ class IngestionService:
     def process(self, messages: Sequence[QueueMessage], seconds_left: float) -> list[str]:
         """Process messages of the ingestion queue.
 
-        Args:
-            messages: At least one.
-            seconds_left: Until the function times out; until then, no other invocation takes over its documents.
+        Until the function times out, no other invocation takes over its documents.
 
         Returns:
             The ids of the messages to redeliver. A message that cannot succeed, or was delivered often enough, is in

@@ -165,11 +165,7 @@ class Comparison:
     ) -> None:
         """Begin a comparison; raises ConfigurationError if settings and access file have different tenants.
 
-        Args:
-            settings: The settings.
-            started_at: When the comparison began.
-            quiet_since: Since when events have waited for the end of a synchronisation.
-            policy: The labels that documents have; None for deployments without labels.
+        Events have waited for the end of a synchronisation *quiet_since* a time, if there was one.
         """
         self.elsewhere = 0
         self.out_of_reach = Tally()

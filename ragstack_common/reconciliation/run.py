@@ -71,9 +71,7 @@ class Reconciliation:
     ) -> tuple[dict[str, Any], str | None]:
         """Compare everything, or as much as there is time for; returns the report, and why it is incomplete.
 
-        Args:
-            seconds_left: Until the function times out.
-            quiet_since: When a synchronisation that has just ended began; events since then have waited for its end.
+        Events have waited *quiet_since* the start of a synchronisation that has just ended, if there was one.
 
         Raises:
             DeliveryError, RegistryError: The queue or the registry answered only in part.

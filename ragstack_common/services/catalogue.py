@@ -169,10 +169,7 @@ class SnapshotVocabulary:
     Searches wait only for the first reading, and not long. A reading that fails is logged, and repeated when the next
     one is due.
 
-    Args:
-        bucket: The bucket of the snapshot.
-        read: Reads the snapshot of a bucket if it no longer has an entity tag; blocking.
-        clock: Monotonic, in seconds.
+    *read* blocks, and reads the snapshot of a bucket if it no longer has an entity tag.
     """
 
     def __init__(

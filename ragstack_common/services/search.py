@@ -70,11 +70,7 @@ def make_engine(
 ) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
 
-    Args:
-        settings: How to search.
-        metrics: Receives the metrics of Bedrock's slices.
-        milvus: The server of Milvus collections whose configuration has no ``uri``.
-        policy: The access file, which has the tenants.
+    Milvus collections without a ``uri`` are on the server in *milvus*; the access file has the tenants.
 
     Raises:
         ConfigurationError: The engine is unknown, its package is missing, or its configuration is invalid.

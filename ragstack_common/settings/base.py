@@ -102,12 +102,7 @@ def _read_lines(text: str) -> dict[str, str]:
 
 
 def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None:
-    """Change some values in a file of settings, or make a new one; the others stay.
-
-    Args:
-        file: The file.
-        changes: By name.
-        comment: Where the values come from.
+    """Change some values in a file of settings, or make a new one with a comment about their source.
 
     Raises:
         ValueError: The file exists, and is not a file of settings.
