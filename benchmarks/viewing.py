@@ -27,7 +27,7 @@ from lambdas.viewer import handler as viewer
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.reading.pdf import PdfDocument
 from ragstack_common.reading.viewing import MAX_KEPT_DOCUMENTS
-from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from tests.support.events import Context, api_event
 from tests.support.pdf_files import report
@@ -84,7 +84,7 @@ def stored(count: int) -> list[str]:
         etag = s3_client().put_object(Bucket=BUCKET, Key=key, Body=data)["ETag"]
         unknown = DocumentRecord(f"s3://{BUCKET}/{key}")
         known = DocumentRecord(unknown.uri, status=Status.INDEXED, observed=Observation(etag=etag, size=len(data)))
-        assert not DocumentRegistry(TABLE, dynamodb_client()).write([Change(unknown, known)])
+        assert not DocumentRegistry(TABLE, dynamodb_client()).write([RecordChange(unknown, known)])
     return pages
 
 
