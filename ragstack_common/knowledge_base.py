@@ -60,15 +60,10 @@ __all__ = [
 
 DEFAULT_RESULTS: Final = 5
 
-RERANKED_CANDIDATES: Final = 50
-"""Chunks that the reranker orders, or more if more results are requested."""
-
 OPEN_BASES: Final = 8
 """Knowledge bases that the nodes keep open."""
 
-_VERSION: Final = "version"
 _INDEX: Final = "chunk_index"
-_START: Final = "start_index"
 _DOCUMENT_KEYS: Final = ("source", "corpus", "version")
 
 
@@ -83,7 +78,7 @@ def _report(warn: Callable[[str], None], error: Exception, query: object) -> Non
     warn(f"Query was: {str(query)[:50]}...")
 
 
-class SearchOptions(TypedDict, total=False):
+class RetrieveOptions(TypedDict, total=False):
     """Optional arguments of :meth:`KnowledgeBase.retrieve` and :meth:`KnowledgeBase.search`.
 
     Attributes:
@@ -178,7 +173,7 @@ class KnowledgeBase:
         query: str,
         n_results: int = DEFAULT_RESULTS,
         version_filter: str | None = None,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[RetrieveOptions],
     ) -> list[dict[str, Any]]:
         """Return the best documents for a query, best first. After an error the list is empty; see ``last_error``.
 
@@ -186,7 +181,7 @@ class KnowledgeBase:
             query: 1 to 20,000 characters.
             n_results: Maximum number of documents, 1 to 10,000.
             version_filter: Version that they must have.
-            options: See :class:`SearchOptions`.
+            options: See :class:`RetrieveOptions`.
 
         Returns:
             ``content``, ``metadata`` and ``relevance_score`` (0 to 1) of each.
@@ -205,7 +200,7 @@ class KnowledgeBase:
         query: str,
         n_results: int = DEFAULT_RESULTS,
         version_filter: str | None = None,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[RetrieveOptions],
     ) -> list[RetrievedChunk]:
         """Search as :meth:`retrieve` does, but return chunks and raise errors.
 
@@ -221,7 +216,7 @@ class KnowledgeBase:
         given = (_version_filter(version_filter), options.get("where"), options.get("filters"))
         filters = [part for part in given if part is not None]
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
-        count = max(RERANKED_CANDIDATES, n_results) if rerank else n_results
+        count = max(50, n_results) if rerank else n_results  # chunks that the reranker orders
         hybrid = options.get("hybrid", False)
         shown: Attributes = {
             "collection_name": self.collection_name,
@@ -249,7 +244,7 @@ class KnowledgeBase:
         """Return the versions of all chunks, 2 before 10. After an error the list is empty; see ``last_error``."""
         try:
             found = self._chunks.run(
-                lambda handle: [data.get(_VERSION) for _, _, data in self._chunks.rows(handle, documents=False)]
+                lambda handle: [data.get("version") for _, _, data in self._chunks.rows(handle, documents=False)]
             )
         except RagStackError as error:
             self.last_error = error
@@ -403,7 +398,7 @@ def _version_filter(version: object) -> dict[str, Any] | None:
     if version is None or version == "":
         return None
     text = str(version)
-    return {_VERSION: {"$in": [text, int(text)]} if text.isdecimal() and len(text) < len(str(2**53)) else text}
+    return {"version": {"$in": [text, int(text)]} if text.isdecimal() and len(text) < len(str(2**53)) else text}
 
 
 def _reranked(query: str, chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
@@ -421,7 +416,7 @@ def _merged(chunk: RetrievedChunk, window: Sequence[RetrievedChunk]) -> Retrieve
 
 def _joined(text: str, earlier: RetrievedChunk, later: RetrievedChunk) -> str:
     """Append a chunk without the beginning that it repeats, if attributes say where the chunks start."""
-    start, next_start = earlier.metadata.get(_START), later.metadata.get(_START)
+    start, next_start = earlier.metadata.get("start_index"), later.metadata.get("start_index")
     if isinstance(start, int) and isinstance(next_start, int):
         repeated = start + len(earlier.content) - next_start
         return text + later.content[repeated:] if repeated >= 0 else f"{text}\n\n{later.content}"

@@ -44,11 +44,11 @@ class RetrievalOutcome:
     """Results, and whether the search was complete.
 
     Attributes:
-        results: Best first, at most as many as asked for.
+        results: Best first.
         slices: One report for each slice.
         milliseconds: Time of the search.
-        notes: What else a caller should know, such as a shortage of documents.
-        inferred: What was inferred from the query, if anything.
+        notes: Remarks for the caller, such as a shortage of documents.
+        inferred: The filter that was inferred from the query, if any.
     """
 
     results: list[dict[str, Any]]
@@ -87,7 +87,7 @@ class MultiSliceRetriever:
         vocabulary: VocabularySource | None = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
-        """Configure the searches; arguments and errors are those of ``BedrockBackend``."""
+        """Configure the searches. ``BedrockBackend`` describes the arguments and their errors."""
         self._options: dict[str, Any] = {
             "client": bedrock_agent_client,
             "timeout_seconds": timeout_seconds,
@@ -114,7 +114,7 @@ class MultiSliceRetriever:
         deduplicate_by: DeduplicateBy = "document",
         reranker: Reranker | None = None,
     ) -> list[dict[str, Any]]:
-        """Search, and return only the results. Arguments and errors are those of :meth:`search`."""
+        """Search, and return the results of :meth:`search` alone."""
         return self.search(
             query,
             knowledge_base_id,

@@ -19,13 +19,12 @@ from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.settings.names import EMBEDDING_HEADER
 
-OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
-ATTEMPTS: Final = 8
 CALLS_AT_ONCE: Final = 8
-SERVED: Final = "@"
-"""In the name, before the embedding that a local Bedrock has under the name of the model."""
 
-LEAST_CHARACTERS: Final = 200
+SERVED: Final = "@"
+"""Separates the model's name from the embedding that a local Bedrock runs in its place."""
+
+MIN_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
 
 _MEANINGS: Final[Mapping[str, Meaning]] = {
@@ -119,16 +118,12 @@ class BedrockEmbedding(ModelEmbedding):
                 self._check_server(answer)
                 return self._shape.vectors(json.loads(answer["body"].read()))
             except (ClientError, BotoCoreError) as error:
-                if longest <= LEAST_CHARACTERS or not _is_too_long(error):
+                if longest <= MIN_CHARACTERS or not _is_too_long(error):
                     raise _explained(error, f"The model {self._model}") from error
                 longest //= 2
 
     def _check_server(self, answer: Mapping[str, Any]) -> None:
-        """Notice which embedding a local Bedrock has under the name of the model; Amazon Bedrock does not say one.
-
-        Raises:
-            EmbeddingError: It has another one than before.
-        """
+        """Check and record which embedding a local Bedrock runs under the model's name; Amazon Bedrock sends none."""
         headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         served = f"{SERVED}{headers[EMBEDDING_HEADER]}" if EMBEDDING_HEADER in headers else ""
         if self._served not in (None, served):
@@ -149,11 +144,11 @@ def _shape(model: str) -> _Shape:
 def _client() -> Any:
     session: Any = boto3.Session()
     settings: dict[str, Any] = {
-        "retries": {"mode": "standard", "total_max_attempts": ATTEMPTS},
+        "retries": {"mode": "standard", "total_max_attempts": 8},
         "connect_timeout": 5,
         "read_timeout": 60,
         "max_pool_connections": 2 * CALLS_AT_ONCE,
-        "ignore_configured_endpoint_urls": OWN_ENDPOINT_VARIABLE not in os.environ,
+        "ignore_configured_endpoint_urls": "AWS_ENDPOINT_URL_BEDROCK_RUNTIME" not in os.environ,
     }
     try:
         return session.client("bedrock-runtime", config=Config(**settings))

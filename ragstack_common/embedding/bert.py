@@ -30,17 +30,11 @@ WEIGHT_LEVELS: Final = 63
 
 LEVELS: Final = 127
 
-_OPSET: Final = 18
-_IR_VERSION: Final = 9
-_MASKED: Final = -10_000.0
 _ZERO: Final = 128
 """Activations are unsigned: ONNX Runtime is seven times slower with two signed factors."""
-_LEAST_SCALE: Final = 1e-12
 
 Array = npt.NDArray[Any]
 Weights = Mapping[str, Array]
-
-_TYPES: Final = {"F32": "<f4", "I64": "<i8"}
 
 
 def read_safetensors(file: Path) -> dict[str, Array]:
@@ -53,8 +47,9 @@ def read_safetensors(file: Path) -> dict[str, Array]:
         header = json.loads(opened.read(size))
     header.pop("__metadata__", None)
     data = np.memmap(file, mode="r", offset=8 + size)
+    types = {"F32": "<f4", "I64": "<i8"}
     return {
-        name: data[slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
+        name: data[slice(*entry["data_offsets"])].view(types[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items()
     }
 
@@ -140,8 +135,8 @@ class _Graph:
         # Every version of the package onnx writes the same bytes, whose hash is part of the embedding's name.
         made = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
-            ir_version=_IR_VERSION,
+            opset_imports=[helper.make_opsetid("", 18)],
+            ir_version=9,
             producer_name="ragstack",
         )
         made.ClearField("producer_version")
@@ -152,7 +147,7 @@ class _Graph:
         self._node("Unsqueeze", mask, self._integers(2), name="mask")
         above = self._node("Unsqueeze", mask, self._integers(1, 2))
         missing = self._node("Sub", self._number(1.0), above)
-        bias = self._node("Mul", missing, self._number(_MASKED))
+        bias = self._node("Mul", missing, self._number(-10_000.0))
         hidden = self._embeddings()
         for number in range(self.config["num_hidden_layers"]):
             hidden = self._layer(f"encoder.layer.{number}", hidden, bias)
@@ -210,10 +205,8 @@ class _Graph:
         return self._node("Mul", product, self._number(0.5))
 
     def _normalized(self, layer: str, value: str) -> str:
-        factor, epsilon = (
-            self._constant(f"{layer}.weight", self.weights[f"{layer}.weight"]),
-            self.config["layer_norm_eps"],
-        )
+        factor = self._constant(f"{layer}.weight", self.weights[f"{layer}.weight"])
+        epsilon = self.config["layer_norm_eps"]
         return self._node("LayerNormalization", value, factor, self._bias(layer), axis=-1, epsilon=epsilon)
 
     def _linear(self, value: str, *layers: str) -> list[str]:
@@ -260,5 +253,5 @@ class _Graph:
 
 def _rounded(matrix: Array, levels: int) -> tuple[Array, Array]:
     """Return integers from -levels to levels, and the scale of each column."""
-    scales = np.maximum(np.abs(matrix).max(axis=0) / levels, _LEAST_SCALE).astype(np.float32)
+    scales = np.maximum(np.abs(matrix).max(axis=0) / levels, 1e-12).astype(np.float32)
     return np.rint(matrix / scales).astype(np.int8), scales

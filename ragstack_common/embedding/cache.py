@@ -17,12 +17,9 @@ from ragstack_common.embedding.protocol import Embedding, Vectors
 
 T = TypeVar("T")
 
-QUERIES_KEPT: Final = 1_000
-
 TEXTS_AT_ONCE: Final = 256
 """Texts embedded before they are stored: at most this work is lost if the process ends."""
 
-MAX_FILE_BYTES: Final = 512 * 1024**2
 MAX_FAILURES: Final = 3
 """A damaged file is replaced; after this many failures nothing is cached any more."""
 
@@ -30,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class CachedEmbedding(Embedding):
-    """Asks a model once for each passage, and once for each of the most recent queries. Any thread may use it.
+    """Embeds each passage once, and each of the most recent queries once. Any thread may use it.
 
     Vectors have 16-bit precision, as in the index, whether they are cached or not. A blank text is the zero vector.
     A damaged file is replaced. Without a writable file nothing is cached. Neither is an error.
@@ -41,12 +38,12 @@ class CachedEmbedding(Embedding):
         max_bytes: A larger file loses its oldest tenth.
     """
 
-    def __init__(self, model: Embedding, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+    def __init__(self, model: Embedding, path: Path, *, max_bytes: int = 512 * 1024**2) -> None:
         self.name, self.description = model.name, model.description
         self.dimension = model.dimension
         self.cosine_share, self.fusion_weight = model.cosine_share, model.fusion_weight
         self._model = model
-        self._query = lru_cache(maxsize=QUERIES_KEPT)(model.embed_query)
+        self._query = lru_cache(maxsize=1_000)(model.embed_query)
         self._path = path
         self._max_bytes = max_bytes
         self._lock = threading.Lock()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = "BAAI/bge-small-en-v1.5"
 CACHE_VARIABLE: Final = "FASTEMBED_CACHE_PATH"
-DEFAULT_CACHE: Final = Path("~/.cache/ragstack/models")
-"""fastembed's own default is in the folder for temporary files."""
 
 
 class FastEmbedding(ModelEmbedding):
@@ -54,7 +52,8 @@ def load(name: str) -> FastEmbedding:
             f" such as {DEFAULT_MODEL}"
         )
     model, repository = known[name.lower()]["model"], known[name.lower()]["sources"]["hf"]
-    cache = Path(os.environ.get(CACHE_VARIABLE) or DEFAULT_CACHE.expanduser())
+    # fastembed's own default is in the folder for temporary files.
+    cache = Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/ragstack/models").expanduser()
     logger.disable("fastembed")  # it logs a model that is not in the cache as an error
     with suppress(Exception):  # fastembed raises the errors of all its sources
         return FastEmbedding(TextEmbedding(model, cache_dir=str(cache), local_files_only=True))

@@ -27,21 +27,16 @@ COSINE_SHARE: Final = 0.1
 FUSION_WEIGHT: Final = 0.2
 """nDCG@10 of both, fused by rank, and of BM25: SciFact .686, .688; short passages .657, .659; CACM .498, .500."""
 
-WORD_WEIGHT: Final = 1.0
 PAIR_WEIGHT: Final = 0.5
-PIECE_WEIGHT: Final = 0.3
 STOP_WORD_WEIGHT: Final = 0.05
-PIECE_LENGTHS: Final = (3, 4, 5)
-
 LANGUAGES: Final = "en de fr es pt it nl sv da no fi pl ro tr hu cs vi id ru el ar hi".split()  # noqa: SIM905 - tags
 _VOTERS: Final = voters(LANGUAGES, {"bare", "bin", "care", "dog", "end", "era", "men", "min", "pro", "ten", "var"})
 """They decide which words are stop words, and therefore the vectors. Stored vectors are known by the embedding's name:
 whoever changes these, or the stop words of these languages, gives the embedding another name."""
 
 _PAIR_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_SIGN_BIT = np.uint64(63)
-_WORD_WEIGHT = np.float64(WORD_WEIGHT).tobytes()
-_PIECE_WEIGHT = np.float64(PIECE_WEIGHT).tobytes()
+_WORD_WEIGHT = np.float64(1.0).tobytes()
+_PIECE_WEIGHT = np.float64(0.3).tobytes()
 _STOP_WORD_WEIGHT = np.float64(STOP_WORD_WEIGHT).tobytes()
 
 
@@ -77,7 +72,7 @@ class HashedEmbedding(Embedding):
         first = np.minimum.reduceat(order, starts)
         values = weights[first] * (1.0 + np.log(np.add.reduceat(occurrences[order], starts)))
         features = ordered[starts]
-        signed = np.where(features >> _SIGN_BIT, values, -values)
+        signed = np.where(features >> np.uint64(63), values, -values)
         buckets = (features % np.uint64(self.dimension)).astype(np.intp)
         vector[:] = np.bincount(buckets, weights=signed, minlength=self.dimension)
         length = float(np.linalg.norm(vector))
@@ -125,7 +120,7 @@ def _word(word: str, *, is_stop_word: bool) -> _Word:
     marked = f"<{word}>"
     pieces = [
         _digest(marked[start : start + length])
-        for length in PIECE_LENGTHS
+        for length in (3, 4, 5)
         if length < len(marked)
         for start in range(len(marked) - length + 1)
     ]

@@ -15,12 +15,10 @@ from ragstack_common.settings.model_cache import KNOWN
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 
 POOLING_VARIABLE: Final = "POOLING"
-CACHE_FILE_NAME: Final = "embeddings.sqlite3"
 FORMS: Final = (
     "hashed, minilm[#POOLING], granite[#POOLING], fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or"
     " bedrock:MODEL"
 )
-QUERIES_KEPT: Final = 1_000
 
 
 def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Embedding:
@@ -47,15 +45,11 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
     with needs_extra("local", "A cache of embeddings"):
         from ragstack_common.embedding.cache import CachedEmbedding  # noqa: PLC0415 - imports apsw, an extra
 
-    return CachedEmbedding(_model(choice, environment), cache_folder / CACHE_FILE_NAME)
+    return CachedEmbedding(_model(choice, environment), cache_folder / "embeddings.sqlite3")
 
 
 def load_recorded(choice: str) -> Embedding:
-    """Load an embedding whose choice was recorded, so that :data:`POOLING_VARIABLE` does not count.
-
-    Raises:
-        As :func:`load`.
-    """
+    """Load an embedding whose choice was recorded: :data:`POOLING_VARIABLE` does not apply."""
     return load(choice, environment={name: text for name, text in os.environ.items() if name != POOLING_VARIABLE})
 
 
@@ -96,18 +90,10 @@ class QueryEmbedding:
 
     def __init__(self, embedding: Embedding | str) -> None:
         self.model = load(embedding) if isinstance(embedding, str) else embedding
-        self._embed = lru_cache(maxsize=QUERIES_KEPT)(self.model.embed_query)
-
-    def __call__(self, query: str) -> Vectors:
-        """Embed one query: shape ``(dimension,)``, of unit length or zero.
-
-        Raises:
-            EmbeddingError: The model failed.
-        """
-        return self._embed(query)
+        self._embed = lru_cache(maxsize=1_000)(self.model.embed_query)
 
     def several(self, queries: Sequence[str]) -> list[Vectors]:
-        """Embed several queries."""
+        """Embed queries: vectors of shape ``(dimension,)``, of unit length or zero."""
         return [self._embed(query) for query in queries]
 
     def close(self) -> None:

@@ -3,19 +3,17 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from ragstack_common.core.errors import EmbeddingError, needs_extra
 from ragstack_common.settings.model_cache import MANIFEST, TAKES_BATCHES
 
+T = TypeVar("T")
+
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
-
-_WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "modules.json")
-"""Files of a model for PyTorch, as sentence-transformers saves it."""
-
 CONVERTED_MODULES: Final = frozenset({"Transformer", "Pooling", "Normalize"})
 """Kinds in modules.json of a transformer with pooling and nothing else; a cross-encoder has no such file."""
 
@@ -75,11 +73,9 @@ class ModelFolder:
 
 
 def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
-    """Read a model's configuration. A BERT model as sentence-transformers saves it is converted first, once.
+    """Read a model's configuration; *pooling* replaces the model's own.
 
-    Args:
-        folder: The folder.
-        pooling: Replaces the model's own.
+    A BERT model as sentence-transformers saves it is converted first, once.
 
     Raises:
         EmbeddingError: The model or its tokenizer is missing, or a file is damaged.
@@ -90,7 +86,7 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     model = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None) or _converted(folder)
     if model is None or not tokenizer.is_file():
         raise EmbeddingError(_missing(folder, "tokenizer.json" if model is not None else "model.onnx"))
-    configurations = {name: _json(folder / name) for name in _CONFIGURATIONS}
+    configurations = {name: _json(folder / name, dict[str, Any]) for name in _CONFIGURATIONS}
     prompts = configurations["config_sentence_transformers.json"].get("prompts") or {}
     # Weights over 2 GB are in separate files.
     external = sorted(path for path in model.parent.glob("*.onnx?data*") if path.is_file())
@@ -105,14 +101,14 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
         stated_poolings=frozenset(_poolings(stated)),
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
-        takes_batches=_json(folder / MANIFEST).get(TAKES_BATCHES) is True,
+        takes_batches=_json(folder / MANIFEST, dict[str, Any]).get(TAKES_BATCHES) is True,
     )
 
 
 def _converted(folder: Path) -> Path | None:
     """Convert the weights of a BERT model into ``onnx/model.onnx``; None if they are missing or of another kind."""
     files = ("model.safetensors", "config.json", "tokenizer.json")
-    modules = _json_list(folder / "modules.json")
+    modules = _json(folder / "modules.json", list[Any])
     kinds = {str(module.get("type")).rpartition(".")[2] for module in modules if isinstance(module, Mapping)}
     if not all((folder / name).is_file() for name in files) or not kinds or not kinds <= CONVERTED_MODULES:
         return None
@@ -128,17 +124,10 @@ def _converted(folder: Path) -> Path | None:
     return file
 
 
-def _json_list(path: Path) -> Sequence[Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return ()
-    return found if isinstance(found, list) else ()
-
-
 def _missing(folder: Path, file: str) -> str:
     """Explain where to get a file that a model's folder lacks."""
-    if file == "model.onnx" and any((folder / name).is_file() for name in _WEIGHTS):
+    weights = ("model.safetensors", "pytorch_model.bin", "modules.json")  # for PyTorch
+    if file == "model.onnx" and any((folder / name).is_file() for name in weights):
         return (
             f"The folder {folder} has the weights of a model, but no model.onnx. Export it: `pip install"
             " optimum-onnx[onnxruntime]`, then `optimum-cli export onnx --library transformers --task"
@@ -147,14 +136,16 @@ def _missing(folder: Path, file: str) -> str:
     return f"The folder {folder} has no {file}: download it from the source of the model"
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(path: Path, kind: Callable[[], T]) -> T:
+    """Read a JSON file; a missing one, or one of another kind, counts as empty."""
+    empty = kind()
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
-        return {}
+        return empty
     except (OSError, ValueError) as error:
         raise EmbeddingError(f"The file {path} cannot be read ({error}): download it again") from None
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, type(empty)) else empty
 
 
 def _max_tokens(configurations: Mapping[str, Mapping[str, Any]]) -> int:

@@ -9,23 +9,21 @@ import numpy as np
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
 from ragstack_common.embedding.model_folder import POOLINGS, Pooling
-from ragstack_common.embedding.pooling import find_token_vectors, pooled
+from ragstack_common.embedding.pooling import TEXTS_BY_TOKENS_BY_VALUES, find_token_vectors, pooled
 from ragstack_common.embedding.protocol import ModelEmbedding, Vectors, cores, scalar
-from ragstack_common.embedding.sessions import first_line, model_inputs, open_session, open_tokenizer
-
-CHARACTERS_PER_TOKEN: Final = 64
-"""Characters read for each token that the model takes; hardly any token is longer."""
+from ragstack_common.embedding.sessions import (
+    CHARACTERS_PER_TOKEN,
+    first_line,
+    model_inputs,
+    open_session,
+    open_tokenizer,
+)
 
 CHARACTERS_IN_BATCH: Final = 1000
 """About 250 tokens: larger batches leave the processor's cache."""
 
 POOLED_OUTPUTS: Final = ("sentence_embedding", "embedding", "embeddings")
 TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
-
-DIFFERENT_TEXTS: Final = ("A text that shows how tokens are pooled.", "Another one, which is longer than the first.")
-
-_TEXTS_BY_VALUES: Final = 2
-_TEXTS_BY_TOKENS_BY_VALUES: Final = 3
 
 
 class OnnxEmbedding(ModelEmbedding):
@@ -55,7 +53,8 @@ class OnnxEmbedding(ModelEmbedding):
         self._output, self._is_pooled = _output(self._session)
         is_own = pooling is None or self._model.stated_poolings == {pooling}
         if self._is_pooled and pooling is not None:
-            tokens = find_token_vectors(self._model.model, self._output, *self._feed(DIFFERENT_TEXTS))
+            texts = ("A text that shows how tokens are pooled.", "Another one, which is longer than the first.")
+            tokens = find_token_vectors(self._model.model, self._output, *self._feed(texts))
             is_own = tokens.pooling == pooling
             if not is_own:
                 self._session, self._output, self._is_pooled = tokens.session, tokens.output, False
@@ -116,10 +115,10 @@ def _output(session: Any) -> tuple[str, bool]:
     """Return the output to use, and whether it is already one vector for each text."""
     outputs = {str(node.name): len(node.shape) for node in session.get_outputs()}
     for name in POOLED_OUTPUTS:
-        if outputs.get(name) == _TEXTS_BY_VALUES:
+        if outputs.get(name) == 2:  # noqa: PLR2004 - texts by values
             return name, True
     for name, rank in outputs.items():
-        if rank == _TEXTS_BY_TOKENS_BY_VALUES and (name in TOKEN_OUTPUTS or len(outputs) == 1):
+        if rank == TEXTS_BY_TOKENS_BY_VALUES and (name in TOKEN_OUTPUTS or len(outputs) == 1):
             return name, False
     raise EmbeddingError(
         f"The ONNX model returns {', '.join(outputs)}, none of which is known to hold an embedding: choose a model with"

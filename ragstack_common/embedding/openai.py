@@ -20,19 +20,11 @@ from ragstack_common.core.addresses import keeps_secrets
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding.protocol import ModelEmbedding
 
-TIMEOUT_SECONDS: Final = 120.0
-RETRIES: Final = 4
-"""After transient errors (408, 409, 429, 5xx, lost connections), with delays of 0.5 s, doubled each time."""
-
-QUERY_TIMEOUT_SECONDS: Final = 15.0
-QUERY_RETRIES: Final = 2
-"""A user waits for the answer: AWS's clients time out after a minute."""
-
 CALLS_AT_ONCE: Final = 2
 CHARACTERS_IN_TEXT: Final = 24_000
 """OpenAI's limit of 8,191 tokens, at three characters a token."""
 
-LEAST_CHARACTERS: Final = 200
+MIN_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
 
 _TOO_LONG: Final = re.compile(
@@ -62,7 +54,8 @@ class OpenAIEmbedding(ModelEmbedding):
     def _vectors(self, texts: Sequence[str], *, is_query: bool) -> list[list[float]]:
         client = self._client
         if is_query:
-            client = client.with_options(timeout=QUERY_TIMEOUT_SECONDS, max_retries=QUERY_RETRIES)
+            # A user waits for the answer: AWS's clients time out after a minute.
+            client = client.with_options(timeout=15.0, max_retries=2)
         return list(self._fitting(client, [text[:CHARACTERS_IN_TEXT] for text in texts]))
 
     def _fitting(self, client: OpenAI, texts: Sequence[str]) -> Iterator[list[float]]:
@@ -73,7 +66,7 @@ class OpenAIEmbedding(ModelEmbedding):
             if len(texts) > 1:
                 for text in texts:
                     yield from self._fitting(client, [text])
-            elif len(texts[0]) > LEAST_CHARACTERS:
+            elif len(texts[0]) > MIN_CHARACTERS:
                 yield from self._fitting(client, [texts[0][: len(texts[0]) // 2]])
             else:
                 raise EmbeddingError(str(error)) from error
@@ -112,9 +105,9 @@ def load(address: str, api_key: str | None) -> OpenAIEmbedding:
     client = OpenAI(
         base_url=url,
         api_key=api_key or "none",
-        timeout=TIMEOUT_SECONDS,
-        max_retries=RETRIES,
-        # A redirect would send the documents to a host that nobody chose.
+        timeout=120.0,
+        max_retries=4,  # after transient errors (408, 409, 429, 5xx, lost connections), from 0.5 s on, doubled
+        # A redirect would send the documents to another host.
         http_client=DefaultHttpxClient(follow_redirects=False),
     )
     return OpenAIEmbedding(client, model)

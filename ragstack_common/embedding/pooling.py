@@ -18,13 +18,13 @@ from ragstack_common.embedding.sessions import first_line, open_session
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
 
-NEAREST: Final = 64
-"""Tensors before the output that are looked at; poolings of published models have fewer than twenty."""
+MAX_TENSORS: Final = 64
+"""Tensors before the output that are tried; poolings of published models have fewer than twenty."""
 
 MIN_COSINE: Final = 0.999
-"""Between the model's vector and a pooled one; half precision costs less than .0001."""
+"""Minimum cosine of the model's vector and a pooled one; half precision costs less than .0001."""
 
-_TEXTS_BY_TOKENS_BY_VALUES: Final = 3
+TEXTS_BY_TOKENS_BY_VALUES: Final = 3
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class TokenVectors:
     """The vectors of tokens of a model.
 
     Attributes:
-        session: The model with them as its only output.
-        output: Their name.
+        session: The model with the vectors as its only output.
+        output: Name of that output.
         pooling: How the model pools them.
     """
 
@@ -43,7 +43,7 @@ class TokenVectors:
 
 
 def pooled(tokens: Vectors, pooling: Pooling) -> Vectors:
-    """Return one vector for those of a text's tokens."""
+    """Pool the vectors of a text's tokens into one."""
     match pooling:
         case "mean":
             return np.asarray(tokens.mean(axis=0))
@@ -89,12 +89,12 @@ def find_token_vectors(model: Path, output: str, feed: Mapping[str, Any], length
 
 
 def _before(graph: "GraphProto", output: str) -> Iterator[str]:
-    """Yield the tensors that an output is computed from, nearest first, without those of the attention mask alone."""
+    """Yield the tensors that an output is computed from, nearest first, unless they depend on the mask alone."""
     of_texts = {"input_ids"}
     for node in graph.node:
         if not of_texts.isdisjoint(node.input):
             of_texts.update(node.output)
-    needed, left = {output}, NEAREST
+    needed, left = {output}, MAX_TENSORS
     for node in reversed(graph.node):
         if left and not needed.isdisjoint(node.output):
             needed.update(node.input)
@@ -114,10 +114,10 @@ def _with_outputs(model: "ModelProto", names: Sequence[str], file: Path) -> Any:
 
 
 def _pooling(tensor: Any, lengths: Sequence[int], wanted: Vectors) -> Pooling | None:
-    """Return the pooling that makes the model's vectors of a tensor; None if there is none."""
+    """Return the pooling that turns a tensor into the model's vectors, or None."""
     if not (
         isinstance(tensor, np.ndarray)
-        and tensor.ndim == _TEXTS_BY_TOKENS_BY_VALUES
+        and tensor.ndim == TEXTS_BY_TOKENS_BY_VALUES
         and tensor.shape[:2] == (len(lengths), max(lengths))
         and np.issubdtype(tensor.dtype, np.floating)
     ):

@@ -11,7 +11,8 @@ from ragstack_common.embedding.model_folder import ModelFolder
 
 INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
-_ERRORS_ONLY: Final = 3
+CHARACTERS_PER_TOKEN: Final = 64
+"""Characters read for each token that the model takes; hardly any token is longer."""
 
 
 def open_tokenizer(model: ModelFolder) -> Tokenizer:
@@ -43,7 +44,7 @@ def open_session(model: Path, changed: bytes | None = None) -> Any:
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = 3  # errors only
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.parent))
     try:
         return onnxruntime.InferenceSession(changed or str(model), options, providers=["CPUExecutionProvider"])
@@ -55,13 +56,13 @@ def model_inputs(session: Any) -> list[str]:
     """Return the names of a text model's inputs.
 
     Raises:
-        EmbeddingError: There are others than :data:`INPUTS`.
+        EmbeddingError: The model has an input that is not one of :data:`INPUTS`.
     """
     names = [str(node.name) for node in session.get_inputs()]
     unknown = sorted(set(names) - INPUTS)
     if unknown:
         raise EmbeddingError(
-            f"The ONNX model asks for {', '.join(unknown)}, which no text model needs: choose one that takes"
+            f"The ONNX model needs {', '.join(unknown)}, which no text model has: choose one with"
             f" {', '.join(sorted(INPUTS))}"
         )
     return names

@@ -124,7 +124,7 @@ def test_a_folder_without_a_usable_model_is_an_error(tmp_path: Path) -> None:
         make_model_folder(
             tmp_path / "max", configurations=pooling
         ): "pools by pooling_mode_weightedmean_tokens, which is not",
-        make_model_folder(tmp_path / "in", inputs=("input_ids", "pixel_values")): "asks for pixel_values, which no",
+        make_model_folder(tmp_path / "in", inputs=("input_ids", "pixel_values")): "needs pixel_values, which no",
         make_model_folder(tmp_path / "out", output="logits", inputs=("input_ids",)): "",
     }
 
