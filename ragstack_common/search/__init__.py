@@ -1,8 +1,8 @@
 """One interface to every system that answers queries with chunks.
 
 Engines are stores (``bedrock``, ``chroma``, ``milvus``); wrappers are backends around backends
-(``cached``, ``reranked``, ``balanced``, ``federated``, ``multislice``, ``metered``) and compose in any order. Each is
-imported when :func:`create_retrieval_backend` is asked for it.
+(``cached``, ``reranked``, ``balanced``, ``federated``, ``multislice``, ``metered``) and compose in any order.
+:func:`create_retrieval_backend` imports only the ones that it creates.
 """
 
 from ragstack_common.search.base import RetrievalBackend, Wrapper

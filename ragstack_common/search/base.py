@@ -27,7 +27,6 @@ from ragstack_common.settings.names import ALL_CORPORA
 
 PAGE_SIZE: Final = 50
 QUERIES_AT_ONCE: Final = 8
-HEALTH_QUERY: Final = "health"
 
 
 class RetrievalBackend(ABC):
@@ -66,14 +65,14 @@ class RetrievalBackend(ABC):
         """
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
-        """Search, and report how it went. Errors are those of :meth:`retrieve`."""
+        """Search, and report how it went; raises what :meth:`retrieve` raises."""
         check_for_engine(self.name, request)
 
         async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
             filters = None if restriction is None else to_mongo(restriction)
             return await self.retrieve(request.query, count, request.min_score, filters)
 
-        search = DocumentSearch(self.name, request, self.max_top_k, ask)
+        search = DocumentSearch(self.name, request, self.max_top_k, self.max_top_k, ask)
         return await traced_search(self.name, self.span_attributes, request, lambda _: search.outcome())
 
     async def retrieve_batch(
@@ -86,7 +85,7 @@ class RetrievalBackend(ABC):
         """Answer several queries, some of them in parallel; the answers are in the order of the queries.
 
         Raises:
-            The error of the first query that failed.
+            Exception: The error of the first query that failed.
         """
         slots = asyncio.Semaphore(QUERIES_AT_ONCE)
 
@@ -112,14 +111,8 @@ class RetrievalBackend(ABC):
     ) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield a large result set chunk by chunk, best first, each once.
 
-        This default asks for larger and larger result sets; an engine with pages or cursors overrides it.
-
-        Args:
-            query: As in :meth:`retrieve`.
-            limit: Maximum number of chunks; None yields as many as the engine can return.
-            min_score: As in :meth:`retrieve`.
-            filters: As in :meth:`retrieve`.
-            page_size: Chunks that the first search asks for, 1 or more; some backends ask for more.
+        This default requests larger and larger result sets; an engine with pages or cursors overrides it. Without a
+        *limit* it yields all that the engine can return. The first search requests *page_size* chunks or more.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
@@ -142,7 +135,7 @@ class RetrievalBackend(ABC):
     async def health_check(self) -> bool:
         """Return whether a search would be answered. It never raises."""
         try:
-            await self.retrieve(HEALTH_QUERY, top_k=1)
+            await self.retrieve("health", top_k=1)
         except Exception:  # noqa: BLE001 - any error means no
             return False
         return True
@@ -189,10 +182,7 @@ class RetrievalBackend(ABC):
         return {}
 
     def _first_page(self, page_size: int) -> int:
-        """Return how many chunks a stream asks for first.
-
-        Each later search must begin with the chunks of the one before.
-        """
+        """Return the size of the first search of a stream. Each later search must begin with the same chunks."""
         return page_size
 
     async def __aenter__(self) -> Self:
@@ -225,7 +215,7 @@ class ReportingBackend(RetrievalBackend):
         corpus_filter: str | None = None,
         with_embeddings: bool = False,
     ) -> list[RetrievedChunk]:
-        """Return the chunks alone. Parameters are those of :class:`SearchRequest`."""
+        """Return the chunks alone. :class:`SearchRequest` describes the parameters."""
         request = SearchRequest(
             query,
             self.default_top_k if top_k is None else top_k,
@@ -294,11 +284,11 @@ class PassingWrapper(Wrapper):
 
 
 def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool = False) -> None:
-    """Check that a request asks nothing that only wrappers, or other engines, can do.
+    """Reject a request that needs a wrapper, or another engine.
 
     Raises:
-        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``, or asks for embeddings that the engine
-            does not have.
+        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``, or needs vectors that the engine does
+            not return.
     """
     if request.with_embeddings and not has_embeddings:
         raise InvalidRequestError(
@@ -316,12 +306,6 @@ def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool 
 
 
 def narrowed(request: SearchRequest, *filters: FilterSource | None, **changes: Any) -> SearchRequest:
-    """Return the request with further filters that chunks must match, and other fields changed.
-
-    Args:
-        request: The request; its own filters still apply.
-        filters: Further filters; None restricts nothing.
-        changes: Fields of the request with their new values.
-    """
+    """Return the request with further *filters* that chunks must match, and other fields changed."""
     combined = all_of(parsed(request.filters), *map(parsed, filters))
     return replace(request, **{"filters": combined, **changes})

@@ -1,9 +1,10 @@
-"""The loop that searches on until it has enough documents, even if one long document fills the first candidates."""
+"""A search that continues until it has enough documents, even if one long document fills the first candidates."""
 
 import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from ragstack_common.core.deadline import seconds_left
@@ -23,7 +24,7 @@ from ragstack_common.search.tracing import describe_span
 T = TypeVar("T")
 
 MIN_OTHERS: Final = 100
-"""Chunks that a search for further documents asks for at least, as one of them may fill it again; a page of Bedrock."""
+"""Least size of a search for further documents, as one of them may fill it again: a page of Bedrock."""
 
 Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
 """Returns this number of chunks that match a filter, or all if there are fewer, best first."""
@@ -50,50 +51,38 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_seconds: float)
         ) from error
 
 
+@dataclass
 class DocumentSearch:
     """A search that continues until it has enough documents.
 
-    It searches again without the documents found so far; a store without pages is first asked for more chunks once.
-    Each further search finds a document or is the last one. If the first chunks suffice, there is none. An error or a
-    deadline after the first chunks leaves what was found: the report says that the rest is missing.
+    It searches again without the documents found so far; with a store without pages, it first requests more chunks
+    once. Each further search finds a document or is the last one. If the first chunks suffice, there is none. An error
+    or a deadline after the first chunks leaves what was found: the report says that the rest is missing.
 
-    Args:
+    Attributes:
         name: The backend's name in the report.
         request: What to search for.
-        maximum: Chunks that the store can return.
+        maximum: Number of chunks that the store can return.
+        page: Number of chunks that one call to the store returns.
         ask: Searches the store.
         source_keys: Attributes that identify a chunk's document; without any, no document can be excluded.
         exclude: Returns the filter that excludes the documents with these values of an attribute.
-        approximate: Whether the store may miss chunks, so that fewer chunks than asked for need not be all of them.
-        page: Chunks that one call to the store returns; None means *maximum*.
+        approximate: Whether the store may miss chunks, so that a short result need not be all of them.
         timeout_seconds: Deadline of all searches; an earlier one around the caller counts instead.
     """
 
-    def __init__(
-        self,
-        name: str,
-        request: SearchRequest,
-        maximum: int,
-        ask: Ask,
-        source_keys: Callable[[], Sequence[str]] = tuple,
-        exclude: Callable[[str, tuple[str, ...]], Filter] = not_in,
-        *,
-        approximate: bool = False,
-        page: int | None = None,
-        timeout_seconds: float = math.inf,
-    ) -> None:
-        self._name = name
-        self._request = request
-        self._maximum = maximum
-        self._ask = ask
-        self._source_keys = source_keys
-        self._exclude = exclude
-        self._approximate = approximate
-        self._page = maximum if page is None else page
-        self._timeout_seconds = timeout_seconds
-        self._chunks: list[RetrievedChunk] = []
-        self._searches = 0
-        self._exhausted = False
+    name: str
+    request: SearchRequest
+    maximum: int
+    page: int
+    ask: Ask
+    source_keys: Callable[[], Sequence[str]] = tuple
+    exclude: Callable[[str, tuple[str, ...]], Filter] = not_in
+    approximate: bool = False
+    timeout_seconds: float = math.inf
+    _chunks: list[RetrievedChunk] = field(default_factory=list, init=False)
+    _searches: int = field(default=0, init=False)
+    _exhausted: bool = field(default=False, init=False)
 
     async def outcome(self) -> SearchOutcome:
         """Search, and report how it went.
@@ -105,7 +94,7 @@ class DocumentSearch:
         status: SliceStatus = "ok"
         error, why = None, ""
         try:
-            await within_deadline(self._name, self._search(), self._timeout_seconds)
+            await within_deadline(self.name, self._search(), self.timeout_seconds)
         except RagStackError as failure:
             if not self._searches:
                 raise
@@ -114,9 +103,9 @@ class DocumentSearch:
             error = f"after {len(self._chunks)} chunks: {failure}"
         milliseconds = (time.perf_counter() - start) * 1000
         report = SliceReport(
-            backend=self._name, status=status, milliseconds=milliseconds, hits=len(self._chunks), error=error
+            backend=self.name, status=status, milliseconds=milliseconds, hits=len(self._chunks), error=error
         )
-        chunks = best_of(self._chunks, self._request)
+        chunks = best_of(self._chunks, self.request)
         return SearchOutcome(
             chunks,
             (report,),
@@ -126,43 +115,43 @@ class DocumentSearch:
         )
 
     async def _search(self) -> None:
-        request = self._request
-        candidates = min(self._maximum, request.top_k)
+        request = self.request
+        candidates = min(self.maximum, request.top_k)
         if request.deduplicate_by == "document":
-            candidates = max(candidates, min(self._page, request.top_k * CANDIDATES_PER_DOCUMENT))
+            candidates = max(candidates, min(self.page, request.top_k * CANDIDATES_PER_DOCUMENT))
         describe_span({"large_retrieval_size": candidates})
-        count = min(self._page, candidates)
+        count = min(self.page, candidates)
         full = await self._read(count)
         while full and count < candidates:
-            count = min(candidates, count + self._page)
+            count = min(candidates, count + self.page)
             full = await self._read(count)
-        paged, others = self._page < self._maximum, True  # whether the store can exclude documents
+        paged, others = self.page < self.maximum, True  # whether the store can exclude documents
         while self._is_short() and not self._exhausted:
-            keys = self._source_keys()
-            deep = paged or count > candidates or count * 2 > self._maximum
+            keys = self.source_keys()
+            deep = paged or count > candidates or count * 2 > self.maximum
             if others and keys and (deep or not full):
-                others = await self._read_others(keys, min(self._page, max(count, MIN_OTHERS)))
-            elif full and count < self._maximum:
-                count = min(self._maximum, count + self._page if paged else count * CANDIDATES_PER_DOCUMENT)
+                others = await self._read_others(keys, min(self.page, max(count, MIN_OTHERS)))
+            elif full and count < self.maximum:
+                count = min(self.maximum, count + self.page if paged else count * CANDIDATES_PER_DOCUMENT)
                 full = await self._read(count)
             else:
                 return
 
     async def _read(self, count: int) -> bool:
         """Read the first *count* chunks of the ranking, and keep other documents; return whether there may be more."""
-        found = await self._ask(count, self._request.restriction)
+        found = await self.ask(count, self.request.restriction)
         self._searches += 1
         known = {chunk.source for chunk in found}
         others = [chunk for chunk in self._chunks if chunk.source not in known]
         self._chunks = found + (_below(others, found[-1]) if found else others)
         full = len(found) >= count
-        self._exhausted = not (full or self._approximate)
+        self._exhausted = not (full or self.approximate)
         return full
 
     async def _read_others(self, keys: Sequence[str], count: int) -> bool:
         """Search without the documents found so far; return whether this can find others."""
         try:
-            found = await self._ask(count, all_of(self._request.restriction, self._others(keys)))
+            found = await self.ask(count, all_of(self.request.restriction, self._others(keys)))
         except InvalidRequestError:
             return False  # the store cannot express the filter
         self._searches += 1
@@ -171,13 +160,13 @@ class DocumentSearch:
         if found and not new:
             return False  # the store does not filter by what identifies a document
         self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
-        self._exhausted = not found or not (len(found) >= count or self._approximate)
+        self._exhausted = not found or not (len(found) >= count or self.approximate)
         return True
 
     def _is_short(self) -> bool:
-        if self._chunks and self._chunks[-1].score < self._request.least_score:
+        if self._chunks and self._chunks[-1].score < self.request.score_floor:
             return False  # everything else scores lower
-        return len({chunk.source for chunk in self._chunks}) < self._request.documents_wanted
+        return len({chunk.source for chunk in self._chunks}) < self.request.documents_wanted
 
     def _others(self, keys: Sequence[str]) -> Filter | None:
         """Write the filter that excludes the documents found so far."""
@@ -187,13 +176,13 @@ class DocumentSearch:
             named = named or {keys[0]: chunk.source}
             key = next((key for key, name in named.items() if name == chunk.source), next(iter(named)))
             sources.setdefault(key, set()).add(named[key])
-        return all_of(*(self._exclude(key, tuple(sorted(sources[key]))) for key in sorted(sources)))
+        return all_of(*(self.exclude(key, tuple(sorted(sources[key]))) for key in sorted(sources)))
 
     def _shortage(self, why: str) -> tuple[Note, ...]:
         if self._exhausted or not self._is_short():
             return ()
         found = len({chunk.source for chunk in self._chunks})
-        text = f"Found {found} of the {self._request.documents_wanted} documents wanted"
+        text = f"Found {found} of the {self.request.documents_wanted} documents wanted"
         return (Note("shortage", f"{text} {why or f'in {self._searches} searches'}; the store may hold more"),)
 
 

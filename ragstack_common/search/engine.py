@@ -50,9 +50,6 @@ class Engine(ReportingBackend):
 
     Args:
         timeout_seconds: Deadline of one search, over 0 and finite.
-
-    Raises:
-        ValueError: The deadline is out of range.
     """
 
     approximate = False
@@ -71,12 +68,12 @@ class Engine(ReportingBackend):
             self.name,
             request,
             self.max_top_k,
+            self.page_size or self.max_top_k,
             self._finder(request.query),
             self._source_keys,
             self._exclude,
-            approximate=self.approximate,
-            page=self.page_size,
-            timeout_seconds=self.timeout_seconds,
+            self.approximate,
+            self.timeout_seconds,
         )
         outcome = await search.outcome()
         if not request.with_embeddings:
@@ -122,11 +119,7 @@ class Engine(ReportingBackend):
         """
 
     async def within_deadline(self, work: Awaitable[T]) -> T:
-        """Await an operation of the store within the deadline of a search, or an earlier deadline around it.
-
-        Raises:
-            RetrievalTimeoutError: The deadline came first.
-        """
+        """Await an operation of the store within the deadline of a search, or an earlier deadline around it."""
         return await within_deadline(self.name, work, self.timeout_seconds)
 
 
@@ -147,7 +140,7 @@ class BatchEngine(Engine):
         check_top_k(top_k, self.max_top_k)
         with retrieval_span(self.name, requests[0], self.span_attributes, queries=queries) as span:
             found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
-            good = [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
+            good = [[chunk for chunk in chunks if chunk.score >= requests[0].score_floor] for chunks in found]
             span.found([*chain.from_iterable(good)])
         return good
 

@@ -16,10 +16,6 @@ def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
     """Return the ranks, the trust, the boost and the reranker that gave a result its place, without a full stop.
 
     For example: Rank 2 with the filter, 14 without; trust 0.98; rank 3 before the reranker.
-
-    Args:
-        ranking: How the result was ranked.
-        parts: The reports of the search.
     """
     reasons = [*_merged(ranking, parts)]
     if ranking.boost != 1:

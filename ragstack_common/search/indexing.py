@@ -83,7 +83,7 @@ class IndexDocument(BaseModel):
         return self.source or str(self.metadata.get("source") or self.id)
 
 
-def documents_of(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
+def parse_documents(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
     """Check documents.
 
     Raises:
@@ -107,15 +107,10 @@ def documents_of(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
 def put_in_batches(
     documents: Sequence[IndexDocument], size: int, put: Callable[[Sequence[IndexDocument]], None]
 ) -> list[str]:
-    """Put documents into a store, and return their ids.
+    """Put documents into a store, *size* in one call, and return their ids.
 
     A batch that the store rejects is halved until the rejected document is alone, so that the others are stored. After
     any other error nothing more is put.
-
-    Args:
-        documents: The documents.
-        size: Documents in one call.
-        put: Stores a batch.
 
     Raises:
         IndexingError: Some documents were rejected, or the store failed after the first ones.

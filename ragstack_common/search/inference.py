@@ -11,7 +11,7 @@ from ragstack_common.search.naming import ADDED_PREFIXES, Name, QuestionTerms, V
 from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 MAX_NAMED: Final = 3
-"""A question that names more values of one attribute asks about none of them in particular."""
+"""A question that names more values of one attribute is about none of them in particular."""
 
 MAX_ATTRIBUTES: Final = 3
 """Clauses of an inferred filter; with those of a scope they must fit into one group of Bedrock's filters."""
@@ -40,27 +40,27 @@ class Vocabulary:
     """The values of a catalogue that a question can name.
 
     Left out are attributes with almost one value per document, and lists: their members are keywords, and a question
-    that uses one does not ask for the documents that list it.
+    that uses one is not about the documents that list it.
 
     Args:
         counts: How many documents have each value, by attribute.
         documents: The number of documents. An attribute with more values than that in all has lists.
-        least_values: An attribute with fewer values distinguishes no documents.
+        min_values: An attribute with fewer values distinguishes no documents.
     """
 
     def __init__(
-        self, counts: Mapping[str, Mapping[Scalar, int]], documents: int, least_values: int = MIN_VALUES
+        self, counts: Mapping[str, Mapping[Scalar, int]], documents: int, min_values: int = MIN_VALUES
     ) -> None:
         self._values = {
             key: Values(found)
             for key, found in counts.items()
             if not key.startswith(ADDED_PREFIXES)
-            and len(found) >= least_values
+            and len(found) >= min_values
             and DOCUMENTS_PER_VALUE * len(found) <= sum(found.values()) <= documents
         }
 
     @classmethod
-    def of_hits(cls, hits: Iterable[tuple[str, Mapping[str, Any]]]) -> Self:
+    def from_hits(cls, hits: Iterable[tuple[str, Mapping[str, Any]]]) -> Self:
         """Collect the values of hits, given as source and attributes."""
         documents = dict(hits)
         counts: dict[str, Counter[Scalar]] = defaultdict(Counter)
@@ -74,11 +74,9 @@ class Vocabulary:
         return cls({key: found for key, found in counts.items() if key not in lists}, len(documents), 1)
 
     def infer(self, question: QuestionTerms, known: Collection[str] = ()) -> Inferred | None:
-        """Return the filter that a question implies; None if it names nothing, or nothing clearly.
+        """Return the filter that a question implies, without the *known* attributes, which the caller filters.
 
-        Args:
-            question: The question.
-            known: Attributes that the caller filters; the inferred filter leaves them out.
+        None if the question names nothing, or nothing clearly.
         """
         clear = {key: self._clear(key, question) for key in self._values}
         named = _independent({key: found for key, found in clear.items() if 0 < len(found) <= MAX_NAMED})

@@ -14,13 +14,12 @@ Key = TypeVar("Key", bound=Hashable)
 IdentifyBy: TypeAlias = Literal["document", "chunk", "text"]
 
 CANDIDATES_PER_DOCUMENT: Final = 4
-"""Chunks to ask for per document wanted, so that several chunks of one document leave enough."""
+"""Chunks to request per document wanted, so that several chunks of one document leave enough."""
 
 RANK_CONSTANT: Final = 60
 """Added to each rank in a fusion: the larger it is, the less the first places count.
 
-Source: Cormack, Clarke and Buettcher 2009, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-Methods".
+Source: Cormack et al. 2009, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods".
 """
 
 
@@ -63,7 +62,7 @@ def merge_slices(
 
     Args:
         slices: The chunks of each slice, by its name.
-        boosts: Factors for the scores of slices, by name; 1 if there is none.
+        boosts: Factors for the scores of slices, by name; 1 for others.
         deduplicate_by: What is yielded once.
     """
     candidates = []
@@ -149,10 +148,7 @@ def with_passages(
 ) -> list[RetrievedChunk]:
     """Add to the best chunk of each document its other passages.
 
-    Args:
-        best: One chunk for each document.
-        candidates: All chunks of the search, with the passages that earlier searches added.
-        request: How many passages of each document, and their minimum relevance.
+    *candidates* are all chunks of the search, with the passages that earlier searches added.
     """
     found: dict[str, dict[Hashable, RetrievedChunk]] = {
         chunk.source: {identity_of(chunk, "text"): chunk.model_copy(update={"passages": (), "passages_found": 0})}
@@ -179,19 +175,14 @@ def with_passages(
 def best_of(
     chunks: Iterable[RetrievedChunk], request: SearchRequest, candidates: Iterable[RetrievedChunk] | None = None
 ) -> list[RetrievedChunk]:
-    """Keep what a request asks for among chunks in their final order.
-
-    Args:
-        chunks: What the request may return.
-        request: The search.
-        candidates: What the passages of a document are chosen from; by default the chunks.
+    """Return what a request wants of chunks in their final order; passages of documents come from the *candidates*.
 
     Raises:
         InvalidQueryError: The request has a minimum relevance, and a chunk has no relevance.
     """
     if request.passages > 1:
         chunks = list(chunks)
-    kept = (chunk for chunk in chunks if chunk.score >= request.least_score and is_relevant(chunk, request))
+    kept = (chunk for chunk in chunks if chunk.score >= request.score_floor and is_relevant(chunk, request))
     if request.deduplicate_by == "document":
         best = one_for_each_document(kept, request.top_k)
         if request.passages == 1:

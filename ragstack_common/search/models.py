@@ -30,7 +30,7 @@ OUR_OWN_KEYS: Final = (
     SHEET_KEY,
     SECTION_KEY,
 )
-"""Metadata that backends add for programs; responses have it elsewhere, or leave it out if it is not text."""
+"""Metadata that backends add for programs; responses have it elsewhere, or not at all if it is not text."""
 
 UNNAMED_SOURCE: Final = "unnamed:"
 """Prefix of the source of a chunk without a document, such as a row of a SQL query."""
@@ -57,7 +57,7 @@ def _rounded_to(digits: int) -> PlainSerializer:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """How a chunk came to its place."""
+    """How a chunk got its rank."""
 
     base_score: Annotated[float, Field(description="The engine's score, 0 to 1")]
     boost: Annotated[
@@ -100,20 +100,20 @@ class RetrievedChunk(BaseModel):
 
     Attributes:
         content: The text.
-        score: What the order is by, 0 to 1; its scale depends on the engine.
-        relevance: Probability that the chunk answers the query, 0 to 1, whatever the other chunks are; None without a
+        score: The score that orders the chunks, 0 to 1; its scale depends on the engine.
+        relevance: Probability that the chunk answers the query, 0 to 1, independent of the other chunks; None without a
             calibration (``ragstack_common.settings.relevance``).
         source: File path, URL or identifier of the document.
         metadata: Further attributes.
         chunk_id: Unique identifier.
-        embedding: The vector of the chunk, if the search asked for it (``with_embeddings``); None if the chunk was
+        embedding: The vector of the chunk, if the search requests it (``with_embeddings``); None if the chunk was
             deleted meanwhile.
-        ranking: How the chunk came to its place; None if only the engine's score decided.
+        ranking: How the chunk got its rank; None if only the engine's score decided.
         context: The document title and headings that the content was indexed with, if any.
         content_type: TEXT, IMAGE, ROW, AUDIO or VIDEO.
         location: Where the document is, as reported by the engine.
-        passages: The best chunks of the same document among the candidates, this one first; empty if the search asked
-            for one passage.
+        passages: The best chunks of the same document among the candidates, this one first; empty if the search
+            requests one passage.
         passages_found: Number of candidates from the document, of which *passages* are the best.
     """
 
@@ -182,7 +182,7 @@ class SearchRequest:
             backends with parallel slices do this.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
         documents: Number of different documents that are worth further searches if the first one finds fewer. None
-            means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
+            means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that requests more candidates
             than it returns passes its caller's number on. With every chunk, documents over *top_k* add one chunk each.
         passages: Best chunks of each document to return with it, 1 to 10, only with one result for each document. They
             are chosen among the candidates of the search; of the minima, only *min_relevance* applies to them.
@@ -246,8 +246,8 @@ class SearchRequest:
         return self.top_k if self.deduplicate_by == "document" else 0
 
     @property
-    def least_score(self) -> float:
-        """The lowest score that is returned."""
+    def score_floor(self) -> float:
+        """*min_score*, or minus infinity."""
         return -math.inf if self.min_score is None else self.min_score
 
 
@@ -365,11 +365,7 @@ class SearchOutcome:
 
 
 def check_over_zero(**values: float) -> None:
-    """Check finite arguments over 0.
-
-    Raises:
-        ValueError: One is out of range; the message has its name.
-    """
+    """Raise ValueError, with the name of the argument, unless each value is over 0 and finite."""
     for name, value in values.items():
         if not 0 < value < math.inf:
             raise ValueError(f"{name} must be over 0 and finite, not {value!r}")
@@ -387,11 +383,7 @@ def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:
 
 
 def check_page_size_and_limit(page_size: object, limit: object) -> None:
-    """Check the numbers of a stream, both 1 or more; a limit may be None.
-
-    Raises:
-        InvalidQueryError: One is out of range; the message has its name.
-    """
+    """Check the numbers of a stream as :func:`check_top_k` does: 1 or more, and the limit may be None."""
     check_top_k(page_size, math.inf, "page_size")
     if limit is not None:
         check_top_k(limit, math.inf, "limit")

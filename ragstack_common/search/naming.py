@@ -49,7 +49,6 @@ _YEAR: Final = re.compile(
     re.IGNORECASE,
 )
 _SINCE: Final = re.compile(r"\b(?:since|before|after|until|founded in|established in)\s$", re.IGNORECASE)
-_LONGEST_SINCE: Final = len("established in ")
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,8 @@ class QuestionTerms:
         found = set()
         for match in _YEAR.finditer(self.text):
             year = match["marked"] or match["quarter"] or match["plain"]
-            if match["plain"] and _SINCE.search(self.text, match.start() - _LONGEST_SINCE, match.start()):
+            since = match.start() - len("established in ")  # the longest of them
+            if match["plain"] and _SINCE.search(self.text, since, match.start()):
                 continue
             found.add((int(f"20{year}"[-4:]), not match["plain"]))
         return found
@@ -159,11 +159,6 @@ def fold(text: str) -> str:
     return without_accents("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
-def words_of(value: Scalar) -> list[str]:
-    """Split a value into folded words."""
-    return [fold(word) for word in _WORD.findall(shown(value))]
-
-
 def shown(value: Scalar) -> str:
     """Return a value as text; whole numbers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -174,9 +169,9 @@ def attributes(metadata: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ..
     for name, value in metadata.items():
         if not name.startswith(ADDED_PREFIXES):
             members = value if isinstance(value, list | tuple | set) else (value,)
-            told = [each for each in members if isinstance(each, str | int | float) and not isinstance(each, bool)]
-            if told:
-                yield name, tuple(map(shown, told))
+            plain = [each for each in members if isinstance(each, str | int | float) and not isinstance(each, bool)]
+            if plain:
+                yield name, tuple(map(shown, plain))
 
 
 class Values:
@@ -195,7 +190,7 @@ class Values:
         self._holders: dict[str, list[int]] = defaultdict(list)
         self._words: list[list[str]] = []
         for number, value in enumerate(self._values):
-            words = words_of(value)
+            words = [fold(word) for word in _WORD.findall(shown(value))]
             self._words.append(words)
             self._joined["".join(words)].append(number)
             for word in {*words} - STOP_WORDS[ENGLISH]:
@@ -208,7 +203,6 @@ class Values:
                 self._prefixes[main[0][:2], main[1][:2]].append(number)
 
     def __len__(self) -> int:
-        """Return the number of different values."""
         return len(self._values)
 
     def named_in(self, question: QuestionTerms) -> dict[Scalar, Name]:
@@ -234,9 +228,9 @@ class Values:
         return {self._values[number]: name for number, name in sorted(named.items())}
 
     def _meant(self, question: QuestionTerms) -> Iterator[tuple[int, int, bool]]:
-        """Yield the values that one word names, with its position, and whether it names the whole value.
+        """Yield the values that one word names, with its position, and whether it names the value as a whole.
 
-        It does as initials or a blend of prefixes; it does not if it only is a word that no other value has.
+        Initials and blends of prefixes do; a word that no other value has does not.
         """
         acronyms = question.acronyms
         for word in self._initials.keys() & acronyms.keys():
@@ -268,15 +262,15 @@ class Values:
     def _covering(self, number: int, words: AbstractSet[str], question: QuestionTerms) -> Name | None:
         """Return the first words of the question close together that cover enough of a value."""
         rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
-        least = MIN_COVERAGE * math.fsum(rarity.values())
-        if math.fsum(rarity[word] for word in rarity if word in words) < least:
+        needed = MIN_COVERAGE * math.fsum(rarity.values())
+        if math.fsum(rarity[word] for word in rarity if word in words) < needed:
             return None
         own = sorted(place for word in rarity.keys() & words for place in question.places[word])
         reach = len(self._words[number]) + LOOSE_WORDS
         for start, first in enumerate(own):
             near = (place for place in own[start : start + reach] if place < first + reach)
             matched = {question.folded[place]: place for place in near}
-            if len(matched) > 1 and math.fsum(rarity[word] for word in matched) >= least:
+            if len(matched) > 1 and math.fsum(rarity[word] for word in matched) >= needed:
                 return Name(" ".join(matched), frozenset(matched.values()), is_whole=False)
         return None
 

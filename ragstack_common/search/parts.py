@@ -55,13 +55,7 @@ class Parts:
         )
 
     def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
-        """Return the merged outcome.
-
-        Args:
-            chunks: The merged chunks.
-            request: The merged search.
-            fields: Further fields of the outcome.
-        """
+        """Return the merged outcome for the merged chunks, with further fields."""
         notes = (Note(each.kind, f"{name}: {each.text}") for name, found in self.found.items() for each in found.notes)
         ages = [outcome.age_seconds for outcome in self.found.values() if outcome.age_seconds is not None]
         return SearchOutcome(

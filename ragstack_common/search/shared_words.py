@@ -12,13 +12,11 @@ On samples/judged it does for 66 of 69 questions, and for 25 of 30 that the hand
 the shipped calibration says the same of 67 and 25. Source: HYBRID, ``hashed``.
 """
 
-CHUNKS_COMPARED: Final = 10
-"""Results whose words are compared: it bounds the time for long answers."""
-
 
 def shares_words(query: str, outcome: SearchOutcome) -> bool | None:
     """Return True if a passage has enough of the question's words; else None, because it may be in another language."""
-    passages = [passage for chunk in outcome.chunks[:CHUNKS_COMPARED] for passage in chunk.passages or [chunk]]
+    best = outcome.chunks[:10]  # comparing long texts takes time
+    passages = [passage for chunk in best for passage in chunk.passages or [chunk]]
     language = detect_language(query, *(passage.content for passage in passages))
     asked = query_terms(query, language)
     found = (terms(f"{passage.context or ''} {passage.content}", language) for passage in passages)

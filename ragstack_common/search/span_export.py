@@ -20,9 +20,6 @@ from ragstack_common.search.tracing import TRACER_NAME, TracingSettings, export_
 FLUSH_SECONDS: Final = 1.0
 """How long an invocation waits for its spans, at most: a collector that hangs delays each invocation by as much."""
 
-READINESS: Final = "/health"
-"""The Lambda Web Adapter asks for it until the server has started."""
-
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -77,7 +74,7 @@ class FunctionSpans:
         """Return an ASGI application whose requests are spans, sent before the last part of each response."""
 
         async def traced(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-            if scope["type"] != "http" or scope["path"] == READINESS:
+            if scope["type"] != "http" or scope["path"] == "/health":  # the Lambda Web Adapter polls until it starts
                 await app(scope, receive, send)
                 return
             with self._opened({"http.request.method": scope["method"], "url.path": scope["path"]}) as span:

@@ -36,9 +36,6 @@ TRACER_NAME: Final = "ragstack"
 UNKNOWN: Final = "unknown"
 """The pooling of an embedding that does not tell it, such as that of a service."""
 
-PROJECT_ATTRIBUTE: Final = "openinference.project.name"
-"""The project under which Phoenix shows the spans. Source: OpenInference, resource attributes."""
-
 Attributes = Mapping[str, str | int | float | bool | Sequence[str]]
 
 
@@ -109,7 +106,7 @@ class _Running:
         search_k: Results that the caller of the outermost retrieval wants.
         corpus: The corpus that is searched.
         outer: The retrieval around it.
-        poolings: Those of the engines that searched under it.
+        poolings: Poolings of the engines that searched under it.
     """
 
     span: Any
@@ -323,7 +320,7 @@ def export_spans(
         endpoint: Such as ``http://localhost:6006/v1/traces``; by default what the standard variables say
             (OTEL_EXPORTER_OTLP_ENDPOINT and its like).
         service_name: Name of the service.
-        project: Name of the project in Phoenix; by default that of the service.
+        project: Name of the project in Phoenix; by default the name of the service.
         timeout_seconds: Deadline of sending a batch, over 0; by default OTEL_EXPORTER_OTLP_TIMEOUT, or 10.
 
     Returns:
@@ -338,7 +335,8 @@ def export_spans(
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-    resource = Resource.create({"service.name": service_name, PROJECT_ATTRIBUTE: project or service_name})
+    # Phoenix shows spans by project. Source: OpenInference, resource attributes.
+    resource = Resource.create({"service.name": service_name, "openinference.project.name": project or service_name})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=timeout_seconds)))
     trace.set_tracer_provider(provider)

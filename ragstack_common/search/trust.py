@@ -5,7 +5,7 @@ HYBRID and SEMANTIC searches, no other value of any of them was better for quest
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,8 +46,8 @@ RANK_CONSTANT: Final = 10
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
 
-MAX_NAMED: Final = 100
-"""Values of one attribute that a question names, those of the filter first; further ones do not count."""
+MAX_COMPARED: Final = 100
+"""Values of one attribute that a question names and that count; values of the filter come first."""
 
 
 @dataclass(frozen=True)
@@ -68,63 +68,51 @@ class _Part:
     """One attribute of the filter: its factor, the values that the question names, and a veto."""
 
     key: str
-    clause: Filter
     factor: float
     named: tuple[str, ...] = ()
     veto: str | None = None
 
 
-def trust_of(
+def estimate_trust(
     query: str,
     filters: Filter,
     filtered: Sequence[Mapping[str, Any]],
     unfiltered: Sequence[Mapping[str, Any]],
 ) -> Trust:
-    """Estimate how far a filter is trusted.
+    """Estimate how far a ``metadata_filter`` is trusted, from the query and the attributes of both lists of hits.
 
     The question decides if it names a value of one of the filter's attributes; otherwise the unfiltered hits decide, by
     their share that matches the filter.
-
-    Args:
-        query: The question.
-        filters: The caller's ``metadata_filter``.
-        filtered: Attributes of the filtered hits, best first.
-        unfiltered: Attributes of the unfiltered hits, best first.
     """
     question = QuestionTerms(query)
     parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
     against = [part for part in parts if part.factor == 0]
     if against:
-        return Trust(MIN_TRUST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
+        values = " and ".join(against[0].named)
+        return Trust(MIN_TRUST, f"The question names {values}, not the filter's {against[0].key}")
     named, unnamed = [part for part in parts if part.named], [part.key for part in parts if not part.named]
     if not named:
         matching = [evaluate(filters, hit) for hit in unfiltered[:TOP]]
         reason = (
             f"The question names no value, and {sum(matching)} of the {len(matching)} best results match the filter"
         )
-        least = BEST_MATCHES if any(matching[:1]) else MIN_TRUST
-        return Trust(min(MAX_TRUST, max(least, _discounted_share(matching))), reason)
+        lowest = BEST_MATCHES if any(matching[:1]) else MIN_TRUST
+        return Trust(min(MAX_TRUST, max(lowest, _discounted_share(matching))), reason)
     value = math.prod(part.factor for part in parts)
-    reason = f"The question names {_listed(part.key for part in named)}"
-    reason += f", but not {_listed(unnamed)}" if unnamed else ""
+    reason = f"The question names {' and '.join(part.key for part in named)}"
+    reason += f", but not {' and '.join(unnamed)}" if unnamed else ""
     vetoes = [part.veto for part in named if part.veto]
     if vetoes and unnamed and value > VETO:
         return Trust(VETO, f"{reason}, but most of the best results without the filter are about {vetoes[0]}")
     return Trust(min(MAX_TRUST, max(MIN_TRUST, value)), reason)
 
 
-def trust_of_inferred(
+def estimate_inferred_trust(
     inferred: Inferred,
     matching: Sequence[Mapping[str, Any]],
     unfiltered: Sequence[Mapping[str, Any]],
 ) -> Trust:
-    """Estimate how far an inferred filter is trusted.
-
-    Args:
-        inferred: The filter.
-        matching: Attributes of the hits that match it, best first.
-        unfiltered: Attributes of the hits of the same search without it, best first.
-    """
+    """Estimate how far an inferred filter is trusted, from the attributes of the hits with and without it."""
     if not matching:
         return Trust(0.0, f"{inferred.reason}, but no document matches")
     if any(not isinstance(hit.get(key), Scalar) for hit in matching for key in inferred.values):
@@ -153,18 +141,18 @@ def _part(
     (key,) = {leaf.key for leaf in clauses_of(clause)}
     literals = (value for leaf in clauses_of(clause) for value in members_of(leaf.value))
     values = Values([*literals, *(value for hit in hits for value in members_of(hit.get(key)))])
-    named = [*values.named_in(question)][:MAX_NAMED]
+    named = [*values.named_in(question)][:MAX_COMPARED]
     if not named:
-        return _Part(key, clause, PRIOR)
+        return _Part(key, PRIOR)
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]
     words = tuple(shown(value) for value in named)
     if not accepted:
-        return _Part(key, clause, 0.0, words)
+        return _Part(key, 0.0, words)
     if values.are_years:
         newest = max(named, key=float) in accepted
         factor = 1.0 if len(accepted) == len(named) else NEWEST_YEAR if newest else EARLIER_YEAR
-        return _Part(key, clause, factor, words)
-    return _Part(key, clause, len(accepted) / len(named), words, _rival(key, clause, unfiltered))
+        return _Part(key, factor, words)
+    return _Part(key, len(accepted) / len(named), words, _rival(key, clause, unfiltered))
 
 
 def _rival(key: str, clause: Filter, unfiltered: Sequence[Mapping[str, Any]]) -> str | None:
@@ -197,7 +185,3 @@ def members_of(value: Any) -> list[Scalar]:
     """Return the values of an attribute, which may be a list or absent; a store may also hold nested objects."""
     members = value if isinstance(value, list | tuple) else [value]
     return [member for member in members if isinstance(member, Scalar)]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return " and ".join(names)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from ragstack_common.core.errors import InvalidFilterError
@@ -12,15 +12,6 @@ from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.search.base import RetrievalBackend, narrowed
 from ragstack_common.search.models import FilterSource, RetrievedChunk, SearchRequest, check_top_k
-
-DEFAULT_LIMIT: Final = 100
-DEFAULT_PAGE: Final = 100
-
-QUERY: Final = "document"
-"""Any word will do, because the filter decides."""
-
-NO_VALUE: Final = "ragstack: no document has this value"
-"""With it, ``notIn`` finds every chunk that has the attribute."""
 
 LISTS_AT_ONCE: Final = 5
 """Values that one search looks for in lists. Source: members of a group in a RetrievalFilter."""
@@ -35,7 +26,7 @@ class DistinctValues:
 
     Attributes:
         values: Each once: booleans, then numbers, then strings in natural order (v1.9 before v1.10).
-        complete: Whether there are no others.
+        complete: Whether these are all values.
     """
 
     values: tuple[Scalar, ...]
@@ -47,9 +38,9 @@ async def distinct_values(
     key: str,
     *,
     filters: FilterSource | None = None,
-    limit: int = DEFAULT_LIMIT,
-    query: str = QUERY,
-    page_size: int = DEFAULT_PAGE,
+    limit: int = 100,
+    query: str = "document",
+    page_size: int = 100,
 ) -> DistinctValues:
     """Collect the values of an attribute by searches that exclude the known values, until they find nothing.
 
@@ -59,11 +50,11 @@ async def distinct_values(
     value instead.
 
     Args:
-        backend: A search that asks for more chunks than match its filter must return all that match.
+        backend: It must return all chunks that match a filter if it can return more than that.
         key: The attribute.
         filters: Restricts the chunks that count.
         limit: Maximum number of values, 1 or more.
-        query: The query of the searches. Backends that search only words need one that the chunks contain.
+        query: Any word will do, unless the backend searches only words: then the chunks must contain it.
         page_size: Chunks of one search.
 
     Returns:
@@ -81,7 +72,7 @@ async def distinct_values(
     collection = _Collection(backend, key, SearchRequest(query, page_size, filters=filters), limit)
     await collection.collect()
     await collection.collect_from_lists()
-    ordered = sorted(collection.values(), key=natural_order)
+    ordered = sorted(collection.known.values(), key=natural_order)
     return DistinctValues(tuple(ordered[:limit]), collection.complete and len(ordered) <= limit)
 
 
@@ -100,27 +91,24 @@ def _size(digits: str) -> tuple[int, str]:
     return len(significant), significant
 
 
+@dataclass
 class _Collection:
-    """The values found so far."""
+    """The values found so far, by kind: 1, 1.0 and True are equal to Python."""
 
-    def __init__(self, backend: RetrievalBackend, key: str, request: SearchRequest, limit: int) -> None:
-        self.complete = True
-        self._backend = backend
-        self._key = key
-        self._request = request
-        self._limit = limit
-        self._known: dict[tuple[str, Scalar], Scalar] = {}  # by kind: 1, 1.0 and True are equal to Python
-
-    def values(self) -> Iterable[Scalar]:
-        return self._known.values()
+    backend: RetrievalBackend
+    key: str
+    request: SearchRequest
+    limit: int
+    complete: bool = True
+    known: dict[tuple[str, Scalar], Scalar] = field(default_factory=dict)
 
     async def collect(self) -> None:
         """Search without the known values until nothing is found."""
-        while len(self._known) <= self._limit:
-            if len(self._known) > MAX_VALUES:
+        while len(self.known) <= self.limit:
+            if len(self.known) > MAX_VALUES:
                 self.complete = False  # a filter cannot exclude more
                 return
-            chunks = await self._search(narrowed(self._request, *self._unknown()))
+            chunks = await self._search(narrowed(self.request, *self._unknown()))
             if not chunks:
                 return
             if not self._learn(chunks):
@@ -130,56 +118,57 @@ class _Collection:
     async def collect_from_lists(self) -> None:
         """Search the lists that contain a known string: the first searches excluded them."""
         asked: set[Scalar] = set()
-        while len(self._known) <= self._limit:
-            strings = [value for value in self.values() if isinstance(value, str) and value not in asked]
+        while len(self.known) <= self.limit:
+            strings = [value for value in self.known.values() if isinstance(value, str) and value not in asked]
             if not strings:
                 return
             asked.update(strings)
             for start in range(0, len(strings), LISTS_AT_ONCE):
                 chunks = await self._chunks_with(strings[start : start + LISTS_AT_ONCE])
                 self._learn(chunks)
-                self.complete &= len(chunks) < self._backend.max_top_k
+                self.complete &= len(chunks) < self.backend.max_top_k
 
     async def _chunks_with(self, values: Sequence[str]) -> list[RetrievedChunk]:
         """Return the chunks with one of the values in a list, or anywhere if the backend has no listContains."""
-        lists = [{"listContains": {"key": self._key, "value": value}} for value in values]
+        lists = [{"listContains": {"key": self.key, "value": value}} for value in values]
         in_list = lists[0] if len(lists) == 1 else {"orAll": lists}
-        everything = {"top_k": self._backend.max_top_k}
+        everything = {"top_k": self.backend.max_top_k}
         try:
-            return await self._search(narrowed(self._request, parse(in_list), **everything))
+            return await self._search(narrowed(self.request, parse(in_list), **everything))
         except InvalidFilterError:
-            either = {"in": {"key": self._key, "value": list(values)}}
-            return await self._search(narrowed(self._request, parse(either), **everything))
+            either = {"in": {"key": self.key, "value": list(values)}}
+            return await self._search(narrowed(self.request, parse(either), **everything))
 
     async def _search(self, request: SearchRequest) -> list[RetrievedChunk]:
-        outcome = await self._backend.search(request)
+        outcome = await self.backend.search(request)
         self.complete &= outcome.complete
         return outcome.chunks
 
     def _unknown(self) -> Iterator[Filter]:
         """Yield the filters that a chunk with an unknown value matches, one for each kind of value."""
-        if not self._known:
-            yield parse({"notIn": {"key": self._key, "value": [NO_VALUE]}})
+        if not self.known:
+            # No document has this value, so that notIn finds every chunk that has the attribute.
+            yield parse({"notIn": {"key": self.key, "value": ["ragstack: no document has this value"]}})
         for kind in _KINDS:
-            values = [value for (its_kind, _), value in self._known.items() if its_kind == kind]
+            values = [value for (its_kind, _), value in self.known.items() if its_kind == kind]
             if values:
-                yield parse({"notIn": {"key": self._key, "value": values}})
+                yield parse({"notIn": {"key": self.key, "value": values}})
 
     def _learn(self, chunks: Iterable[RetrievedChunk]) -> bool:
         """Add the values of chunks; return whether there was a new one."""
-        before = len(self._known)
+        before = len(self.known)
         for chunk in chunks:
-            value = chunk.metadata.get(self._key)
+            value = chunk.metadata.get(self.key)
             for member in value if isinstance(value, list | tuple) else [value]:
                 if self._can_be_filtered(member):
-                    self._known.setdefault((kind_of(member), member), member)
+                    self.known.setdefault((kind_of(member), member), member)
                 else:
                     self.complete = False
-        return len(self._known) > before
+        return len(self.known) > before
 
     def _can_be_filtered(self, member: Any) -> TypeGuard[Scalar]:
         try:
-            parse({"notIn": {"key": self._key, "value": [member]}})
+            parse({"notIn": {"key": self.key, "value": [member]}})
         except InvalidFilterError:
             return False
         return True

@@ -26,7 +26,7 @@ from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.attributes import AttributeMatches
 from ragstack_common.search.rerank.lexical import LexicalReranker
-from ragstack_common.search.trust import trust_of
+from ragstack_common.search.trust import estimate_trust
 from ragstack_common.services.ask_models import AskRequest
 from ragstack_common.text import positions, sections, words
 from tests.support.soak import SOAK
@@ -163,7 +163,7 @@ def in_lists(value: str) -> Callable[[int], dict[str, Any]]:
 def _trust(size: int, question: str, filters: dict[str, Any]) -> Callable[[], object]:
     asked = " ".join(question.format(number) for number in range(4 * size))
     hits = [{"a": [f"v{number}" for number in range(size)]}] * 3
-    return lambda: trust_of(asked, parse(filters), hits, hits)
+    return lambda: estimate_trust(asked, parse(filters), hits, hits)
 
 
 def _validated(members: dict[str, Any]) -> Callable[[], object]:

@@ -63,7 +63,7 @@ class Shelf(ReportingBackend):
         found = [
             chunk
             for chunk in self.chunks
-            if chunk.score >= request.least_score
+            if chunk.score >= request.score_floor
             and (request.restriction is None or filter_language.evaluate(request.restriction, chunk.metadata))
         ][: request.top_k]
         parts = self.parts or (SliceReport(backend=self.name, status="ok", milliseconds=1.0, hits=len(found)),)

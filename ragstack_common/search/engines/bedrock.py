@@ -181,7 +181,7 @@ class BedrockEngine(Engine):
         left = limit
         async with aclosing(self._ranking(request, min(page_size, MAX_RESULTS))) as ranking:
             async for chunk in ranking:
-                if chunk.score < request.least_score:
+                if chunk.score < request.score_floor:
                     return
                 yield chunk
                 left = None if left is None else left - 1

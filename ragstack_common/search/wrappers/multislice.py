@@ -30,7 +30,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.parts import Parts, search_together
 from ragstack_common.search.tracing import describe_span
-from ragstack_common.search.trust import RANK_CONSTANT, Trust, trust_of, trust_of_inferred
+from ragstack_common.search.trust import RANK_CONSTANT, Trust, estimate_inferred_trust, estimate_trust
 from ragstack_common.settings.search import DEFAULT_BOOST
 
 Merge: TypeAlias = Literal["trust", "boost"]
@@ -60,7 +60,7 @@ class Slice:
 class MultiSliceBackend(PassingWrapper):
     """Searches a backend with and without ``metadata_filter`` in parallel, and merges the lists.
 
-    With ``merge="trust"``, :func:`~ragstack_common.search.trust.trust_of` estimates how far to trust the filter, and
+    With ``merge="trust"``, :func:`~ragstack_common.search.trust.estimate_trust` says how far to trust the filter, and
     the ranks are fused with that weight; the engine's scores do not matter, and ``min_score`` is compared with the
     engine's. If the request allows it, attribute values that the query names become a third slice, within
     ``metadata_filter`` and everything that restricts the search. Its share is a part of the filtered slice's, or
@@ -207,12 +207,12 @@ class MultiSliceBackend(PassingWrapper):
         """Merge the slices by weights that sum to 1."""
         weights, attributes, shown = {UNFILTERED: 1.0}, parts.attributes, None
         if request.metadata_filter is not None:
-            trust = self._trust_of(request, attributes)
+            trust = self._trust(request, attributes)
             parts = parts.explained(FILTERED, trust.value, trust.reason)
             weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
         if inferred is not None and INFERRED in attributes:
             unfiltered = attributes.get(UNFILTERED, [])
-            trust = trust_of_inferred(inferred, attributes[INFERRED], unfiltered)
+            trust = estimate_inferred_trust(inferred, attributes[INFERRED], unfiltered)
             parts = parts.explained(INFERRED, trust.value, trust.reason)
             shown = InferredFilter(inferred.filters, trust.value, trust.reason)
             within = next(iter(weights))
@@ -222,11 +222,11 @@ class MultiSliceBackend(PassingWrapper):
             chunks = [*merge_slices(rankings, deduplicate_by=request.deduplicate_by)]
         else:
             chunks = fuse(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
-        good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.least_score)
+        good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.score_floor)
         best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
         return parts.outcome(best, request, inferred=shown)
 
-    def _trust_of(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:
+    def _trust(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:
         """Return the caller's trust in the filter, or an estimate."""
         if request.filter_trust is not None:
             return Trust(request.filter_trust, "The caller chose it")
@@ -234,7 +234,7 @@ class MultiSliceBackend(PassingWrapper):
             return Trust(1.0 if FILTERED in attributes else 0.0, "The other slice failed")
         filters = parsed(request.metadata_filter)
         assert filters is not None
-        return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED])
+        return estimate_trust(request.query, filters, attributes[FILTERED], attributes[UNFILTERED])
 
 
 def _filtered_keys(request: SearchRequest) -> set[str]:
@@ -251,7 +251,7 @@ async def _inferred_from(known: Vocabulary, request: SearchRequest) -> Inferred 
 def _inferred_from_hits(request: SearchRequest, parts: Parts) -> Inferred | None:
     """Infer a filter from the values of the hits, unless all hits match it."""
     hits = [(chunk.source, chunk.metadata) for chunks in parts.rankings.values() for chunk in chunks]
-    inferred = Vocabulary.of_hits(hits).infer(QuestionTerms(request.query), _filtered_keys(request))
+    inferred = Vocabulary.from_hits(hits).infer(QuestionTerms(request.query), _filtered_keys(request))
     if inferred is None or all(evaluate(inferred.filters, attributes) for _, attributes in hits):
         return None
     return inferred

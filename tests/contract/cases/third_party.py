@@ -33,7 +33,7 @@ class InMemoryBackend(RetrievalBackend):
         chunks = [
             RetrievedChunk(content=d.text, score=score, source=d.source, metadata=d.metadata, chunk_id=d.id)
             for d, score in zip(self._documents, scores, strict=True)
-            if score >= request.least_score
+            if score >= request.score_floor
             and (request.restriction is None or filter_language.evaluate(request.restriction, d.metadata))
         ]
         return sorted(chunks, key=lambda chunk: -chunk.score)[:top_k]

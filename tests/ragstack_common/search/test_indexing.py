@@ -20,7 +20,7 @@ from ragstack_common.core.errors import (
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase
 from ragstack_common.search.engines.chroma.backend import ChromaBackend
-from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
+from ragstack_common.search.indexing import IndexDocument, parse_documents, put_in_batches
 from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.search.wrappers.federated import FederatedBackend
 from tests.support.backends import Shelf, chunk
@@ -32,7 +32,7 @@ DOCUMENTS = [{"id": "1", "content": "Herons stand."}, {"id": "2", "content": "Os
 def test_every_document_is_indexed_or_failed(
     count: int, size: int, rejected: set[int], failing_call: int | None
 ) -> None:
-    documents = documents_of([{"id": n, "content": "x"} for n in range(count)])
+    documents = parse_documents([{"id": n, "content": "x"} for n in range(count)])
     stored: list[str] = []
     calls = 0
 
@@ -86,7 +86,7 @@ def test_every_document_is_indexed_or_failed(
 )
 def test_a_malformed_document_is_named_by_its_place_and_its_member(wrong: Any, message: str) -> None:
     with pytest.raises(InvalidDocumentError, match=rf"^documents\[1\]: {message}"):
-        documents_of([DOCUMENTS[0], wrong])
+        parse_documents([DOCUMENTS[0], wrong])
 
 
 def test_an_attribute_that_chroma_reserves_fails_only_its_document(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.filters import parse
-from ragstack_common.search.trust import BEST_MATCHES, MAX_TRUST, MIN_TRUST, Trust, trust_of
+from ragstack_common.search.trust import BEST_MATCHES, MAX_TRUST, MIN_TRUST, Trust, estimate_trust
 
 OTHERS = [
     {"company": "Boeing", "year": 2022},
@@ -17,7 +17,7 @@ BOEING = {"company": "Boeing", "year": 2022}
 
 
 def trust(query: str, filters: object = BOEING, unfiltered: object = OTHERS, filtered: object = (BOEING,)) -> Trust:
-    return trust_of(query, parse(filters), filtered, unfiltered)  # type: ignore[arg-type]
+    return estimate_trust(query, parse(filters), filtered, unfiltered)  # type: ignore[arg-type]
 
 
 def test_a_filter_is_trusted_when_the_question_names_all_its_values() -> None:

@@ -14,7 +14,7 @@ from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.search.engines.chroma.collection import ChromaCollection
 from ragstack_common.search.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
 from ragstack_common.search.engines.chroma.store import ClientConnection, Connection, FolderConnection
-from ragstack_common.search.indexing import documents_of, put_in_batches
+from ragstack_common.search.indexing import parse_documents, put_in_batches
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import Attributes
 
@@ -110,7 +110,7 @@ class ChromaBackend(BatchEngine):
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store documents, each as one chunk. A missing collection is created, and so is a missing folder."""
-        checked = documents_of(documents)
+        checked = parse_documents(documents)
         return await in_thread(lambda: put_in_batches(checked, DOCUMENTS_AT_ONCE, self._collection.put))
 
     async def health_check(self) -> bool:

@@ -22,7 +22,7 @@ from ragstack_common.core.errors import (
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
-from ragstack_common.search.indexing import IndexDocument, documents_of, put_in_batches
+from ragstack_common.search.indexing import IndexDocument, parse_documents, put_in_batches
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import Attributes, describe_span
 from ragstack_common.settings.model_cache import default_embedding
@@ -205,7 +205,7 @@ class MilvusBackend(BatchEngine):
         A collection made elsewhere needs a place for every attribute: a field, a JSON field, or the dynamic field. If
         this backend searches one partition, the documents go there.
         """
-        checked = documents_of(documents)
+        checked = parse_documents(documents)
         partitions = self.partition_names or [""]
         if len(partitions) > 1:
             raise InvalidRequestError(
