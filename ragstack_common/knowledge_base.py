@@ -22,8 +22,8 @@ from ragstack_common.core.errors import (
     needs_extra,
 )
 from ragstack_common.search.models import RetrievedChunk, SearchRequest
-from ragstack_common.search.rerank import LexicalReranker, Passage
 from ragstack_common.search.rerank.chunks import scored
+from ragstack_common.search.rerank.lexical import LexicalReranker, Passage
 from ragstack_common.search.tracing import Attributes, retrieval_span
 from ragstack_common.search.values import natural_order
 from ragstack_common.settings.knowledge import KnowledgeSettings

@@ -6,9 +6,9 @@ Two notations parse into the same tree:
   ``$not``; a bare value means ``$eq``.
 - Bedrock's own RetrievalFilter: ``{"andAll": [{"equals": {"key": "topic", "value": "genealogy"}}, ...]}``.
 
-:func:`evaluate` defines what a filter means; each compilation is held against it by property tests. What an engine
-cannot express is an :class:`~ragstack_common.core.errors.InvalidFilterError` that names the clause. Nothing is ever
-dropped or loosened.
+:func:`evaluate` defines what a filter means; property tests compare each compilation with it. What an engine cannot
+express is an :class:`~ragstack_common.core.errors.InvalidFilterError` that names the clause. Nothing is ever dropped or
+loosened.
 """
 
 from ragstack_common.filters.bedrock import check_vector_store, to_bedrock

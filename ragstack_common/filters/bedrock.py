@@ -16,8 +16,6 @@ from ragstack_common.filters.tree import And, Clause, Filter, Operator, Or, clau
 MAX_MEMBERS: Final = 5
 """Clauses in a group, and groups in a filter. Source: user guide of Knowledge Bases, "Metadata and filtering"."""
 
-_MAX_REWRITTEN: Final = MAX_MEMBERS * MAX_MEMBERS
-
 Group: TypeAlias = type[And] | type[Or]
 
 
@@ -66,8 +64,7 @@ def _positive(clause: Clause, holds: bool) -> Filter:
         case Operator.NOT_EQUALS:
             return Clause(Operator.EQUALS, clause.key, clause.value)
         case Operator.IN:
-            assert isinstance(clause.value, tuple)
-            return _group(And, [Clause(Operator.NOT_EQUALS, clause.key, value) for value in clause.value])
+            return _group(And, [Clause(Operator.NOT_EQUALS, clause.key, value) for value in clause.values])
     raise InvalidFilterError(
         f"Bedrock cannot express the opposite of {clause}, because it would include documents without "
         f"{clause.key!r}: write the clause that you want instead"
@@ -98,7 +95,7 @@ def _rows(filter_: Filter, outer: Group) -> list[tuple[Filter, ...]] | None:
         if part is None:
             return None
         rows = rows + part if isinstance(filter_, outer) else [left + right for left, right in product(rows, part)]
-        if len(rows) > _MAX_REWRITTEN:
+        if len(rows) > MAX_MEMBERS**2:
             return None
     return rows
 

@@ -32,8 +32,7 @@ def to_chroma(filter_: Filter) -> Where:
 
 
 def _clause(clause: Clause, holds: bool) -> Where:
-    key, operator = clause.key, clause.operator
-    values = clause.value if isinstance(clause.value, tuple) else (clause.value,)
+    key, operator, values = clause.key, clause.operator, clause.values
     if key.startswith(_RESERVED):
         raise _inexpressible(clause, "names that begin with $ or # have a special meaning in it")
     if any(not isinstance(value, str) and abs(value) > MAX_EXACT_INTEGER for value in values):

@@ -51,9 +51,7 @@ def _holds(clause: Clause, attribute: Any) -> bool:
             return any(isinstance(member, str) and wanted in member for member in members)
         case Operator.STARTS_WITH:
             return isinstance(attribute, str) and attribute.startswith(wanted)
-        case (
-            Operator.GREATER_THAN | Operator.GREATER_THAN_OR_EQUALS | Operator.LESS_THAN | Operator.LESS_THAN_OR_EQUALS
-        ) as comparison:
+        case comparison:
             return kind_of(attribute) == "number" and _COMPARE[comparison](attribute, wanted)
 
 

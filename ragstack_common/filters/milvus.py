@@ -23,10 +23,10 @@ from ragstack_common.filters.tree import COMPARISONS, Clause, Filter, Operator, 
 Expression: TypeAlias = str | bool
 """An expression; True passes every entity and False none."""
 
-EXACT_INTEGERS: Final = 2**53
+MIN_INEXACT_INTEGER: Final = 2**53
 """From here on, different integers may be equal as floating-point numbers, which dialects compare."""
 
-_LARGEST: Final = 2**63
+_MAX_INTEGER: Final = 2**63
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _WILDCARDS: Final = re.compile(r"[%_\\]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -101,7 +101,7 @@ def _clause(attributes: Attributes, clause: Clause, holds: bool) -> Expression:
 
 def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -> Expression:
     """Compile a clause about an attribute in JSON. Functions of lists take the *container*, if there is one."""
-    values = _values(clause)
+    values = clause.values
     present = f"exists {path}"
     match clause.operator:
         case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
@@ -123,9 +123,7 @@ def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -
                 return like
             # A value that is not a string may be a list with such a member.
             return _any([like, _all([present, _not(f'{path} like "%"')])])
-        case (
-            Operator.GREATER_THAN | Operator.GREATER_THAN_OR_EQUALS | Operator.LESS_THAN | Operator.LESS_THAN_OR_EQUALS
-        ) as comparison:
+        case comparison:
             return f"{path} {COMPARISONS[comparison]} {values[0]!r}" if holds and not _inexact(values[0]) else True
 
 
@@ -150,7 +148,7 @@ def _different_in_json(path: str, value: Scalar) -> Expression:
 
 def _in_column(name: str, column: Column, clause: Clause, *, holds: bool) -> Expression:
     """Compile a clause about an attribute in a field of the schema."""
-    values = _values(clause)
+    values = clause.values
     missing: Expression = f"{name} is null" if column.nullable else False
     found: Expression
     match clause.operator:
@@ -200,7 +198,7 @@ def _literal_of_column(column: Column, value: Scalar) -> str | None:
     if isinstance(value, str) or column.holds == "boolean":
         return literal(value)
     if column.kind == "integer":
-        return str(int(value)) if value == math.floor(value) and -_LARGEST <= value < _LARGEST else None
+        return str(int(value)) if value == math.floor(value) and -_MAX_INTEGER <= value < _MAX_INTEGER else None
     return repr(float(value)) if float(value) == value else None
 
 
@@ -210,7 +208,7 @@ def _compared_in_column(name: str, column: Column, sign: str, value: Scalar) -> 
         sign = sign if _is_exact(column, [value]) else f"{sign[0]}="
         return f"{name} {sign} {float(value)!r}"
     bound = value if isinstance(value, int) else math.floor(value) if sign in (">", "<=") else math.ceil(value)
-    if -_LARGEST <= bound < _LARGEST:
+    if -_MAX_INTEGER <= bound < _MAX_INTEGER:
         return f"{name} {sign} {bound}"
     return (bound < 0) is (sign[0] == ">")
 
@@ -233,12 +231,8 @@ def _pattern(clause: Clause) -> str:
     return quoted(f"{start}{_WILDCARDS.sub('_', str(clause.value))}%")
 
 
-def _values(clause: Clause) -> tuple[Scalar, ...]:
-    return clause.value if isinstance(clause.value, tuple) else (clause.value,)
-
-
 def _inexact(value: Scalar) -> bool:
-    return isinstance(value, int | float) and abs(value) >= EXACT_INTEGERS
+    return isinstance(value, int | float) and abs(value) >= MIN_INEXACT_INTEGER
 
 
 def _all(parts: Iterable[Expression]) -> Expression:

@@ -74,11 +74,15 @@ class Clause:
     key: str
     value: Value
 
+    @property
+    def values(self) -> tuple[Scalar, ...]:
+        """The value, or the values of a list."""
+        return self.value if isinstance(self.value, tuple) else (self.value,)
+
     @cached_property
     def listed(self) -> frozenset[tuple[str, Scalar]]:
-        """The values of a list with their kinds, which a lookup compares at once."""
-        assert isinstance(self.value, tuple)
-        return frozenset((kind_of(value), value) for value in self.value)
+        """The values with their kinds, which a lookup compares at once."""
+        return frozenset((kind_of(value), value) for value in self.values)
 
     def __str__(self) -> str:
         """Format the clause for messages."""

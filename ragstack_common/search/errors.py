@@ -24,8 +24,8 @@ def describe(error: Exception, query: str, filters: Filter | None = None) -> str
     else:
         text = f"{type(error).__name__}: {error}"
     text = text.replace(f"'{query}'", "'...'")
-    literals = [clause.value for clause in clauses_of(filters)] if filters is not None else []
-    values = {str(each) for value in literals for each in (value if isinstance(value, tuple) else (value,))}
+    clauses = clauses_of(filters) if filters is not None else ()
+    values = {str(value) for clause in clauses for value in clause.values}
     for value in sorted(filter(None, values), key=len, reverse=True):
         # The service may shorten a long value, and escapes it where it quotes JSON.
         for form in {value, json.dumps(value)[1:-1]}:

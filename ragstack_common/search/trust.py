@@ -139,7 +139,7 @@ def _part(
     unfiltered: Sequence[Mapping[str, Any]],
 ) -> _Part:
     (key,) = {leaf.key for leaf in clauses_of(clause)}
-    literals = (value for leaf in clauses_of(clause) for value in members_of(leaf.value))
+    literals = (value for leaf in clauses_of(clause) for value in leaf.values)
     values = Values([*literals, *(value for hit in hits for value in members_of(hit.get(key)))])
     named = [*values.named_in(question)][:MAX_COMPARED]
     if not named:

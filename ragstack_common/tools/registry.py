@@ -44,12 +44,7 @@ class QueryFailedError(RetrievalError):
 
 @dataclass(frozen=True)
 class ToolInput:
-    """A call of a tool.
-
-    Attributes:
-        name: The tool.
-        data: Its input, from JSON.
-    """
+    """A call of a tool, with its input from JSON."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -212,14 +207,9 @@ def run_tool(
 async def answer(
     registry: Registry, name: str, body: object, caller: Caller = OPERATOR, metrics: MetricSink = NO_METRICS
 ) -> Answer:
-    """Answer ``POST /tools/{name}``. Nothing is raised.
+    """Answer ``POST /tools/{name}``, whose parsed body is ``{"input": {...}}``. Nothing is raised.
 
-    Args:
-        registry: The tools.
-        name: The tool, from the path.
-        body: The parsed JSON of the request: ``{"input": {...}}``.
-        caller: Who sees what.
-        metrics: Counts the failures that alarms watch.
+    *metrics* counts the failures that alarms watch.
 
     Returns:
         The status, and ``{"success": true, "output": {...}, "stats": {"execution_time": "1.2s"}}`` or

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ragstack_common.embedding import Embedding
 
 TOOL_NAME: Final = "retriever"
-PARTITION_OPTION: Final = "partition_names"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class SearchedCollection:
         backend: Configuration for the factory.
         partition_key: Attribute that holds the name of a chunk's partition; None uses the engine's own partitions,
             with its option ``partition_names``.
-        in_registry: Whether its documents are those of the registry, which has their labels.
+        in_registry: Whether the registry has its documents, and their labels.
     """
 
     backend: Mapping[str, Any]
@@ -125,10 +124,7 @@ class RetrieverTool:
     Several texts are searched together. A document that several of them find is one result, with its best score;
     ``top_k`` is the maximum number of results for all texts together.
 
-    Args:
-        settings: The collections.
-        name: The tool's name.
-        guard: The rules of access; without rules, every caller sees everything.
+    Without rules, the *guard* shows everything to every caller.
     """
 
     description = (
@@ -235,7 +231,7 @@ class RetrieverTool:
                 return self._backends[key]
             config = {**collection.backend}
             if key[1] is not None:
-                config[PARTITION_OPTION] = [key[1]]
+                config["partition_names"] = [key[1]]
             if isinstance(config.get("embedding"), str):
                 config["embedding"] = self._embedding(config["embedding"])
             backend = self._backends[key] = create_retrieval_backend(config)

@@ -132,7 +132,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "sections": sections.outline,
     "heading": lambda text: positions.section_of([text]),
     "reranker": lambda text: LexicalReranker().score(text, [text]),
-    "attributes": lambda text: AttributeMatches(text).of({"a": text, "b": text.split()}),
+    "attributes": lambda text: AttributeMatches(text).names({"a": text, "b": text.split()}),
     "vocabulary": lambda text: Vocabulary({"a": dict.fromkeys(text.split(), 3)}, 10**6).infer(QuestionTerms(text)),
     "body": body,
     "redaction": reporting.redacted,

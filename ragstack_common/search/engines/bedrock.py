@@ -58,15 +58,6 @@ CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
 CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
 """Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
 
-MAX_PAGED_RESULTS: Final = 1_000
-"""Chunks of one search that reads pages. AWS documents no limit of nextToken."""
-
-LOOKUP_QUERY: Final = "document"
-"""Any word will do: a lookup reads every chunk of one document, in any order."""
-
-RETRIES: Final = 2
-"""Calls after the first if a response is cut off; the same as botocore's for a lost connection."""
-
 _ID_SEPARATOR: Final = "#"
 
 
@@ -83,18 +74,15 @@ class BedrockEngine(Engine):
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
-        relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
-            are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
+        relevance_calibration: Calibrations of the relevance, as JSON, which come before the shipped ones. Signals are
+            as the local Bedrock sends them; a service that sends none has the signal "score" and no embedding.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
         metrics: Receives SliceFailures and SliceLatency.
-
-    Raises:
-        ValueError: An argument is out of range.
     """
 
     name = "bedrock"
-    max_top_k = MAX_PAGED_RESULTS
+    max_top_k = 1_000  # by pages; AWS documents no limit of nextToken
     page_size = MAX_RESULTS
 
     def __init__(
@@ -147,7 +135,7 @@ class BedrockEngine(Engine):
             outcome = await traced_search("bedrock slice", self.span_attributes, request, self._search)
             failed = not outcome.complete
         except InvalidRequestError:
-            failed = False  # the caller's fault, which must not ring an alarm
+            failed = False  # the caller's fault, which must not raise an alarm
             raise
         finally:
             if failed:
@@ -166,10 +154,8 @@ class BedrockEngine(Engine):
     ) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield chunks page by page; each page is requested once and only when it is needed.
 
-        This is the ranking of the unfiltered slice, without boost. Without a limit it continues to the service's last
-        page, past ``max_top_k`` if there is more.
-
-        Args are those of :meth:`retrieve`, with *limit* chunks at most, in pages of 1 to 100.
+        This is the ranking of the unfiltered slice, without boost, in pages of 1 to 100. Without a limit it continues
+        to the service's last page, past ``max_top_k`` if there is more.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
@@ -201,7 +187,7 @@ class BedrockEngine(Engine):
         if not source:
             return None
         of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
-        request = SearchRequest(LOOKUP_QUERY, filters=of_document)
+        request = SearchRequest("document", filters=of_document)  # any query: every chunk is read
         async with aclosing(self.pages(request, MAX_RESULTS)) as pages:
             async for page in pages:
                 for chunk in page:
@@ -305,7 +291,7 @@ class BedrockEngine(Engine):
         """Call Retrieve, again if the response was cut off: botocore takes incomplete JSON for an empty object."""
         client: Any = self._given_client or retrieval_client(self.timeout_seconds)
         answer: dict[str, Any]
-        for _ in range(RETRIES):
+        for _ in range(2):  # as often as botocore retries after a lost connection
             with suppress(UnicodeDecodeError):
                 answer = client.retrieve(**request)
                 if answer.get("retrievalResults") is not None:
@@ -328,13 +314,10 @@ class BedrockEngine(Engine):
 class BedrockBackend(MultiSliceBackend):
     """Searches a knowledge base with parallel slices: ``MultiSliceBackend`` around :class:`BedrockEngine`.
 
-    Arguments are those of both; the deadline is also that of one page of a stream, and of one page of a lookup.
+    Its arguments are the arguments of both; the deadline also applies to one page of a stream or of a lookup.
 
-    With *tenants*, the knowledge bases of tenants are searched with it, as if they were one: those of the tenants whose
-    documents can have the labels that the filters ask for.
-
-    Raises:
-        ValueError: An argument is out of range.
+    With *tenants*, their knowledge bases are searched with it, as if all were one, except those of tenants whose
+    documents cannot have the labels that the filters require.
     """
 
     name = "bedrock"
@@ -382,12 +365,7 @@ def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> Retrieve
 
 
 def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
-    """Convert one of the ``retrievalResults``; a missing score counts as 0.
-
-    Args:
-        hit: The result.
-        signals: What its score is made of, if that is known.
-    """
+    """Convert one of the ``retrievalResults``; a missing score counts as 0. *signals* are its parts, if known."""
     score = float(hit.get("score") or 0.0)
     content = hit.get("content") or {}
     metadata = hit.get("metadata") or {}

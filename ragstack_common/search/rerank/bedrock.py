@@ -14,13 +14,8 @@ from ragstack_common.settings.names import DEFAULT_RERANKING_MODEL
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
-MAX_SOURCES: Final = 1_000
-"""Source: bedrock-agent-runtime, RerankSourcesList."""
-
 MAX_CHARACTERS: Final = 32_000
 """Maximum for the query and for each text. Source: bedrock-agent-runtime, RerankTextDocumentTextString."""
-
-DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class BedrockReranker:
@@ -35,14 +30,14 @@ class BedrockReranker:
     """
 
     name = "bedrock"
-    max_chunks = MAX_SOURCES
+    max_chunks = 1_000  # source: bedrock-agent-runtime, RerankSourcesList
 
     def __init__(
         self,
         model: str | None = None,
         *,
         client: "AgentsforBedrockRuntimeClient | None" = None,
-        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        timeout_seconds: float = 5.0,
     ) -> None:
         self._model = model
         self._given_client = client

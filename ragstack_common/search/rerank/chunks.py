@@ -32,13 +32,10 @@ class ChunkReranker(Protocol):
 
 
 class LexicalChunkReranker:
-    """:class:`~ragstack_common.search.rerank.LexicalReranker` for chunks, run in a thread.
+    """:class:`~ragstack_common.search.rerank.lexical.LexicalReranker` for chunks, run in a thread.
 
     It reads the contextual header of a chunk before its text, and uses the score that the chunk was ranked by, which
     may be over 1.
-
-    Args:
-        lexical: The reranker.
     """
 
     name = "lexical"

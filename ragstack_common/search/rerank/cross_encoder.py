@@ -14,12 +14,9 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import EmbeddingError
 from ragstack_common.embedding import model_folder
 from ragstack_common.embedding.protocol import cores, scalar
-from ragstack_common.embedding.sessions import model_inputs, open_session, open_tokenizer
+from ragstack_common.embedding.sessions import CHARACTERS_PER_TOKEN, model_inputs, open_session, open_tokenizer
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.rerank.chunks import by_score, text_of
-
-CHARACTERS_PER_TOKEN: Final = 64
-"""Characters of a text that are read for each token of the model's limit; hardly any token is as long."""
 
 OUTPUT: Final = "logits"
 

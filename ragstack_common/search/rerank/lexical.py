@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.search.rerank.attributes import AttributeMatches
-from ragstack_common.search.rerank.words import Query, joined, parsed
+from ragstack_common.search.rerank.words import QueryPhrases, joined, parse_query
 from ragstack_common.settings.reranking_weights import RerankingWeights
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, detect_language, terms, words
 
 HALF_WORDS: Final = 8
 """Words between two keywords that halve their proximity."""
-
 
 _in_force = RerankingWeights()
 
@@ -90,7 +89,7 @@ class LexicalReranker:
     """Orders passages by their signals. Instances hold no state of a search; threads may share them.
 
     Args:
-        weights: Weights of the signals; by default those that :func:`configure_reranker` has set at each search.
+        weights: Weights of the signals; by default as :func:`configure_reranker` has set them at each search.
     """
 
     def __init__(self, weights: RerankingWeights | None = None) -> None:
@@ -109,7 +108,7 @@ class LexicalReranker:
         """
         passages = [part if isinstance(part, Passage) else Passage(part) for part in documents]
         language = detect_language(query, *(passage.text for passage in passages))
-        asked = parsed(query, language)
+        asked = parse_query(query, language)
         texts = [words(passage.text) for passage in passages]
         searched, nowhere = frozenset(asked.terms), list[int]()
         found, lengths = [], []
@@ -121,7 +120,7 @@ class LexicalReranker:
             found.append([places.get(term, nowhere) for term in asked.terms])
             lengths.append(len(stemmed))
         attributes = AttributeMatches(query)
-        matched = [attributes.of(passage.metadata) for passage in passages]
+        matched = [attributes.names(passage.metadata) for passage in passages]
         matchable = len(frozenset[str]().union(*matched))
         frequencies = _frequencies(found, lengths)
         vectors = _vectors([passage.score for passage in passages])
@@ -182,7 +181,7 @@ def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     return {**result, "score": signals.score, "ranking": ranking}
 
 
-def _phrase(asked: Query, text: Sequence[str], places: list[list[int]]) -> float:
+def _phrase(asked: QueryPhrases, text: Sequence[str], places: list[list[int]]) -> float:
     if not asked.quoted and not all(places):
         return 0.0
     whole = joined(text)

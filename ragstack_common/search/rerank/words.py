@@ -7,7 +7,6 @@ from typing import Final
 
 from ragstack_common.text.words import is_stop_word, normalized, query_terms, words
 
-LEAST_CORE_WORDS: Final = 2
 MAX_PHRASES: Final = 20
 """Quoted parts of a query that count."""
 
@@ -16,8 +15,8 @@ _QUOTED: Final = re.compile(r"\"([^\"]+)\"|\u201c([^\u201c\u201d]+)\u201d|\u00ab
 
 
 @dataclass(frozen=True)
-class Query:
-    """The parts of a query.
+class QueryPhrases:
+    """The terms and phrases of a query.
 
     Attributes:
         terms: The search terms, each once, without stop words, unless there are only stop words.
@@ -36,17 +35,17 @@ def joined(found: Sequence[str]) -> str:
     return " ".join(["", *found, ""])
 
 
-def parsed(query: str, language: str) -> Query:
+def parse_query(query: str, language: str) -> QueryPhrases:
     """Parse a query about texts in a language."""
     text = normalized(query)
     terms = tuple(query_terms(_CLITIC.sub("", text), language))
     quoted = [found for match in _QUOTED.finditer(text) if (found := words(" ".join(filter(None, match.groups()))))]
     if quoted := quoted[:MAX_PHRASES]:
-        return Query(terms, tuple((joined(part), 1 / len(quoted)) for part in quoted), quoted=True)
+        return QueryPhrases(terms, tuple((joined(part), 1 / len(quoted)) for part in quoted), quoted=True)
     whole = words(text)
     kept = [place for place, word in enumerate(whole) if not is_stop_word(word, language)]
     core = whole[kept[0] : kept[-1] + 1] if kept else []
     phrases = [(joined(whole), 1.0)] if whole else []
-    if LEAST_CORE_WORDS <= len(core) < len(whole):
+    if 1 < len(core) < len(whole):
         phrases.append((joined(core), len(core) / len(whole)))
-    return Query(terms, tuple(phrases), quoted=False)
+    return QueryPhrases(terms, tuple(phrases), quoted=False)

@@ -50,7 +50,7 @@ class BalancedBackend(Wrapper):
             chunks of other corpora, or of none: those of *corpora* are candidates of their corpus already. *corpora*
             may be empty then.
         corpus_key: The attribute that holds a chunk's corpus.
-        per_corpus: Candidates of each corpus, 1 or more; the results are among them. Every corpus is asked for fewer if
+        per_corpus: Candidates of each corpus, 1 or more; the results are among them. Each corpus has fewer if
             the backend cannot return, or the reranker cannot rerank, as many.
         single_corpus: The same if only one corpus is searched.
         search_k: Default number of results of :meth:`retrieve`.
@@ -153,9 +153,6 @@ class BalancedBackend(Wrapper):
         """Return the corpora that a request searches: all, the one of ``corpus_filter``, or one that a filter requires.
 
         :data:`ALL_CORPORA` among them means the search of all chunks at once.
-
-        Raises:
-            UnknownCorpusError: ``corpus_filter`` is not one of them.
         """
         corpus = request.corpus_filter
         if corpus is None or corpus == ALL_CORPORA:

@@ -4,15 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Final
+from typing import Any
 
 from cachetools import TLRUCache
 
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
 from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
-
-MAX_ENTRIES: Final = 1024
-TTL_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True)
@@ -22,16 +19,7 @@ class _Answer:
 
 
 class AnswerCache(MutableMapping[str, list[RetrievedChunk]]):
-    """Outcomes by request; as a mapping, chunks by :func:`request_key`. Threads may share it.
-
-    Args:
-        max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.
-        ttl_seconds: Age at which an answer expires, over 0; may be infinite.
-        clock: A monotonic clock, in seconds.
-
-    Raises:
-        ValueError: *max_entries* or *ttl_seconds* is out of range.
-    """
+    """Outcomes by request; as a mapping, chunks by :func:`request_key`. Threads may share it."""
 
     def __init__(self, max_entries: int, ttl_seconds: float, clock: Callable[[], float]) -> None:
         if max_entries < 1:
@@ -95,16 +83,15 @@ class CachedRetrievalBackend(PassingWrapper):
 
     Errors are not kept, and neither are answers that are incomplete or have notes, such as one about a reranker that
     failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, those of a batch one
-    by one. Streams and lookups by id go to the wrapped backend.
+    by one. Streams and lookups by id are not cached.
 
     Args:
         backend: The wrapped backend.
-        max_entries: Maximum number of answers; the least recently used is dropped first.
-        ttl_seconds: Age at which an answer expires.
+        max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.
+        ttl_seconds: Age at which an answer expires, over 0; may be infinite.
         clock: A monotonic clock, in seconds.
 
     Attributes:
-        backend: The wrapped backend.
         cache: Chunks by :func:`request_key`.
 
     Raises:
@@ -117,8 +104,8 @@ class CachedRetrievalBackend(PassingWrapper):
         self,
         backend: RetrievalBackend,
         *,
-        max_entries: int = MAX_ENTRIES,
-        ttl_seconds: float = TTL_SECONDS,
+        max_entries: int = 1024,
+        ttl_seconds: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(backend)

@@ -24,8 +24,7 @@ from ragstack_common.search.parts import failure_of, search_together
 from ragstack_common.search.tracing import describe_span
 
 CANDIDATES: Final = 50
-"""Chunks that each backend is asked for. Up to this many results, a longer ranking begins with a shorter one."""
-
+"""Chunks requested of each backend. Up to this many results, a longer ranking begins with a shorter one."""
 
 FederatedMerge: TypeAlias = Literal["ranks", "scores"]
 """How the rankings of backends become one."""
@@ -37,7 +36,7 @@ class FederatedBackend(ReportingBackend):
     A backend that fails, is late, or cannot express a filter is a failed part of the outcome, under its name; the
     others answer without it, and no filter is loosened. If all fail, the error names every cause.
 
-    Scores are those of the fusion: they depend on ranks, not on similarity, and ``min_score`` applies to them. A chunk
+    Scores come from the fusion: they depend on ranks, not on similarity, and ``min_score`` applies to them. A chunk
     that is first in every backend scores 1; two backends without a common document reach at most .5.
 
     With ``merge="scores"``, chunks keep their scores and are ordered by them, as if one backend had all documents. It
@@ -48,13 +47,8 @@ class FederatedBackend(ReportingBackend):
             chunk, the first backend's is returned.
         weights: Weight of each backend, over 0, by name; 1 by default.
         timeout_seconds: Deadline of the backends, over 0 and finite.
-        candidates: Chunks that each backend is asked for; more if a search asks for more, or for one chunk per
-            document.
+        candidates: Chunks requested of each backend; more if a search requests more, or one chunk per document.
         merge: How the rankings become one: ranks or scores.
-
-    Attributes:
-        backends: By name, in their order.
-        weights: By name.
 
     Raises:
         ValueError: An argument is out of range; the message names it.
@@ -118,11 +112,7 @@ class FederatedBackend(ReportingBackend):
         return None
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Refuse: which backend the documents belong to is the caller's choice.
-
-        Raises:
-            InvalidRequestError: Always; the message names the backends.
-        """
+        """Refuse, with an error that names the backends: the caller chooses the backend of a document."""
         raise InvalidRequestError(
             f"A federation does not choose where {len(documents)} documents belong: index into one of its backends, "
             f"with backends[NAME].index(...); they are {', '.join(self.backends)}"

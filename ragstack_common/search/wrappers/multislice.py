@@ -45,7 +45,7 @@ VOCABULARY_SHARE: Final = 0.25
 """Share of a search's time that the vocabulary may take."""
 
 MAX_CANDIDATES: Final = 100
-"""Chunks that a slice is asked for, for one result per document: a page of Bedrock."""
+"""Chunks requested of a slice, for one result per document: a page of Bedrock."""
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,12 @@ class MultiSliceBackend(PassingWrapper):
 
     def _deeper(self, request: SearchRequest) -> SearchRequest:
         """Return the request of the unfiltered slice, for enough candidates."""
-        top_k, least = request.top_k, MIN_CANDIDATES if self.enabled and self.merge == "trust" else 0
+        top_k, floor = request.top_k, MIN_CANDIDATES if self.enabled and self.merge == "trust" else 0
         if request.deduplicate_by == "document":
-            least = max(least, CANDIDATES_PER_DOCUMENT * top_k)
+            floor = max(floor, CANDIDATES_PER_DOCUMENT * top_k)
         return replace(
             request,
-            top_k=max(top_k, min(MAX_CANDIDATES, least, self.max_top_k)),
+            top_k=max(top_k, min(MAX_CANDIDATES, floor, self.max_top_k)),
             metadata_filter=None,
             infer_filter=False,
             min_score=None,  # the merge applies both minimums

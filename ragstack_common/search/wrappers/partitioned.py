@@ -1,4 +1,4 @@
-"""A store in parts, of which a search needs only those that can have what its filters ask for."""
+"""A store in parts: a search skips the parts that its filters exclude."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,16 +34,13 @@ class PartitionedBackend(ReportingBackend):
     """Searches the parts of a store that can have a match, and orders the chunks of several by their scores.
 
     The filters of a search decide: a part is left out if none of its values of one attribute can match. A search
-    without such a filter is one of all parts. So whatever sets the filters, such as the scope of a caller, also limits
-    what is searched, and paid for.
+    without such a filter searches all parts. So the filters, such as the scope of a caller, also limit what is searched
+    and paid for.
 
     Args:
         key: The attribute, of which each chunk has one value at most.
         parts: By name; their scores must be comparable.
         timeout_seconds: Deadline of the parts, over 0 and finite.
-
-    Raises:
-        ValueError: There is no part, or the deadline is out of range.
     """
 
     name = "partitioned"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.reranking import LexicalReranker, RerankingWeights
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engines.bedrock import to_chunk, uri_of
 from ragstack_common.search.merge import best_first, fuse, merge_slices
 from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
-from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
 from ragstack_common.search.rerank.chunks import LexicalChunkReranker
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.search.rerank import (
+from ragstack_common.reranking import (
     LexicalReranker,
     Passage,
     RerankingWeights,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import chromadb
 
@@ -18,11 +18,6 @@ from ragstack_common.search.indexing import parse_documents, put_in_batches
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.search.tracing import Attributes
 
-DEFAULT_PORT: Final = 8000
-"""Default of ``chroma run``."""
-
-DOCUMENTS_AT_ONCE: Final = 256
-
 
 class ChromaBackend(BatchEngine):
     """Searches a collection. It opens the store at the first search. Only :meth:`index` creates anything.
@@ -34,7 +29,7 @@ class ChromaBackend(BatchEngine):
         path: Folder of an embedded store; give this or *host*.
         collection_name: The collection.
         host: Name or address of a Chroma server.
-        port: Port of the server.
+        port: Port of the server; by default the one of ``chroma run``.
         ssl: Whether the server uses HTTPS.
         headers: Sent with every request to the server, such as a token.
         tenant: Tenant on the server; None is Chroma's default.
@@ -63,7 +58,7 @@ class ChromaBackend(BatchEngine):
         collection_name: str = "",
         *,
         host: str | None = None,
-        port: int = DEFAULT_PORT,
+        port: int = 8000,
         ssl: bool = False,
         headers: Mapping[str, str] | None = None,
         tenant: str | None = None,
@@ -111,7 +106,7 @@ class ChromaBackend(BatchEngine):
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store documents, each as one chunk. A missing collection is created, and so is a missing folder."""
         checked = parse_documents(documents)
-        return await in_thread(lambda: put_in_batches(checked, DOCUMENTS_AT_ONCE, self._collection.put))
+        return await in_thread(lambda: put_in_batches(checked, 256, self._collection.put))
 
     async def health_check(self) -> bool:
         """Check that the collection exists and can be read; it may be empty."""

@@ -48,7 +48,7 @@ INDEX: Final["CreateHNSWConfiguration"] = {
 """Finds all of the nearest ten among 10,000 vectors. Chroma's own settings find 99.8 %."""
 
 MIN_CANDIDATES: Final = 100
-"""Neighbours requested at least: the index is approximate, and more accurate with more candidates."""
+"""Least number of neighbours requested: the index is approximate, and more accurate with more candidates."""
 
 TIE_MARGIN: Final = 10
 """Extra neighbours, so that chunks at equal distances are sorted by id even at the end of the results."""
@@ -70,9 +70,7 @@ class Handle:
 
     Attributes:
         store: Another object after a write, if the connection follows changes.
-        collection: Chroma's object.
         score: Converts a distance to a score from 0 to 1.
-        embedding: Embeds queries.
         dimension: Length of the vectors; None if there never was one.
     """
 
@@ -131,9 +129,9 @@ class ChromaCollection:
     def nearest(
         self, handle: Handle, vectors: Sequence[Vectors], count: int, where: Where | None, ids: list[str] | None
     ) -> list[dict[str, float]]:
-        """Return ids and scores of the chunks nearest to each vector, best first, ties by id.
+        """Return ids and scores of the chunks nearest to each vector, best first, ties by id; none for a zero vector.
 
-        A zero vector finds none. *ids* restricts the search to existing chunks.
+        *ids* restricts the search to existing chunks.
 
         Raises:
             DimensionMismatchError: A vector has another length.
@@ -266,11 +264,7 @@ class ChromaCollection:
             return handle
 
     def _manifest(self, collection: Collection) -> Manifest | None:
-        """Read the manifest of the collection, if it was built from a folder.
-
-        Raises:
-            EmbeddingError: The manifest is that of another collection.
-        """
+        """Read the manifest of the collection, if it was built from a folder, and check that it fits."""
         folder = self._connection.folder
         built = None if folder is None else manifest.read(self.name, folder)
         recorded = recorded_embedding(collection)
@@ -351,12 +345,7 @@ def _dimension_of(collection: Collection) -> int | None:
 
 
 def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbedding:
-    """Load the recorded embedding, by the manifest if its name is not enough, else the function that Chroma stored.
-
-    Raises:
-        EmbeddingError: The model cannot be loaded.
-        ConfigurationError: The collection does not say what it was made with, or not precisely enough.
-    """
+    """Load the recorded embedding, by the manifest if its name is not enough, else the function that Chroma stored."""
     recorded = recorded_embedding(collection)
     if recorded is not None:
         choice = (built and manifest.recorded_choice(built)) or choice_of(recorded)

@@ -104,11 +104,7 @@ def read(collection: str, db_path: Path) -> Manifest | None:
 
 
 def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path) -> Manifest | None:
-    """Read the manifest of a collection, and check that the settings do not contradict it.
-
-    Raises:
-        ConfigurationError: They do, or the manifest is damaged.
-    """
+    """Read the manifest of a collection, and raise ConfigurationError if the settings contradict it."""
     built = read(collection, db_path)
     if built is None:
         return None
@@ -128,10 +124,9 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
 
 
 def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | None:
-    """Return the embedding of the settings; what they leave out is as the collection was built.
+    """Return the embedding of the settings, or of the manifest, as ``--embedding`` takes it; None if neither has one.
 
-    Returns:
-        The embedding as ``--embedding`` takes it, or None if neither names one.
+    What the settings leave out is as the collection was built.
     """
     named = settings.embedding or (built and recorded_choice(built))
     if not named:

@@ -29,7 +29,7 @@ CANDIDATES: Final = 1_000
 """Chunks of each ranking, however few are requested, so that a shorter answer is the beginning of a longer one."""
 
 RANK_CONSTANT: Final = 10
-"""The constant of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
+"""Constant of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
 
 
 class CollectionSearch:

@@ -5,12 +5,12 @@ Any thread may use a connection.
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import chromadb
 import httpx
@@ -36,8 +36,6 @@ from ragstack_common.core.errors import (
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
 
-DATABASE_FILE: Final = "chroma.sqlite3"
-
 _LAST_WRITE: Final = """
     SELECT (SELECT max(seq_id) FROM embeddings_queue),
            (SELECT group_concat(segment_id || ':' || seq_id) FROM max_seq_id),
@@ -51,7 +49,6 @@ class OpenStore:
     """A client while it is in use.
 
     Attributes:
-        client: Chroma's client.
         follows_changes: Whether the connection returns another one after a write to the store.
         users: Number of current users.
         path: The folder as this client spells it.
@@ -61,28 +58,6 @@ class OpenStore:
     follows_changes: bool = False
     users: int = 0
     path: str = ""
-
-
-class Connection(Protocol):
-    """Opens a Chroma store.
-
-    Attributes:
-        folder: The folder, if it is one.
-    """
-
-    folder: Path | None
-
-    def client(self, *, creates: bool = False) -> AbstractContextManager[OpenStore]:
-        """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder.
-
-        Raises:
-            RetrievalError: As :func:`translated_errors`.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the client after its last use. Further calls have no effect."""
-        ...
 
 
 class ClientConnection:
@@ -103,14 +78,18 @@ class ClientConnection:
 
     @contextmanager
     def client(self, *, creates: bool = False) -> Iterator[OpenStore]:  # noqa: ARG002 - there is nothing to create
-        """See :class:`Connection`."""
+        """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder.
+
+        Raises:
+            RetrievalError: As :func:`translated_errors`.
+        """
         with translated_errors(self._place):
             with self._lock:
                 self._store = store = self._store or OpenStore(self._make())
             yield store
 
     def close(self) -> None:
-        """See :class:`Connection`."""
+        """Close the client after its last use. Further calls have no effect."""
         with self._lock:
             store, self._store = self._store, None
         if store is not None:
@@ -131,14 +110,14 @@ class FolderConnection:
         self._place = f"the folder {folder}"
         self._folder = folder.expanduser().absolute()
         self.folder: Path | None = self._folder
-        self._file = self._folder / DATABASE_FILE
+        self._file = self._folder / "chroma.sqlite3"
         self._current: OpenStore | None = None
         self._last_write: Any = None
         self._lock = Lock()
 
     @contextmanager
     def client(self, *, creates: bool = False) -> Iterator[OpenStore]:
-        """See :class:`Connection`."""
+        """See :class:`ClientConnection`."""
         if not creates and not self._file.is_file():
             raise CollectionNotFoundError(f"There is no Chroma store in {self._folder}: build a collection there first")
         with translated_errors(self._place):
@@ -154,7 +133,7 @@ class FolderConnection:
                         self._close_unused(store)
 
     def close(self) -> None:
-        """See :class:`Connection`."""
+        """See :class:`ClientConnection`."""
         with self._lock:
             self._discard()
 
@@ -182,7 +161,7 @@ class FolderConnection:
 
     def _open(self) -> OpenStore:
         # Chroma shares one store, with the vectors as first read, between all clients that spell the path equally.
-        # Nobody else spells it like this.
+        # This spelling is used once.
         with self._paths_lock:
             spellings = (f"{self._folder}{'/.' * n}" for n in count(1))
             path = next(spelling for spelling in spellings if spelling not in self._paths_in_use)
@@ -202,6 +181,9 @@ class FolderConnection:
         if store.users == 0:
             close_client(store.client)
             self._paths_in_use.discard(store.path)
+
+
+Connection: TypeAlias = ClientConnection | FolderConnection
 
 
 def close_client(client: "ClientAPI") -> None:

@@ -63,7 +63,6 @@ ROWS_AT_ONCE: Final = 500
 NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
-ID_LIMIT: Final = 2**63
 
 
 class MilvusBackend(BatchEngine):
@@ -455,4 +454,4 @@ def _identity(layout: Layout, chunk_id: str) -> str | int | None:
     """Return a chunk id as the collection's primary key; None if it cannot be one."""
     if not layout.integer_ids:
         return chunk_id
-    return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < ID_LIMIT else None
+    return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < 2**63 else None

@@ -28,9 +28,6 @@ SCORES: Final[Mapping[str, Callable[[float], float]]] = {
 MAX_TEXT_BYTES: Final = 65_535
 """Source: Milvus, the longest VARCHAR."""
 
-MAX_ID_BYTES: Final = 512
-MAX_SOURCE_BYTES: Final = 4_096
-
 _KINDS: Final = {
     DataType.VARCHAR: "string",
     DataType.BOOL: "boolean",
@@ -48,7 +45,7 @@ _COLUMN_KINDS: Final = {
 
 @dataclass(frozen=True)
 class Fields:
-    """Names of fields that the caller gave; None for fields to find out."""
+    """Names of fields that the caller gave; None for fields to find in the schema."""
 
     vector: str | None = None
     text: str | None = None
@@ -214,10 +211,10 @@ def create_collection(
     if integer_ids:
         schema.add_field("id", DataType.INT64, is_primary=True)
     else:
-        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=MAX_ID_BYTES)
+        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=512)
     schema.add_field("vector", DataType.FLOAT_VECTOR, dim=embedding.dimension)
     schema.add_field("text", DataType.VARCHAR, max_length=MAX_TEXT_BYTES)
-    schema.add_field("source", DataType.VARCHAR, max_length=MAX_SOURCE_BYTES)
+    schema.add_field("source", DataType.VARCHAR, max_length=4_096)
     schema.add_field(METADATA_NAME, DataType.JSON)
     for column, kind in columns.items():
         if kind not in _COLUMN_KINDS:

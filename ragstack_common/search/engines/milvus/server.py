@@ -32,7 +32,7 @@ class MilvusConfig:
     database: str | None = None
 
     @classmethod
-    def of(cls, settings: MilvusSettings) -> "MilvusConfig":
+    def from_settings(cls, settings: MilvusSettings) -> "MilvusConfig":
         """Return the configuration, with the login from its secret.
 
         Raises:
@@ -83,7 +83,7 @@ def with_server(config: Any, settings: MilvusSettings) -> Any:
     A part with a ``uri`` has its own login, so that this one never goes to another server.
 
     Raises:
-        ConfigurationError: As for :meth:`MilvusConfig.of`.
+        ConfigurationError: As for :meth:`MilvusConfig.from_settings`.
     """
     if isinstance(config, list):
         return [with_server(part, settings) for part in config]
@@ -92,5 +92,6 @@ def with_server(config: Any, settings: MilvusSettings) -> Any:
     parts = {name: with_server(part, settings) for name, part in config.items()}
     if parts.get("type") != MILVUS_ENGINE or "uri" in parts:
         return parts
-    known = {name: value for name, value in MilvusConfig.of(settings).options().items() if value is not None}
+    server = MilvusConfig.from_settings(settings).options()
+    known = {name: value for name, value in server.items() if value is not None}
     return {**known, **parts}

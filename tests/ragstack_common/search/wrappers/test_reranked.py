@@ -9,9 +9,9 @@ import boto3
 import pytest
 
 from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.reranking import LexicalReranker, RerankingWeights
 from ragstack_common.search import Ranking, RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.models import SearchOutcome
-from ragstack_common.search.rerank import LexicalReranker, RerankingWeights
 from ragstack_common.search.rerank.bedrock import BedrockReranker
 from ragstack_common.search.rerank.chunks import ChunkReranker, LexicalChunkReranker
 from ragstack_common.search.rerank.factory import load_reranker
