@@ -104,18 +104,14 @@ class KnowledgeBase:
     created. If the folder cannot be opened, the knowledge base is in memory and empty, with a warning.
 
     Args:
-        collection_name: The collection.
-        db_path: Folder of the store.
         embedding: The collection's embedding; None uses the recorded one, and for a new collection the default:
             ``RAGSTACK_EMBEDDING``, MiniLM if it was added, otherwise ``hashed``.
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
-        environment: Environment variables; None uses those of the process.
         warn: Gets warnings, and what failed in :meth:`retrieve`: the error and the beginning of the query, which may
             be private. By default they are printed on the standard error.
 
     Attributes:
-        chroma_client: Chroma's client of the store.
         collection: Chroma's collection. It embeds the texts that it is given.
         fallback: Why the store is in memory; None if it is the folder.
         last_error: Why the last :meth:`retrieve`, :meth:`search_by_topic` or :meth:`get_versions` failed; None if it

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
-from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.search.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
-from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT
 from ragstack_common.search.models import (
     RAW_SCORE_KEY,
@@ -21,9 +19,7 @@ from ragstack_common.search.models import (
     SliceReport,
     check_top_k,
 )
-from ragstack_common.search.wrappers.multislice import Merge
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import OTHER_STORE
 from ragstack_common.settings.search import DEFAULT_BOOST
 
 if TYPE_CHECKING:
@@ -44,9 +40,6 @@ class RetrievalOutcome:
     """Results, and whether the search was complete.
 
     Attributes:
-        results: Best first.
-        slices: One report for each slice.
-        milliseconds: Time of the search.
         notes: Remarks for the caller, such as a shortage of documents.
         inferred: The filter that was inferred from the query, if any.
     """
@@ -80,25 +73,17 @@ class MultiSliceRetriever:
         max_slices: int = 3,
         enabled: bool = True,
         filtered_score_boost: float = DEFAULT_BOOST,
-        *,
-        merge: Merge = "boost",
-        search_type: str | None = None,
-        vector_store: str = OTHER_STORE,
-        vocabulary: VocabularySource | None = None,
-        metrics: MetricSink = NO_METRICS,
+        **options: Any,
     ) -> None:
-        """Configure the searches. ``BedrockBackend`` describes the arguments and their errors."""
+        """Configure the searches. ``BedrockBackend`` describes the arguments, further options and their errors."""
         self._options: dict[str, Any] = {
+            "merge": "boost",
+            **options,
             "client": bedrock_agent_client,
             "timeout_seconds": timeout_seconds,
             "max_slices": max_slices,
             "enabled": enabled,
             "filtered_score_boost": filtered_score_boost,
-            "merge": merge,
-            "search_type": search_type,
-            "vector_store": vector_store,
-            "vocabulary": vocabulary,
-            "metrics": metrics,
         }
         BedrockBackend("checks the options", **self._options)
 
@@ -109,22 +94,10 @@ class MultiSliceRetriever:
         data_source_id: str | None,
         metadata_filter: Mapping[str, Any] | None = None,
         num_results: int = 5,
-        *,
-        scope_filter: Mapping[str, Any] | None = None,
-        deduplicate_by: DeduplicateBy = "document",
-        reranker: Reranker | None = None,
+        **options: Any,
     ) -> list[dict[str, Any]]:
-        """Search, and return the results of :meth:`search` alone."""
-        return self.search(
-            query,
-            knowledge_base_id,
-            data_source_id,
-            metadata_filter,
-            num_results,
-            scope_filter=scope_filter,
-            deduplicate_by=deduplicate_by,
-            reranker=reranker,
-        ).results
+        """Return the results of :meth:`search` alone, with the same options."""
+        return self.search(query, knowledge_base_id, data_source_id, metadata_filter, num_results, **options).results
 
     def search(
         self,

@@ -40,14 +40,7 @@ _TOO_LONG: Final = re.compile(r"too many input tokens|maxLength|too long|exceed"
 
 @dataclass(frozen=True)
 class _Shape:
-    """Request and response of a family of models.
-
-    Attributes:
-        texts_in_call: Maximum number of texts in a call.
-        characters_in_text: Longer texts are truncated.
-        body: Makes the request; the flag says whether the texts are queries.
-        vectors: Returns the vectors of a response.
-    """
+    """Request and response of a family of models; the flag of *body* says whether the texts are queries."""
 
     texts_in_call: int
     characters_in_text: int

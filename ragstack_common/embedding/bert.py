@@ -57,13 +57,9 @@ def read_safetensors(file: Path) -> dict[str, Array]:
 def build(
     weights: Weights, config: Mapping[str, Any], *, is_quantized: bool = True, pools: bool = True
 ) -> onnx.ModelProto:
-    """Build the graph of a ``BertModel``.
+    """Build the graph of a ``BertModel`` from weights by the names of PyTorch, and its ``config.json``.
 
-    Args:
-        weights: By the names of PyTorch.
-        config: The model's ``config.json``.
-        is_quantized: Eight bits instead of 32.
-        pools: Whether the output is the mean of the tokens of each text, of unit length.
+    With *pools*, the output is the mean of the tokens of each text, of unit length.
 
     Raises:
         EmbeddingError: The model has another architecture.
@@ -80,11 +76,7 @@ def build(
 
 
 def convert(folder: Path, file: Path) -> None:
-    """Convert a ``BertModel`` as sentence-transformers saves it, in 32 bits and without its pooling.
-
-    Args:
-        folder: It has ``model.safetensors`` and ``config.json``.
-        file: Of the ONNX model; written atomically.
+    """Convert the ``BertModel`` that sentence-transformers saved in a folder, in 32 bits and without its pooling.
 
     Raises:
         EmbeddingError: The model has another architecture or another type of numbers.

@@ -79,14 +79,7 @@ def flag(name: str) -> str:
 
 
 class QueryEmbedding:
-    """Embeds queries and caches the most recent ones. Any thread may use it.
-
-    Attributes:
-        model: The embedding.
-
-    Args:
-        embedding: An embedding, or the choice for :func:`load`.
-    """
+    """Embeds queries and caches the most recent ones. Any thread may use it."""
 
     def __init__(self, embedding: Embedding | str) -> None:
         self.model = load(embedding) if isinstance(embedding, str) else embedding

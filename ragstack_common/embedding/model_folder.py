@@ -51,13 +51,9 @@ class ModelFolder:
 
     Attributes:
         name: The folder's name, and a hash of all files that affect a vector.
-        model: The ONNX file.
-        tokenizer: The file of the tokenizer.
         max_tokens: Longer texts are truncated.
         pooling: Used if the model does not pool itself.
         stated_poolings: What the configuration says; ``mean`` if it says nothing.
-        query_prefix: Prepended to every query.
-        passage_prefix: Prepended to every passage.
         takes_batches: Whether a text's vector does not depend on the other texts of its batch.
     """
 

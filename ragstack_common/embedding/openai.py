@@ -35,10 +35,6 @@ _TOO_LONG: Final = re.compile(
 class OpenAIEmbedding(ModelEmbedding):
     """A model of a server.
 
-    Args:
-        client: Client of the server.
-        model: The server's name for it.
-
     Raises:
         EmbeddingError: The server cannot be reached, or rejects the call.
     """
@@ -88,11 +84,7 @@ class _TextTooLongError(EmbeddingError):
 
 
 def load(address: str, api_key: str | None) -> OpenAIEmbedding:
-    """Connect to a server.
-
-    Args:
-        address: ``URL#MODEL``.
-        api_key: For a server with authentication.
+    """Connect to the server of ``URL#MODEL``.
 
     Raises:
         EmbeddingError: The server cannot be reached, rejects the call, or would get the key unencrypted.

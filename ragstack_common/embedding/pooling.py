@@ -29,13 +29,7 @@ TEXTS_BY_TOKENS_BY_VALUES: Final = 3
 
 @dataclass(frozen=True)
 class TokenVectors:
-    """The vectors of tokens of a model.
-
-    Attributes:
-        session: The model with the vectors as its only output.
-        output: Name of that output.
-        pooling: How the model pools them.
-    """
+    """The vectors of tokens: a session whose only output they are, its name, and how the model pools them."""
 
     session: Any
     output: str
@@ -58,13 +52,9 @@ def pooled(tokens: Vectors, pooling: Pooling) -> Vectors:
 
 
 def find_token_vectors(model: Path, output: str, feed: Mapping[str, Any], lengths: Sequence[int]) -> TokenVectors:
-    """Find the vectors of tokens that a model pools.
+    """Find the vectors of tokens that a model pools into an output.
 
-    Args:
-        model: The ONNX file.
-        output: Its pooled output.
-        feed: Inputs of texts with different numbers of tokens.
-        lengths: The numbers of tokens.
+    *feed* has the inputs of texts with different numbers of tokens, the *lengths*.
 
     Raises:
         EmbeddingError: No tensor gives the model's vectors if it is pooled, or the file cannot be loaded.

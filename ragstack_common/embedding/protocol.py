@@ -41,7 +41,6 @@ class Embedding(Protocol):
     Attributes:
         name: The model, independent of its folder or address; stored with every knowledge base.
         description: The name and the location, for the start message.
-        dimension: Length of a vector.
         cosine_share: Share of the cosine in a score of cosine and BM25, 0 to 1.
         fusion_weight: Weight of the vectors where there is no such score: of a rank in a fusion with BM25, which has 1.
             Over 0.
@@ -91,8 +90,6 @@ class ModelEmbedding(Embedding):
         texts_in_call: Passages that one call of the model embeds.
 
     Args:
-        name: The model, independent of its folder or address.
-        description: The name and the location.
         workers: Calls of the model at once.
 
     Raises:
@@ -154,13 +151,7 @@ def scalar(text: str) -> str:
 
 
 def unit(vectors: npt.ArrayLike, *, rows: int, dimension: int | None, source: str) -> Vectors:
-    """Check a model's output, and scale every row to unit length.
-
-    Args:
-        vectors: One row for each text.
-        rows: Number of texts.
-        dimension: Expected length of a row; None accepts any.
-        source: The model, for error messages.
+    """Check a model's output, one row for each text, and scale every row to unit length.
 
     Raises:
         EmbeddingError: The number or length of rows is wrong, or a value is not a finite number.

@@ -35,9 +35,7 @@ def open_tokenizer(model: ModelFolder) -> Tokenizer:
 def open_session(model: Path, changed: bytes | None = None) -> Any:
     """Load a model that uses one core for each call.
 
-    Args:
-        model: The file.
-        changed: Content to load instead of the file's, with the same weights in separate files, if there are any.
+    *changed* replaces the content of the file; weights in separate files stay.
 
     Raises:
         EmbeddingError: The file cannot be loaded.

@@ -15,12 +15,7 @@ _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 
 
 def evaluate(filter_: Filter, attributes: Mapping[str, Any]) -> bool:
-    """Check whether a document with these attributes passes the filter.
-
-    Args:
-        filter_: The filter.
-        attributes: Strings, numbers, booleans, or lists of them, by name.
-    """
+    """Check whether a document with these strings, numbers, booleans, or lists of them, passes the filter."""
     match filter_:
         case And(members):
             return all(evaluate(member, attributes) for member in members)

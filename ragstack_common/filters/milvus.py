@@ -43,7 +43,6 @@ class Column:
 
     Attributes:
         kind: string, boolean, integer, single or double (floating-point numbers); nothing else can be filtered.
-        nullable: Whether the value may be missing.
         listed: Whether it is a list of such values.
     """
 
@@ -62,9 +61,7 @@ class Attributes:
     """Where a collection stores metadata.
 
     Attributes:
-        columns: Fields of the schema, by name.
         json_field: A field whose members are attributes; it replaces the dynamic field.
-        dynamic: Whether there is a dynamic field.
     """
 
     columns: Mapping[str, Column] = field(default_factory=dict)

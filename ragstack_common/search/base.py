@@ -209,24 +209,11 @@ class ReportingBackend(RetrievalBackend):
         top_k: int | None = None,
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
-        *,
-        metadata_filter: FilterSource | None = None,
-        scope_filter: FilterSource | None = None,
-        corpus_filter: str | None = None,
-        with_embeddings: bool = False,
+        **fields: Any,
     ) -> list[RetrievedChunk]:
-        """Return the chunks alone. :class:`SearchRequest` describes the parameters."""
-        request = SearchRequest(
-            query,
-            self.default_top_k if top_k is None else top_k,
-            min_score,
-            filters,
-            metadata_filter,
-            scope_filter=scope_filter,
-            corpus_filter=corpus_filter,
-            with_embeddings=with_embeddings,
-        )
-        return (await self.search(request)).chunks
+        """Return the chunks alone. *fields* are further fields of :class:`SearchRequest`, which describes them all."""
+        count = self.default_top_k if top_k is None else top_k
+        return (await self.search(SearchRequest(query, count, min_score, filters, **fields))).chunks
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search under a span of its own, and report how it went."""
@@ -268,17 +255,9 @@ class Wrapper(ReportingBackend):
 class PassingWrapper(Wrapper):
     """A wrapper that leaves streams to the wrapped backend."""
 
-    async def stream(
-        self,
-        query: str,
-        limit: int | None = None,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-        *,
-        page_size: int = PAGE_SIZE,
-    ) -> AsyncGenerator[RetrievedChunk, None]:
+    async def stream(self, query: str, *args: Any, **options: Any) -> AsyncGenerator[RetrievedChunk, None]:
         """Stream from the wrapped backend."""
-        async with aclosing(self.backend.stream(query, limit, min_score, filters, page_size=page_size)) as chunks:
+        async with aclosing(self.backend.stream(query, *args, **options)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

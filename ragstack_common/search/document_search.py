@@ -60,11 +60,8 @@ class DocumentSearch:
     or a deadline after the first chunks leaves what was found: the report says that the rest is missing.
 
     Attributes:
-        name: The backend's name in the report.
-        request: What to search for.
         maximum: Number of chunks that the store can return.
         page: Number of chunks that one call to the store returns.
-        ask: Searches the store.
         source_keys: Attributes that identify a chunk's document; without any, no document can be excluded.
         exclude: Returns the filter that excludes the documents with these values of an attribute.
         approximate: Whether the store may miss chunks, so that a short result need not be all of them.

@@ -99,13 +99,10 @@ class RetrievedChunk(BaseModel):
     """A piece of retrieved content.
 
     Attributes:
-        content: The text.
         score: The score that orders the chunks, 0 to 1; its scale depends on the engine.
         relevance: Probability that the chunk answers the query, 0 to 1, independent of the other chunks; None without a
             calibration (``ragstack_common.settings.relevance``).
         source: File path, URL or identifier of the document.
-        metadata: Further attributes.
-        chunk_id: Unique identifier.
         embedding: The vector of the chunk, if the search requests it (``with_embeddings``); None if the chunk was
             deleted meanwhile.
         ranking: How the chunk got its rank; None if only the engine's score decided.
@@ -326,7 +323,6 @@ class SearchOutcome:
     Attributes:
         chunks: Best first.
         parts: One report for each slice, corpus or backend that was asked, in their order.
-        milliseconds: Time of the whole search.
         corpora: Counts for each corpus, if the search was balanced over several.
         best_relevance: The highest relevance of any chunk that was found, also of chunks that *top_k*, *min_score* or
             *min_relevance* left out; None without a calibration.

@@ -79,12 +79,7 @@ async def search_together(
 ) -> Parts:
     """Search in parallel until all searches have ended or the deadline has come; late ones are abandoned.
 
-    Args:
-        kind: What the names of the searches name.
-        searches: What to search, and for what, by name.
-        timeout_seconds: The time for all of them.
-        fatal: Errors of one search that are raised whatever the others found.
-        optional: Searches whose errors are only reported.
+    The *kind* says what the names of the searches name. Errors of *optional* searches are only reported.
 
     Raises:
         RagStackError: One failed with a *fatal* error, or all but the *optional* ones, and these found nothing.

@@ -30,9 +30,6 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 class FunctionSpans:
     """The spans of a function.
 
-    Args:
-        env: The environment of the function.
-
     Raises:
         ConfigurationError: A variable is invalid.
         MissingPackageError: OpenTelemetry is not installed.

@@ -99,15 +99,7 @@ class RetrievalSpan:
 
 @dataclass
 class _Running:
-    """A retrieval with a span.
-
-    Attributes:
-        span: Its span.
-        search_k: Results that the caller of the outermost retrieval wants.
-        corpus: The corpus that is searched.
-        outer: The retrieval around it.
-        poolings: Poolings of the engines that searched under it.
-    """
+    """A retrieval with a span; *search_k* is the number of results that the caller of the outermost one wants."""
 
     span: Any
     search_k: int

@@ -20,7 +20,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
 from ragstack_common.search.factory import TYPE_KEY, create_retrieval_backend
-from ragstack_common.search.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
 
 TLS: Final = "+https"
 
@@ -48,15 +48,9 @@ class VectorStoreBackend(PassingWrapper):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         return await self.backend.search(request)
 
-    async def retrieve_batch(
-        self,
-        queries: Sequence[str],
-        top_k: int = DEFAULT_TOP_K,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-    ) -> list[list[RetrievedChunk]]:
+    async def retrieve_batch(self, queries: Sequence[str], *args: Any, **options: Any) -> list[list[RetrievedChunk]]:
         """Pass the whole batch on."""
-        return await self.backend.retrieve_batch(queries, top_k, min_score, filters)
+        return await self.backend.retrieve_batch(queries, *args, **options)
 
     def around(self, wrap: Callable[[RetrievalBackend], RetrievalBackend]) -> RetrievalBackend:
         """Return the engine inside another backend, within its slices if it has any."""

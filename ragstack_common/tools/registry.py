@@ -55,10 +55,8 @@ class ToolResult:
     """The result of a tool.
 
     Attributes:
-        success: Whether *data* is the result.
         data: The result, as the tool's output schema describes it; None after an error.
         error: The message for the caller; None after success.
-        seconds: Duration of the run.
         cause: The exception behind *error*. It is not part of the result's JSON.
     """
 
@@ -76,14 +74,7 @@ class ToolResult:
 
 
 class Tool(Protocol):
-    """A function for callers such as language models.
-
-    Attributes:
-        name: Its name.
-        description: What it does and when to use it.
-        input_schema: JSON schema of the input.
-        output_schema: JSON schema of the result.
-    """
+    """A function for callers such as language models."""
 
     name: str
     description: str
@@ -179,11 +170,7 @@ class Registry:
         raise NotAllowedError(f"The tool {tool.name} cannot restrict its results to what {caller.name} sees")
 
     def execute_now(self, request: ToolInput) -> ToolResult:
-        """Run :meth:`execute` and wait for it; not for a thread with a running event loop.
-
-        Raises:
-            UnknownToolError: The tool is not registered.
-        """
+        """Run :meth:`execute` and wait for it; not for a thread with a running event loop."""
         return wait_for(self.execute(request))
 
     async def close(self) -> None:

@@ -105,9 +105,7 @@ class RetrieverRequest:
     """A valid input.
 
     Attributes:
-        collection_name: The collection.
         texts: Normalized and distinct, in their order.
-        top_k: Maximum number of results for all texts together.
         partition_name: Part of the collection; None searches all of it.
     """
 

@@ -20,7 +20,7 @@ from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
 from ragstack_common.filters.store_rules import STORE_RULES
-from ragstack_common.search.base import PAGE_SIZE
+from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import Ask
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.errors import describe
@@ -255,11 +255,7 @@ class BedrockEngine(Engine):
         return await self._finder(query)(count, filters)
 
     def _request(self, query: str, count: int, restriction: Filter | None) -> dict[str, Any]:
-        """Write the request of a first page.
-
-        Raises:
-            InvalidFilterError: Bedrock cannot express the filter.
-        """
+        """Write the request of a first page."""
         search: dict[str, Any] = {"numberOfResults": count}
         combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
         if combined is not None:
@@ -273,11 +269,7 @@ class BedrockEngine(Engine):
         }
 
     def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> tuple[list[RetrievedChunk], str | None]:
-        """Read one page, and the token of the next one.
-
-        Raises:
-            RagStackError: The call failed; ``__cause__`` is the error of botocore.
-        """
+        """Read one page, and the token of the next one."""
         try:
             answer = self._answer(request)
             return self._chunks_of(answer), answer.get("nextToken")
@@ -337,7 +329,11 @@ class BedrockBackend(MultiSliceBackend):
         **options: Any,
     ) -> None:
         self.engine = BedrockEngine(knowledge_base_id, data_source_id, timeout_seconds=timeout_seconds, **options)
-        searched = self.engine if tenants is None else _with_tenants(self.engine, tenants)
+        searched: RetrievalBackend = self.engine
+        if tenants is not None:
+            parts = {SHARED: Part(self.engine, tenants.shared_labels)}
+            parts |= {name: Part(self.engine.on(own), labels) for name, (own, labels) in tenants.tenants.items()}
+            searched = PartitionedBackend(tenants.attribute, parts, timeout_seconds=timeout_seconds)
         super().__init__(
             searched, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
         )
@@ -350,12 +346,6 @@ class BedrockBackend(MultiSliceBackend):
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
         return self.engine.span_attributes()
-
-
-def _with_tenants(engine: BedrockEngine, tenants: "TenantIndexes") -> PartitionedBackend:
-    parts = {SHARED: Part(engine, tenants.shared_labels)}
-    parts |= {name: Part(engine.on(own), labels) for name, (own, labels) in tenants.tenants.items()}
-    return PartitionedBackend(tenants.attribute, parts, timeout_seconds=engine.timeout_seconds)
 
 
 def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:

@@ -47,8 +47,6 @@ class Passage:
     """A text to be scored.
 
     Attributes:
-        text: Of any length.
-        metadata: Its attributes.
         score: The score of the search, 0 or more; infinity and NaN count as 0.
     """
 

@@ -49,7 +49,6 @@ class BalancedBackend(Wrapper):
         with_everything: Whether a search of every corpus has one more part, which searches all chunks at once. It adds
             chunks of other corpora, or of none: those of *corpora* are candidates of their corpus already. *corpora*
             may be empty then.
-        corpus_key: The attribute that holds a chunk's corpus.
         per_corpus: Candidates of each corpus, 1 or more; the results are among them. Each corpus has fewer if
             the backend cannot return, or the reranker cannot rerank, as many.
         single_corpus: The same if only one corpus is searched.

@@ -86,10 +86,8 @@ class CachedRetrievalBackend(PassingWrapper):
     by one. Streams and lookups by id are not cached.
 
     Args:
-        backend: The wrapped backend.
         max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.
         ttl_seconds: Age at which an answer expires, over 0; may be infinite.
-        clock: A monotonic clock, in seconds.
 
     Attributes:
         cache: Chunks by :func:`request_key`.

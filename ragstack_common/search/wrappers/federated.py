@@ -48,7 +48,6 @@ class FederatedBackend(ReportingBackend):
         weights: Weight of each backend, over 0, by name; 1 by default.
         timeout_seconds: Deadline of the backends, over 0 and finite.
         candidates: Chunks requested of each backend; more if a search requests more, or one chunk per document.
-        merge: How the rankings become one: ranks or scores.
 
     Raises:
         ValueError: An argument is out of range; the message names it.

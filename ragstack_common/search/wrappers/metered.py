@@ -8,7 +8,7 @@ from typing import Any, Final
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
-from ragstack_common.search.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
 
 MAX_NAME_LENGTH: Final = 100
 """Leaves room for the rest of a metric's name, which has at most 255 characters. Source: CloudWatch, PutMetricData."""
@@ -25,10 +25,8 @@ class MeteredBackend(PassingWrapper):
     measured.
 
     Args:
-        backend: The wrapped backend.
         metrics: Receives the measurements, such as ``aws_lambda_powertools.Metrics``.
         name: Name in metrics, reports and spans; by default the name of the wrapped backend.
-        clock: A monotonic clock, in seconds.
 
     Raises:
         ValueError: The name is empty or has more than 100 characters.
@@ -49,16 +47,10 @@ class MeteredBackend(PassingWrapper):
         self._metrics = metrics
         self._clock = clock
 
-    async def retrieve_batch(
-        self,
-        queries: Sequence[str],
-        top_k: int = DEFAULT_TOP_K,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-    ) -> list[list[RetrievedChunk]]:
+    async def retrieve_batch(self, queries: Sequence[str], *args: Any, **options: Any) -> list[list[RetrievedChunk]]:
         """Pass the whole batch on, and measure it as one."""
         with self._timed("BatchLatency"):
-            answers = await self.backend.retrieve_batch(queries, top_k, min_score, filters)
+            answers = await self.backend.retrieve_batch(queries, *args, **options)
         self._add("BatchQueries", len(queries))
         return answers
 

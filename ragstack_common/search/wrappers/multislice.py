@@ -74,15 +74,10 @@ class MultiSliceBackend(PassingWrapper):
     Args:
         backend: What is searched. For a boost, scores of two of its searches for one query must be comparable.
         filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
-        timeout_seconds: Deadline of one search, over 0.
         enabled: False makes one search, with the filter.
-        merge: How the lists become one: trust or boost.
         max_slices: Searches of one request, 1 or more. With 1, the only one has the filter.
         vocabulary: The values that a query can name. Without it, while it returns None, and with a ``scope_filter``,
             those of the first hits count; the inferred slice is then searched after the others if there is time.
-
-    Raises:
-        ValueError: An argument is out of range.
     """
 
     name = "multislice"

@@ -22,7 +22,6 @@ class Part:
     """A part of a store.
 
     Attributes:
-        backend: What searches it.
         values: The values of the attribute that chunks of this part can have.
     """
 
@@ -40,7 +39,6 @@ class PartitionedBackend(ReportingBackend):
     Args:
         key: The attribute, of which each chunk has one value at most.
         parts: By name; their scores must be comparable.
-        timeout_seconds: Deadline of the parts, over 0 and finite.
     """
 
     name = "partitioned"
@@ -56,7 +54,7 @@ class PartitionedBackend(ReportingBackend):
         self.max_top_k = min(part.backend.max_top_k for part in parts.values())
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
-        """Return the chunk from the first part that has it. Errors are those of a federation."""
+        """Return the chunk from the first part that has it, as a federation does."""
         return await self._all.get_by_id(chunk_id)
 
     async def close(self) -> None:

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from ragstack_common.core.aws_errors import public_reason
 from ragstack_common.core.deadline import inner_deadline, seconds_left
@@ -25,9 +24,6 @@ from ragstack_common.search.rerank.chunks import ChunkReranker
 from ragstack_common.search.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.search.tracing import Attributes, describe_span, traced_reranking
 from ragstack_common.settings.names import DEFAULT_RERANKER
-
-DEFAULT_CANDIDATES: Final = 50
-DEFAULT_TIMEOUT_SECONDS: Final = 2.0
 
 
 async def reranked(
@@ -56,7 +52,7 @@ async def reranked(
 
 
 class RerankedBackend(Wrapper):
-    """Asks for more candidates than wanted, and keeps those that a reranker ranks first.
+    """Searches for more candidates than wanted, and keeps the ones that a reranker ranks first.
 
     ``min_score`` is compared with the reranker's scores, which have their own scale. If the reranker fails, the chunks
     keep the engine's order and scores, ``min_score`` is compared with those, and a note of the outcome says so.
@@ -64,15 +60,13 @@ class RerankedBackend(Wrapper):
     A search for one chunk of each document reranks the best chunk of each, as the wrapped backend sees it.
 
     Args:
-        backend: What searches.
         reranker: ``lexical``, ``bedrock[:MODEL_ARN]``, ``cross_encoder:FOLDER``, a name of another package's,
             a configuration ``{"type": NAME, ...}``, or a reranker.
-        candidates: Chunks that the backend is asked for; more if a search asks for more.
+        candidates: Chunks requested of the backend; more if a search requests more.
         timeout_seconds: Deadline of the reranker, over 0 and finite; the wrapped backend has its own.
 
     Raises:
         ConfigurationError: The reranker is unknown, or cannot be created.
-        ValueError: A number is out of range.
     """
 
     name = "reranked"
@@ -81,9 +75,9 @@ class RerankedBackend(Wrapper):
         self,
         backend: RetrievalBackend,
         reranker: RerankerChoice = DEFAULT_RERANKER,
-        candidates: int = DEFAULT_CANDIDATES,
+        candidates: int = 50,
         *,
-        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        timeout_seconds: float = 2.0,
     ) -> None:
         super().__init__(backend)
         check_over_zero(timeout_seconds=timeout_seconds)

@@ -57,7 +57,7 @@ def test_further_parameters_are_keyword_only() -> None:
         *list(inspect.signature(MultiSliceRetriever.retrieve).parameters.values())[6:],
     ]
 
-    assert {p.kind for p in more} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {p.kind for p in more} == {inspect.Parameter.VAR_KEYWORD}
 
 
 def test_a_result_has_the_specified_keys_and_its_ranking(searches: AwsService) -> None:

@@ -27,10 +27,7 @@ class ChromaBackend(BatchEngine):
 
     Args:
         path: Folder of an embedded store; give this or *host*.
-        collection_name: The collection.
-        host: Name or address of a Chroma server.
         port: Port of the server; by default the one of ``chroma run``.
-        ssl: Whether the server uses HTTPS.
         headers: Sent with every request to the server, such as a token.
         tenant: Tenant on the server; None is Chroma's default.
         database: Database on the server; None is Chroma's default.
@@ -41,7 +38,6 @@ class ChromaBackend(BatchEngine):
             file_name that a chunk has.
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
-        timeout_seconds: Deadline of one search.
 
     Raises:
         ValueError: Neither or both of path and host are given, or a value is out of range.

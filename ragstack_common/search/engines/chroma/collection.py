@@ -85,8 +85,6 @@ class ChromaCollection:
     """Reads a collection. Any thread may use it. A method sees all writes before its call.
 
     Args:
-        connection: The way to the store.
-        name: The collection.
         embedding: The embedding of its vectors; None uses the recorded one.
         source_key: Attribute that names the document of a chunk; None tries :data:`SOURCE_KEYS`.
     """

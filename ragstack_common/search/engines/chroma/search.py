@@ -36,7 +36,6 @@ class CollectionSearch:
     """Searches one collection. Any thread may use it.
 
     Args:
-        collection: The collection.
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
     """

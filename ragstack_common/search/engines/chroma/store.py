@@ -50,7 +50,6 @@ class OpenStore:
 
     Attributes:
         follows_changes: Whether the connection returns another one after a write to the store.
-        users: Number of current users.
         path: The folder as this client spells it.
     """
 
@@ -65,7 +64,6 @@ class ClientConnection:
 
     Args:
         place: The store, as messages name it.
-        make: Opens the client.
     """
 
     folder: Path | None = None

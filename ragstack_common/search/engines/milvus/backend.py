@@ -74,7 +74,6 @@ class MilvusBackend(BatchEngine):
 
     Args:
         uri: URL of a server, or the path of a Milvus Lite file, which ends in ``.db``.
-        collection_name: The collection.
         token: ``user:password`` or an API key.
         database: None is the server's default.
         partition_names: Partitions to search; None searches all.
@@ -85,7 +84,6 @@ class MilvusBackend(BatchEngine):
         text_field: Field of the content.
         source_field: Field that names a chunk's document.
         metadata_field: JSON field whose members are metadata.
-        timeout_seconds: Deadline of one search, over 0 and finite.
 
     Raises:
         ConfigurationError: *uri* is not an address.
@@ -278,11 +276,7 @@ class MilvusBackend(BatchEngine):
     def _upsert(
         self, client: MilvusClient, documents: Sequence[MilvusDocument], partition_name: str | None = None
     ) -> None:
-        """Store documents.
-
-        Raises:
-            InvalidDocumentError: Milvus rejects one; nothing of them is stored.
-        """
+        """Store documents; if Milvus rejects one of them, none is stored."""
         layout = self._known_layout(client)
         rows = rows_of(documents, layout, self._embedding_of(layout).model)
         try:
@@ -389,12 +383,7 @@ class MilvusBackend(BatchEngine):
         return self._layout
 
     def _embedding_of(self, layout: Layout) -> QueryEmbedding:
-        """Return the given embedding, or the collection's own, loaded again if that has changed.
-
-        Raises:
-            ConfigurationError: The collection records none, or its own cannot be found by its name.
-            EmbeddingError: It cannot be loaded.
-        """
+        """Return the given embedding, or the collection's own, loaded again if that has changed."""
         if self._given is not None:
             return self._given
         with self._opening:
@@ -428,12 +417,7 @@ class MilvusBackend(BatchEngine):
             )
 
     def _call(self, call: Callable[[MilvusClient], T], *, creates: bool = False) -> T:
-        """Call a function with a client; load the collection first if it is not in memory.
-
-        Raises:
-            CollectionNotFoundError: The collection or the Lite file does not exist; only *creates* makes a new file.
-            RetrievalError: The call failed, or Milvus cannot be reached.
-        """
+        """Call a function with a client, in translated errors; a collection that is not in memory is loaded first."""
         uri = self._address["uri"]
         if self._is_file and not creates and not Path(uri).exists():
             raise CollectionNotFoundError(f"There is no Milvus Lite file {uri}: check uri")

@@ -58,16 +58,10 @@ class Layout:
     """The fields of a collection.
 
     Attributes:
-        id: The primary key.
         integer_ids: Whether ids are integers; otherwise strings.
-        vector: The field that is searched.
-        dimension: Length of its vectors.
         metric: COSINE, IP or L2.
-        text: The content.
         sources: Attributes that may hold a chunk's source; the first one present counts.
         json_field: Field whose members are metadata, or None.
-        attributes: Attributes for filters.
-        output_fields: Fields that a search returns.
         embedding: Name of the collection's embedding, if recorded.
     """
 
@@ -181,8 +175,6 @@ class MilvusDocument:
 
     Attributes:
         id: The primary key, of the collection's type.
-        text: The content.
-        source: The chunk's document.
         metadata: Strings, numbers, booleans, and lists of them, by name.
     """
 
