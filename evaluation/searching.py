@@ -27,7 +27,7 @@ from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchReque
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
-from ragstack_common.search.trust import members_of
+from ragstack_common.search.trust import scalars
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.settings.names import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_local.connection.connection import Connection
@@ -180,7 +180,7 @@ def vocabulary_of(data: DataSet) -> Vocabulary:
     counts: dict[str, Counter[Any]] = defaultdict(Counter)
     for document in data.documents.values():
         for key, value in document.metadata.items():
-            counts[key].update(members_of(value))
+            counts[key].update(scalars(value))
     return Vocabulary(counts, len(data.documents))
 
 

@@ -38,7 +38,7 @@ def entry_point(handler: Handler) -> Handler:
     """Add structured logs and metrics to a handler, which is the last that its module defines."""
     decorated: Handler = logger.inject_lambda_context(metrics.log_metrics(handler))
     spans = function_spans()
-    return with_imports_frozen(decorated if spans is None else spans.of_handler(decorated))
+    return with_imports_frozen(decorated if spans is None else spans.wrap_handler(decorated))
 
 
 def function_spans() -> "FunctionSpans | None":

@@ -33,7 +33,7 @@ with needs_extra("chroma", "KnowledgeBase"):
 
     from ragstack_common.embedding import Embedding, load_recorded
     from ragstack_common.search.engines.chroma.collection import ChromaCollection, Handle
-    from ragstack_common.search.engines.chroma.manifest import checked_manifest, embedding_of
+    from ragstack_common.search.engines.chroma.manifest import checked_manifest, chosen_embedding
     from ragstack_common.search.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
     from ragstack_common.search.engines.chroma.store import (
         ClientConnection,
@@ -141,7 +141,7 @@ class KnowledgeBase:
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser().absolute())
         built = checked_manifest(settings, self.collection_name, Path(self.db_path))
-        chosen = embedding or embedding_of(settings, built)
+        chosen = embedding or chosen_embedding(settings, built)
         model = load_recorded(chosen) if isinstance(chosen, str) else chosen
         self.fallback: RagStackError | None = None
         self.last_error: Exception | None = None

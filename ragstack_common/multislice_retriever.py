@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
-from ragstack_common.search.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
+from ragstack_common.search.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, document_uri
 from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT
 from ragstack_common.search.models import (
     RAW_SCORE_KEY,
@@ -130,7 +130,7 @@ class MultiSliceRetriever:
             ``score``, ``content``, ``location`` and ``metadata`` as in specification 001, ``content_type`` (for all
             but TEXT also ``content_details``, as sent by the service), ``context`` if the chunk was indexed with a
             contextual header, ``relevance`` if there is a calibration, and ``ranking`` with ``base_score`` (the
-            service's), ``boost`` and ``slices`` (those that found the document).
+            service's), ``boost`` and ``slices`` (the ones that found the document).
 
         Raises:
             InvalidQueryError: The query or *num_results* is out of range.
@@ -197,11 +197,11 @@ def _order(result: Mapping[str, Any]) -> tuple[float, float, str, str, str]:
     base = (result.get("ranking") or {}).get("base_score", score)
     chunk = (result.get("metadata") or {}).get(CHUNK_ID_KEY)
     descending = math.inf if score is None else -float(score)
-    return descending, -float(base or 0.0), uri_of(result) or "", str(chunk or ""), str(result.get("content"))
+    return descending, -float(base or 0.0), document_uri(result) or "", str(chunk or ""), str(result.get("content"))
 
 
 def _identity(result: Mapping[str, Any]) -> tuple[str, str]:
-    uri, chunk = uri_of(result), (result.get("metadata") or {}).get(CHUNK_ID_KEY)
+    uri, chunk = document_uri(result), (result.get("metadata") or {}).get(CHUNK_ID_KEY)
     if uri is not None:
         return "uri", uri
     return ("chunk", chunk) if chunk else ("text", repr([result.get("content"), result.get("content_details")]))

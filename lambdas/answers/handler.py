@@ -61,4 +61,4 @@ def mcp() -> "McpEndpoint":
 
 application = create_app(service, callers, is_behind_gateway=IS_DEPLOYED, mcp=mcp, logger=logger, metrics=metrics)
 spans = function_spans()
-app = with_imports_frozen(application if spans is None else spans.of_app(application))
+app = with_imports_frozen(application if spans is None else spans.wrap_app(application))

@@ -82,7 +82,7 @@ class Embeddings:
 
 def load_earlier(name: str, dimension: int, cache_folder: Path) -> Embedding:
     """Return the embedding that a knowledge base was made with, if it is on this machine."""
-    choice = embedding.choice_of(name)
+    choice = embedding.embedding_choice(name)
     if choice is not None and choice.partition("#")[0] in (DEFAULT_EMBEDDING, *KNOWN):
         with suppress(EmbeddingError):
             found = load(choice, cache_folder)

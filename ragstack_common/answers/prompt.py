@@ -21,7 +21,7 @@ from ragstack_common.answers.models.protocol import (
 from ragstack_common.answers.verify.markers import in_parentheses
 from ragstack_common.core.uris import file_name
 from ragstack_common.search import RetrievedChunk
-from ragstack_common.search.merge import identity_of
+from ragstack_common.search.merge import identify
 from ragstack_common.text.positions import Position
 
 CODE_CHARACTERS: Final = 12
@@ -149,7 +149,7 @@ def _in_order(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
     documents = [chunk.passages or (chunk,) for chunk in chunks]
     longest = max(map(len, documents), default=0)
     ranked = (passages[place] for place in range(longest) for passages in documents if place < len(passages))
-    return list({identity_of(chunk): chunk for chunk in ranked if chunk.content.strip()}.values())
+    return list({identify(chunk): chunk for chunk in ranked if chunk.content.strip()}.values())
 
 
 def last_turns(history: Sequence[ModelMessage], budget_tokens: int) -> list[ModelMessage]:

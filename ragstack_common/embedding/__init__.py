@@ -8,7 +8,7 @@ from ragstack_common.core.errors import EmbeddingError, needs_extra
 
 with needs_extra("local", "An embedding"):
     from ragstack_common.embedding.hashed import HashedEmbedding
-    from ragstack_common.embedding.kinds import QueryEmbedding, choice_of, flag, load, load_recorded
+    from ragstack_common.embedding.kinds import QueryEmbedding, embedding_choice, flag, load, load_recorded
     from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "EmbeddingError",
     "HashedEmbedding",
     "QueryEmbedding",
-    "choice_of",
+    "embedding_choice",
     "flag",
     "load",
     "load_recorded",

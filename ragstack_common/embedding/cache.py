@@ -51,7 +51,7 @@ class CachedEmbedding(Embedding):
         self._failures = 0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, only those that are not cached."""
+        """Embed the passages that are not cached."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             keys = {text: self._key(text) for text in texts[start : start + TEXTS_AT_ONCE] if text.strip()}

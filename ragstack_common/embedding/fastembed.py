@@ -48,8 +48,8 @@ def load(name: str) -> FastEmbedding:
     known = {description["model"].lower(): description for description in TextEmbedding.list_supported_models()}
     if name.lower() not in known:
         raise EmbeddingError(
-            f"fastembed does not know the model {name}, only those of fastembed.TextEmbedding.list_supported_models(),"
-            f" such as {DEFAULT_MODEL}"
+            f"fastembed does not know the model {name}: choose one of"
+            f" fastembed.TextEmbedding.list_supported_models(), such as {DEFAULT_MODEL}"
         )
     model, repository = known[name.lower()]["model"], known[name.lower()]["sources"]["hf"]
     # fastembed's own default is in the folder for temporary files.

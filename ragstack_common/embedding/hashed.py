@@ -82,7 +82,7 @@ class HashedEmbedding(Embedding):
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """The features of a word: its own, then those of its parts. Hashes and weights are arrays as bytes."""
+    """The features of a word, then of its parts. Hashes and weights are arrays as bytes."""
 
     hashes: bytes
     weights: bytes

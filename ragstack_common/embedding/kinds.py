@@ -30,7 +30,7 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
             ``hashed`` has no cache, because it embeds a passage in 0.3 ms.
         environment: Environment variables: :data:`EMBEDDING_KEY_VARIABLE` for an ``openai`` server with authentication,
             and :data:`POOLING_VARIABLE` for a model in ONNX form if the choice does not name the pooling. None uses
-            those of the process.
+            the variables of the process.
 
     Raises:
         EmbeddingError: The kind is unknown, or its model cannot be loaded; the message says what to do.
@@ -53,7 +53,7 @@ def load_recorded(choice: str) -> Embedding:
     return load(choice, environment={name: text for name, text in os.environ.items() if name != POOLING_VARIABLE})
 
 
-def choice_of(name: str) -> str | None:
+def embedding_choice(name: str) -> str | None:
     """Return the choice of the embedding with this name; None if its folder or address is not known."""
     kind, _, model = name.partition(":")
     if kind == "onnx":
@@ -68,7 +68,7 @@ def choice_of(name: str) -> str | None:
 
 def flag(name: str) -> str:
     """Return the command-line option that loads an embedding by the name that a knowledge base stores."""
-    if choice := choice_of(name):
+    if choice := embedding_choice(name):
         return f"--embedding {choice}"
     kind, _, model = name.partition(":")
     if kind == "openai":

@@ -57,7 +57,7 @@ class OpenAIEmbedding(ModelEmbedding):
     def _fitting(self, client: OpenAI, texts: Sequence[str]) -> Iterator[list[float]]:
         """Embed texts; halve each text that is too long until it fits. One such text fails a whole call."""
         try:
-            yield from self._asked(client, texts)
+            yield from self._request(client, texts)
         except _TextTooLongError as error:
             if len(texts) > 1:
                 for text in texts:
@@ -67,7 +67,7 @@ class OpenAIEmbedding(ModelEmbedding):
             else:
                 raise EmbeddingError(str(error)) from error
 
-    def _asked(self, client: OpenAI, texts: Sequence[str]) -> list[list[float]]:
+    def _request(self, client: OpenAI, texts: Sequence[str]) -> list[list[float]]:
         try:
             answer = client.embeddings.create(model=self._model, input=list(texts), encoding_format="float")
             return [entry.embedding for entry in sorted(answer.data, key=lambda entry: entry.index)]

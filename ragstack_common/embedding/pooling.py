@@ -80,15 +80,15 @@ def find_token_vectors(model: Path, output: str, feed: Mapping[str, Any], length
 
 def _before(graph: "GraphProto", output: str) -> Iterator[str]:
     """Yield the tensors that an output is computed from, nearest first, unless they depend on the mask alone."""
-    of_texts = {"input_ids"}
+    from_texts = {"input_ids"}
     for node in graph.node:
-        if not of_texts.isdisjoint(node.input):
-            of_texts.update(node.output)
+        if not from_texts.isdisjoint(node.input):
+            from_texts.update(node.output)
     needed, left = {output}, MAX_TENSORS
     for node in reversed(graph.node):
         if left and not needed.isdisjoint(node.output):
             needed.update(node.input)
-            for name in of_texts.intersection(node.output) - {output, ""}:
+            for name in from_texts.intersection(node.output) - {output, ""}:
                 left -= 1
                 yield name
 

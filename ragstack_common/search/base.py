@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search.document_search import DocumentSearch
-from ragstack_common.search.merge import identity_of
+from ragstack_common.search.merge import identify
 from ragstack_common.search.models import (
     DEFAULT_TOP_K,
     MAX_TOP_K,
@@ -125,8 +125,8 @@ class RetrievalBackend(ABC):
             chunks = await self.retrieve(query, wanted, min_score, filters)
             # By identity, not by place: a larger search may rank differently, or the documents may have changed.
             for chunk in chunks:
-                if identity_of(chunk) not in seen and len(seen) < last:
-                    seen.add(identity_of(chunk))
+                if identify(chunk) not in seen and len(seen) < last:
+                    seen.add(identify(chunk))
                     yield chunk
             if len(chunks) < wanted or len(seen) >= last or wanted >= last:
                 return

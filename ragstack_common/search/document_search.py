@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from ragstack_common.core.deadline import seconds_left
 from ragstack_common.core.errors import InvalidRequestError, RagStackError, RetrievalTimeoutError
 from ragstack_common.filters import Clause, Filter, Not, Operator, all_of
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, best_relevance
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_relevance, select_best
 from ragstack_common.search.models import (
     Note,
     RetrievedChunk,
@@ -102,7 +102,7 @@ class DocumentSearch:
         report = SliceReport(
             backend=self.name, status=status, milliseconds=milliseconds, hits=len(self._chunks), error=error
         )
-        chunks = best_of(self._chunks, self.request)
+        chunks = select_best(self._chunks, self.request)
         return SearchOutcome(
             chunks,
             (report,),

@@ -12,7 +12,7 @@ _WHERE: Final[Mapping[str, str]] = {
 }
 
 
-def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
+def explain_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
     """Return the ranks, the trust, the boost and the reranker that gave a result its place, without a full stop.
 
     For example: Rank 2 with the filter, 14 without; trust 0.98; rank 3 before the reranker.

@@ -14,7 +14,7 @@ MAX_NAMED: Final = 3
 """A question that names more values of one attribute is about none of them in particular."""
 
 MAX_ATTRIBUTES: Final = 3
-"""Clauses of an inferred filter; with those of a scope they must fit into one group of Bedrock's filters."""
+"""Clauses of an inferred filter; with the clauses of a scope they must fit into one group of Bedrock's filters."""
 
 _CODE: Final = re.compile(r"[\d\s.,:/-]+")
 
@@ -26,7 +26,7 @@ class Inferred:
     Attributes:
         values: The named values of each attribute.
         filters: What a chunk must match: one of the values of each attribute.
-        names: How many attributes the question names, each with words of its own; also those that the caller filters.
+        names: How many attributes the question names, each with words of its own; the filtered ones too.
         reason: What the question names, in one sentence.
     """
 

@@ -36,7 +36,7 @@ def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
     return sorted(chunks, key=rank_key)
 
 
-def identity_of(chunk: RetrievedChunk, by: IdentifyBy = "chunk") -> Hashable:
+def identify(chunk: RetrievedChunk, by: IdentifyBy = "chunk") -> Hashable:
     """Return what identifies a chunk.
 
     Args:
@@ -70,7 +70,7 @@ def merge_slices(
     for name, chunks in slices.items():
         boost = 1.0 if boosts is None else boosts.get(name, 1.0)
         for chunk in chunks:
-            identity = identity_of(chunk, deduplicate_by)
+            identity = identify(chunk, deduplicate_by)
             found = names.setdefault(identity, [])
             if name not in found:
                 found.append(name)
@@ -112,7 +112,7 @@ def fuse(
     for name, chunks in rankings.items():
         own: dict[Hashable, None] = {}
         for chunk in chunks:
-            key = identity_of(chunk, by)
+            key = identify(chunk, by)
             own[key] = None
             highest[key] = max(highest.get(key, 0.0), chunk.score)
             if key not in best or (by != "text" and rank_key(chunk) < rank_key(best[key])):
@@ -151,7 +151,7 @@ def with_passages(
     *candidates* are all chunks of the search, with the passages that earlier searches added.
     """
     found: dict[str, dict[Hashable, RetrievedChunk]] = {
-        chunk.source: {identity_of(chunk, "text"): chunk.model_copy(update={"passages": (), "passages_found": 0})}
+        chunk.source: {identify(chunk, "text"): chunk.model_copy(update={"passages": (), "passages_found": 0})}
         for chunk in best
     }
     counts = dict.fromkeys(found, 0)
@@ -159,7 +159,7 @@ def with_passages(
         if chunk.source in found:
             counts[chunk.source] = max(counts[chunk.source], chunk.passages_found)
             for passage in chunk.passages or (chunk,):
-                found[chunk.source].setdefault(identity_of(passage, "text"), passage)
+                found[chunk.source].setdefault(identify(passage, "text"), passage)
     return [
         chunk.model_copy(
             update={
@@ -172,7 +172,7 @@ def with_passages(
     ]
 
 
-def best_of(
+def select_best(
     chunks: Iterable[RetrievedChunk], request: SearchRequest, candidates: Iterable[RetrievedChunk] | None = None
 ) -> list[RetrievedChunk]:
     """Return what a request wants of chunks in their final order; passages of documents come from the *candidates*.
@@ -257,6 +257,6 @@ def reciprocal_ranks(
 
 
 def kept_notes(notes: Iterable[Note], chunks: Sequence[RetrievedChunk], request: SearchRequest) -> tuple[Note, ...]:
-    """Return the notes of a search, without those about a shortage if its chunks have enough documents."""
+    """Return the notes of a search, without a shortage if its chunks have enough documents."""
     enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
     return tuple(note for note in notes if not (enough and note.kind == "shortage"))

@@ -322,7 +322,7 @@ class SearchOutcome:
 
     Attributes:
         chunks: Best first.
-        parts: One report for each slice, corpus or backend that was asked, in their order.
+        parts: One report for each slice, corpus or backend, in their order.
         corpora: Counts for each corpus, if the search was balanced over several.
         best_relevance: The highest relevance of any chunk that was found, also of chunks that *top_k*, *min_score* or
             *min_relevance* left out; None without a calibration.

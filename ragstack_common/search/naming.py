@@ -24,7 +24,7 @@ MIN_LETTERS: Final = 3
 """A shorter word of a longer value does not name it."""
 
 LOOSE_WORDS: Final = 2
-"""Other words of a question among those that name a value together."""
+"""Other words of a question between words that name a value together."""
 
 MAX_PREFIX: Final = 8
 """Maximum letters of each part of a blended abbreviation; the second part may also be a whole word."""

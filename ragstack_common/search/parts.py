@@ -94,7 +94,7 @@ async def search_together(
             raise error
     answered = (end.value.chunks or name not in optional for name, end in ended.items() if end.value is not None)
     if required and not any(answered):
-        raise failure_of(required)
+        raise joint_failure(required)
     for name, error in errors.items():
         unexpected = None if isinstance(error, RagStackError) else error
         LOGGER.warning("%s failed: %s", name, type(error).__name__, exc_info=unexpected)
@@ -105,7 +105,7 @@ async def search_together(
     )
 
 
-def failure_of(errors: Mapping[str, Exception]) -> Exception:
+def joint_failure(errors: Mapping[str, Exception]) -> Exception:
     """Return one error for several, at least one, by the name of the part.
 
     It is the first if all that were not late failed alike, otherwise one of their nearest common class that names every

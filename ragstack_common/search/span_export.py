@@ -48,7 +48,7 @@ class FunctionSpans:
         self._api = trace
         self._provider: Any = trace.get_tracer_provider()
 
-    def of_handler(self, handler: Handler) -> Handler:
+    def wrap_handler(self, handler: Handler) -> Handler:
         """Return a handler whose invocations are spans."""
 
         @wraps(handler)
@@ -67,7 +67,7 @@ class FunctionSpans:
 
         return traced
 
-    def of_app(self, app: App) -> App:
+    def wrap_app(self, app: App) -> App:
         """Return an ASGI application whose requests are spans, sent before the last part of each response."""
 
         async def traced(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:

@@ -34,7 +34,7 @@ __all__ = ["TracingSettings", "configure_tracing", "export_spans"]
 
 TRACER_NAME: Final = "ragstack"
 UNKNOWN: Final = "unknown"
-"""The pooling of an embedding that does not tell it, such as that of a service."""
+"""The pooling of an embedding that does not state it, such as a service."""
 
 Attributes = Mapping[str, str | int | float | bool | Sequence[str]]
 
@@ -116,7 +116,7 @@ class _Running:
             self.pool(frozenset((str(pooling),)))
 
     def pool(self, poolings: frozenset[str]) -> None:
-        """Add poolings to the span, and to those around it."""
+        """Add poolings to the span, and to the spans around it."""
         self.poolings |= poolings
         if self.span.is_recording():
             self.span.set_attribute("pooling", ", ".join(sorted(self.poolings)))
@@ -147,7 +147,7 @@ def retrieval_span(
         return
     outer = _running.get()
     with _opened(tracer, f"retrieve {name}") as span:
-        corpus = _corpus_of(request) or (ALL_CORPORA if outer is None else outer.corpus)
+        corpus = _corpus(request) or (ALL_CORPORA if outer is None else outer.corpus)
         running = _Running(span, request.top_k if outer is None else outer.search_k, corpus, outer)
         usual = {
             "openinference.span.kind": "RETRIEVER",
@@ -160,8 +160,8 @@ def retrieval_span(
         running.describe(attributes())
         if queries:
             span.set_attributes({"queries": len(queries), "input.mime_type": "application/json"})
-        asked = json.dumps([*queries], ensure_ascii=False) if queries else request.query
-        span.set_attribute("input.value", shown_input(asked))
+        text = json.dumps([*queries], ensure_ascii=False) if queries else request.query
+        span.set_attribute("input.value", shown_input(text))
         token = _running.set(running)
         try:
             yield RetrievalSpan(span)
@@ -209,7 +209,7 @@ def describe_span(attributes: Attributes) -> None:
         running.describe(attributes)
 
 
-def _corpus_of(request: "SearchRequest") -> str | None:
+def _corpus(request: "SearchRequest") -> str | None:
     """Return the corpus that the request names, or one that a filter requires; None for all of them."""
     corpus = request.corpus_filter
     if corpus is None or corpus == ALL_CORPORA:
@@ -288,8 +288,8 @@ def _record(span: Any, error: BaseException) -> None:
 def _tracer() -> Any:
     """Return the tracer of the process's provider, or None; this imports nothing."""
     api = sys.modules.get("opentelemetry.trace")
-    provider_of = getattr(api, "get_tracer_provider", None)
-    provider = None if provider_of is None else provider_of()
+    get_provider = getattr(api, "get_tracer_provider", None)
+    provider = None if get_provider is None else get_provider()
     if provider is None or type(provider).__name__ == "ProxyTracerProvider":
         return None
     return provider.get_tracer(TRACER_NAME)

@@ -140,7 +140,7 @@ def _part(
 ) -> _Part:
     (key,) = {leaf.key for leaf in clauses_of(clause)}
     literals = (value for leaf in clauses_of(clause) for value in leaf.values)
-    values = Values([*literals, *(value for hit in hits for value in members_of(hit.get(key)))])
+    values = Values([*literals, *(value for hit in hits for value in scalars(hit.get(key)))])
     named = [*values.named_in(question)][:MAX_COMPARED]
     if not named:
         return _Part(key, PRIOR)
@@ -160,7 +160,7 @@ def _rival(key: str, clause: Filter, unfiltered: Sequence[Mapping[str, Any]]) ->
     counts: dict[str, int] = {}
     for hit in unfiltered[:TOP]:
         if not evaluate(clause, hit):
-            for value in members_of(hit.get(key)):
+            for value in scalars(hit.get(key)):
                 counts[shown(value)] = counts.get(shown(value), 0) + 1
     return next((value for value, count in counts.items() if count >= VETO_HITS), None)
 
@@ -181,7 +181,7 @@ def _conjunction(filters: Filter) -> list[Filter]:
     return [filters]
 
 
-def members_of(value: Any) -> list[Scalar]:
+def scalars(value: Any) -> list[Scalar]:
     """Return the values of an attribute, which may be a list or absent; a store may also hold nested objects."""
     members = value if isinstance(value, list | tuple) else [value]
     return [member for member in members if isinstance(member, Scalar)]

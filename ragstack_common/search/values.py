@@ -117,12 +117,12 @@ class _Collection:
 
     async def collect_from_lists(self) -> None:
         """Search the lists that contain a known string: the first searches excluded them."""
-        asked: set[Scalar] = set()
+        searched: set[Scalar] = set()
         while len(self.known) <= self.limit:
-            strings = [value for value in self.known.values() if isinstance(value, str) and value not in asked]
+            strings = [value for value in self.known.values() if isinstance(value, str) and value not in searched]
             if not strings:
                 return
-            asked.update(strings)
+            searched.update(strings)
             for start in range(0, len(strings), LISTS_AT_ONCE):
                 chunks = await self._chunks_with(strings[start : start + LISTS_AT_ONCE])
                 self._learn(chunks)

@@ -30,7 +30,7 @@ class VectorStoreBackend(PassingWrapper):
 
     Args:
         connection_string: As in :mod:`ragstack_common.search.vector_store`.
-        options: Further options of the engine, which win over those of the connection string.
+        options: Further options of the engine, which override the connection string.
 
     Raises:
         ConfigurationError: The connection string is malformed, or the engine cannot be created from it.

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.core.names import canonical, canonical_if_text
-from ragstack_common.search.explaining import reason_of_rank
+from ragstack_common.search.explaining import explain_rank
 from ragstack_common.search.models import (
     CorpusCount,
     DeduplicateBy,
@@ -226,7 +226,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequ
     if request.explain:
         # If there was only one search, it is the one that found the result.
         only = [part.name for part in outcome.parts] if len(outcome.parts) == 1 else []
-        reason = reason_of_rank(ranking, outcome.parts)
+        reason = explain_rank(ranking, outcome.parts)
         ranking = replace(ranking, found_by=ranking.found_by or tuple(only), reason=reason)
     return RetrievedResult(
         **{**dict(to_passage(chunk, query)), "score": ranking.score},

@@ -71,7 +71,7 @@ def _chroma(collection: str | None, db_path: Path | None, environment: Mapping[s
     name, folder = collection or settings.collection_name, (db_path or Path(settings.db_path)).expanduser()
     with needs_extra("chroma", "Searching a Chroma collection"):
         from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415 - an extra
-    embedding = manifest.embedding_of(settings, manifest.checked_manifest(settings, name, folder))
+    embedding = manifest.chosen_embedding(settings, manifest.checked_manifest(settings, name, folder))
     return {TYPE_KEY: CHROMA_ENGINE, "collection_name": name, "path": str(folder), "embedding": embedding}
 
 

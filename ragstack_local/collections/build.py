@@ -15,7 +15,7 @@ from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.search.engines.chroma import manifest
 from ragstack_common.search.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
 from ragstack_common.search.engines.chroma.manifest import Counts, Failure, Manifest
-from ragstack_common.search.engines.chroma.search import header_of
+from ragstack_common.search.engines.chroma.search import contextual_header
 from ragstack_common.search.engines.chroma.store import close_client, open_folder, translated_errors
 from ragstack_local.collections.documents import BUILT_AS, BuildPlan, Piece, read, to_pieces
 from ragstack_local.files.uploads import LocalFile, unreadable
@@ -153,7 +153,7 @@ def _bring(
 def _add(collection: "Collection", pieces: Sequence[Piece], embedding: Embedding) -> None:
     for start in range(0, len(pieces), PIECES_AT_ONCE):
         some = pieces[start : start + PIECES_AT_ONCE]
-        headed = [f"{header_of(piece.metadata)}\n\n{piece.text}" for piece in some]
+        headed = [f"{contextual_header(piece.metadata)}\n\n{piece.text}" for piece in some]
         # Put over what an interrupted build left; the metadata are the same then.
         collection.upsert(
             ids=[piece.id for piece in some],

@@ -97,7 +97,7 @@ def build(
         _print_failures(unread)
         raise typer.Exit(NOTHING_FOUND)
     store, name = Path(db_path or settings.db_path).expanduser(), collection or settings.collection_name
-    given = embedding or manifest.embedding_of(settings, manifest.read(name, store))
+    given = embedding or manifest.chosen_embedding(settings, manifest.read(name, store))
     choice = with_pooling(chosen_embedding(given), settings.pooling)
     model = load(choice)
     plan = BuildPlan(corpus or root.name, model.name, version, size, overlap, _elsewhere(choice, model.name))

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from local_bedrock.operations.invoke_model import resized
 from local_bedrock.server import running
-from ragstack_common.embedding import EmbeddingError, choice_of
+from ragstack_common.embedding import EmbeddingError, embedding_choice
 from ragstack_common.embedding.bedrock import BedrockEmbedding
 from ragstack_common.settings.model_cache import AUTOMATIC
 from tests.local_bedrock.support import Bedrock, client
@@ -199,7 +199,7 @@ def test_an_embedding_of_the_local_titan_is_named_by_what_made_it(runtime: Any, 
 
     assert hashed.name == f"bedrock:{V2}@hashed"
     assert minilm.name.startswith(f"bedrock:{V2}@onnx:minilm-int8@")
-    assert {choice_of(hashed.name), choice_of(minilm.name)} == {f"bedrock:{V2}"}
+    assert {embedding_choice(hashed.name), embedding_choice(minilm.name)} == {f"bedrock:{V2}"}
 
 
 def test_an_embedding_notices_that_the_local_bedrock_has_another_one(runtime: Any, with_minilm: Any) -> None:

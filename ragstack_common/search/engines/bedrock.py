@@ -25,7 +25,7 @@ from ragstack_common.search.document_search import Ask
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.errors import describe
 from ragstack_common.search.inference import VocabularySource
-from ragstack_common.search.merge import best_first, identity_of, merge_slices, rank_key
+from ragstack_common.search.merge import best_first, identify, merge_slices, rank_key
 from ragstack_common.search.models import (
     UNFILTERED,
     UNNAMED_SOURCE,
@@ -119,7 +119,7 @@ class BedrockEngine(Engine):
         return other
 
     def check_filters(self, request: SearchRequest) -> None:
-        """Reject filters that the vector store may ignore; a preference may use those that it is not known to ignore.
+        """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore.
 
         Raises:
             InvalidFilterError: The message names the clause.
@@ -218,7 +218,7 @@ class BedrockEngine(Engine):
         seen: set[Hashable] = set()
         async with aclosing(self.pages(request, page_size)) as pages:
             async for page in pages:
-                new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
+                new = {identify(chunk): chunk for chunk in page if identify(chunk) not in seen}
                 seen |= new.keys()
                 ordered = best_first([*held, *merge_slices({UNFILTERED: [*new.values()]})])
                 # The next page may begin with chunks that score as this one's last.
@@ -272,7 +272,7 @@ class BedrockEngine(Engine):
         """Read one page, and the token of the next one."""
         try:
             answer = self._answer(request)
-            return self._chunks_of(answer), answer.get("nextToken")
+            return self._to_chunks(answer), answer.get("nextToken")
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
@@ -291,12 +291,12 @@ class BedrockEngine(Engine):
         answer = client.retrieve(**request)
         return answer
 
-    def _chunks_of(self, answer: Mapping[str, Any]) -> list[RetrievedChunk]:
+    def _to_chunks(self, answer: Mapping[str, Any]) -> list[RetrievedChunk]:
         """Convert the results, with the signals that the local Bedrock sends in a header, and their relevance."""
         hits = answer["retrievalResults"]
         headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
-        chunks = [to_chunk(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+        chunks = [to_chunk(hit, own) for hit, own in zip(hits, signals, strict=True)]
         # The local Bedrock's default depends on the vector store.
         sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
         calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
@@ -368,7 +368,7 @@ def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxy
         ranked = ranked_fields(Ranking(base_score=score, score=score, signals={**signals}), metadata)
     return RetrievedChunk(
         content=text,
-        source=uri_of(hit) or _own_name(text, metadata),
+        source=document_uri(hit) or _own_name(text, metadata),
         chunk_id=_chunk_id(metadata),
         context=header,
         content_type=content_type,
@@ -377,7 +377,7 @@ def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxy
     )
 
 
-def uri_of(hit: Mapping[str, Any]) -> str | None:
+def document_uri(hit: Mapping[str, Any]) -> str | None:
     """Return the S3 URI, URL or identifier of the document of a hit or result, or None."""
     location = hit.get("location") or {}
     for name, place in location.items():

@@ -8,7 +8,7 @@ from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.errors import InvalidQueryError, ServiceUnavailableError
 from ragstack_common.search.models import RetrievedChunk
-from ragstack_common.search.rerank.chunks import by_score, text_of
+from ragstack_common.search.rerank.chunks import by_score, reranked_text
 from ragstack_common.settings.names import DEFAULT_RERANKING_MODEL
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ class BedrockReranker:
         """
         if len(query) > MAX_CHARACTERS:
             raise InvalidQueryError(f"The query has {len(query)} characters; reranking takes {MAX_CHARACTERS}")
-        texts = {number: text_of(chunk)[:MAX_CHARACTERS] for number, chunk in enumerate(chunks)}
-        asked = {number: text for number, text in texts.items() if text.strip()}
+        texts = {number: reranked_text(chunk)[:MAX_CHARACTERS] for number, chunk in enumerate(chunks)}
+        sent = {number: text for number, text in texts.items() if text.strip()}
         scores = dict.fromkeys(texts, 0.0)
-        if asked:
-            relevances = await in_thread(partial(self._relevances, query, list(asked.values())))
-            scores.update(zip(asked, relevances, strict=True))
+        if sent:
+            relevances = await in_thread(partial(self._relevances, query, list(sent.values())))
+            scores.update(zip(sent, relevances, strict=True))
         return by_score(chunks, [scores[number] for number in texts], self.name)
 
     async def close(self) -> None:

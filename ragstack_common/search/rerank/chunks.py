@@ -46,7 +46,7 @@ class LexicalChunkReranker:
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
         """Order chunks by phrase, keywords, proximity, attributes, and the score of the search."""
-        passages = [Passage(text_of(chunk), chunk.metadata, chunk.ranked_by.score) for chunk in chunks]
+        passages = [Passage(reranked_text(chunk), chunk.metadata, chunk.ranked_by.score) for chunk in chunks]
         order = await in_thread(lambda: self.lexical.order(query, passages))
         return [scored(chunks, number, signals.score, signals.contributions) for number, signals in order]
 
@@ -59,7 +59,7 @@ def make_lexical(*, weights: Mapping[str, float] | None = None) -> LexicalChunkR
     return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights(**weights)))
 
 
-def text_of(chunk: RetrievedChunk) -> str:
+def reranked_text(chunk: RetrievedChunk) -> str:
     """Return the text for a reranker: the contextual header of the chunk, and its content."""
     return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
 

@@ -16,7 +16,7 @@ from ragstack_common.embedding import model_folder
 from ragstack_common.embedding.protocol import cores, scalar
 from ragstack_common.embedding.sessions import CHARACTERS_PER_TOKEN, model_inputs, open_session, open_tokenizer
 from ragstack_common.search.models import RetrievedChunk
-from ragstack_common.search.rerank.chunks import by_score, text_of
+from ragstack_common.search.rerank.chunks import by_score, reranked_text
 
 OUTPUT: Final = "logits"
 
@@ -56,7 +56,7 @@ class CrossEncoderReranker:
         Raises:
             EmbeddingError: The model failed.
         """
-        scores = await in_thread(partial(self._scores, query, [text_of(chunk) for chunk in chunks]))
+        scores = await in_thread(partial(self._scores, query, [reranked_text(chunk) for chunk in chunks]))
         return by_score(chunks, scores, self.name)
 
     async def close(self) -> None:

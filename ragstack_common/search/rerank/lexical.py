@@ -64,7 +64,7 @@ class Signals(NamedTuple):
         frequency: BM25 of the keywords, divided by the maximum for any text.
         proximity: Mean over the keywords of the proximity of the nearest other keyword: 1 for neighbours, .5 with
             eight words between them, 0 for a missing keyword. 0 for a query of one keyword.
-        metadata: Matched attributes, as a share of those that any of the texts matched.
+        metadata: Matched attributes, as a share of all attributes that any of the texts matched.
         vector: The score of the search; if any is over 1, its share of the highest.
         total: Sum of the weighted signals; the weight of metadata counts once for each attribute matched.
         score: The total, as a share of the maximum for this query.
@@ -106,16 +106,16 @@ class LexicalReranker:
         """
         passages = [part if isinstance(part, Passage) else Passage(part) for part in documents]
         language = detect_language(query, *(passage.text for passage in passages))
-        asked = parse_query(query, language)
+        parsed = parse_query(query, language)
         texts = [words(passage.text) for passage in passages]
-        searched, nowhere = frozenset(asked.terms), list[int]()
+        searched, nowhere = frozenset(parsed.terms), list[int]()
         found, lengths = [], []
         for text in texts:
             places: dict[str, list[int]] = {}
             stemmed = terms(text, language)
             for place in compress(count(), map(searched.__contains__, stemmed)):
                 places.setdefault(stemmed[place], []).append(place)
-            found.append([places.get(term, nowhere) for term in asked.terms])
+            found.append([places.get(term, nowhere) for term in parsed.terms])
             lengths.append(len(stemmed))
         attributes = AttributeMatches(query)
         matched = [attributes.names(passage.metadata) for passage in passages]
@@ -124,10 +124,10 @@ class LexicalReranker:
         vectors = _vectors([passage.score for passage in passages])
         weights = self.weights
         highest = weights.phrase + weights.frequency + weights.metadata * matchable + weights.vector
-        highest += 0.0 if len(asked.terms) == 1 else weights.proximity
+        highest += 0.0 if len(parsed.terms) == 1 else weights.proximity
         signals = []
-        for text, of_terms, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
-            phrase, proximity = _phrase(asked, text, of_terms), _proximity(of_terms)
+        for text, hits, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
+            phrase, proximity = _phrase(parsed, text, hits), _proximity(hits)
             weighted = {
                 "phrase": weights.phrase * phrase,
                 "frequency": weights.frequency * frequency,
@@ -179,12 +179,12 @@ def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     return {**result, "score": signals.score, "ranking": ranking}
 
 
-def _phrase(asked: QueryPhrases, text: Sequence[str], places: list[list[int]]) -> float:
-    if not asked.quoted and not all(places):
+def _phrase(parsed: QueryPhrases, text: Sequence[str], places: list[list[int]]) -> float:
+    if not parsed.quoted and not all(places):
         return 0.0
     whole = joined(text)
-    worths = (worth for phrase, worth in asked.phrases if phrase in whole)
-    return min(1.0, sum(worths)) if asked.quoted else next(worths, 0.0)
+    worths = (worth for phrase, worth in parsed.phrases if phrase in whole)
+    return min(1.0, sum(worths)) if parsed.quoted else next(worths, 0.0)
 
 
 def _frequencies(found: list[list[list[int]]], lengths: list[int]) -> list[float]:

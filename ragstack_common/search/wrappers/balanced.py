@@ -10,7 +10,7 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.filters import Clause, Filter, Operator, required_values
 from ragstack_common.search.base import RetrievalBackend, Wrapper, narrowed
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.search.merge import best_of, kept_notes, merge_slices
+from ragstack_common.search.merge import kept_notes, merge_slices, select_best
 from ragstack_common.search.models import (
     MAX_TOP_K,
     CorpusCount,
@@ -47,7 +47,7 @@ class BalancedBackend(Wrapper):
         backend: Searches every corpus, by a filter on *corpus_key*.
         corpora: Names of the corpora, each once.
         with_everything: Whether a search of every corpus has one more part, which searches all chunks at once. It adds
-            chunks of other corpora, or of none: those of *corpora* are candidates of their corpus already. *corpora*
+            chunks of other corpora, or of none: chunks of *corpora* are candidates of their corpus already. *corpora*
             may be empty then.
         per_corpus: Candidates of each corpus, 1 or more; the results are among them. Each corpus has fewer if
             the backend cannot return, or the reranker cannot rerank, as many.
@@ -126,7 +126,7 @@ class BalancedBackend(Wrapper):
             left = seconds - (time.perf_counter() - start)
             chunks, more = await reranked(self._reranker, request.query, chunks, max(left, self._timeout_seconds / 4))
             notes = (*notes, *more)
-        chunks = best_of(chunks, request)
+        chunks = select_best(chunks, request)
         notes = kept_notes(notes, chunks, request)
         if size * len(searched) < request.top_k and len(chunks) < request.top_k:
             variable = SINGLE_CORPUS_VARIABLE if is_one_corpus else PER_CORPUS_VARIABLE

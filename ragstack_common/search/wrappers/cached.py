@@ -52,7 +52,7 @@ class AnswerCache(MutableMapping[str, list[RetrievedChunk]]):
                 self._answers[key] = _Answer(kept, born)
 
     def clear(self) -> None:
-        """Drop all answers, and those of running searches."""
+        """Drop all answers, and the answers of running searches."""
         with self._lock:
             self.generation += 1
             self._answers.clear()
@@ -82,8 +82,8 @@ class CachedRetrievalBackend(PassingWrapper):
     """Keeps the answers of another backend for a time.
 
     Errors are not kept, and neither are answers that are incomplete or have notes, such as one about a reranker that
-    failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, those of a batch one
-    by one. Streams and lookups by id are not cached.
+    failed. ``outcome.age_seconds`` is the age of an answer from memory. Only searches are cached, a batch query
+    by query. Streams and lookups by id are not cached.
 
     Args:
         max_entries: Maximum number of answers, 1 or more; the least recently used is dropped first.

@@ -11,7 +11,7 @@ from ragstack_common.core.deadline import await_together
 from ragstack_common.core.errors import InvalidRequestError, RagStackError
 from ragstack_common.search.base import ReportingBackend, RetrievalBackend
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_first, best_of, fuse
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_first, fuse, select_best
 from ragstack_common.search.models import (
     MAX_TOP_K,
     RetrievedChunk,
@@ -20,7 +20,7 @@ from ragstack_common.search.models import (
     check_over_zero,
     check_top_k,
 )
-from ragstack_common.search.parts import failure_of, search_together
+from ragstack_common.search.parts import joint_failure, search_together
 from ragstack_common.search.tracing import describe_span
 
 CANDIDATES: Final = 50
@@ -107,7 +107,7 @@ class FederatedBackend(ReportingBackend):
                 if chunk is not None:
                     return chunk
         if errors:
-            raise failure_of(errors)
+            raise joint_failure(errors)
         return None
 
     async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -148,5 +148,7 @@ class FederatedBackend(ReportingBackend):
         }
         parts = await search_together("backend", searches, self.timeout_seconds)
         if self.merge == "scores":
-            return parts.outcome(best_of(best_first(chain.from_iterable(parts.rankings.values())), request), request)
-        return parts.outcome(best_of(fuse(parts.rankings, self.weights, "text"), request), request)
+            merged = best_first(chain.from_iterable(parts.rankings.values()))
+        else:
+            merged = fuse(parts.rankings, self.weights, "text")
+        return parts.outcome(select_best(merged, request), request)

@@ -16,7 +16,7 @@ from ragstack_common.filters import all_of, clauses_of, evaluate
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend, narrowed
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.search.inference import Inferred, Vocabulary, VocabularySource
-from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse, merge_slices
+from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT, fuse, merge_slices, select_best
 from ragstack_common.search.models import (
     FILTERED,
     INFERRED,
@@ -77,7 +77,7 @@ class MultiSliceBackend(PassingWrapper):
         enabled: False makes one search, with the filter.
         max_slices: Searches of one request, 1 or more. With 1, the only one has the filter.
         vocabulary: The values that a query can name. Without it, while it returns None, and with a ``scope_filter``,
-            those of the first hits count; the inferred slice is then searched after the others if there is time.
+            the values of the first hits count; the inferred slice is then searched after the others if there is time.
     """
 
     name = "multislice"
@@ -136,12 +136,12 @@ class MultiSliceBackend(PassingWrapper):
             candidates = chain.from_iterable(parts.rankings.values())
             boosts = {each.name: each.boost for each in slices}
             merged = merge_slices(parts.rankings, boosts, request.deduplicate_by)
-            return parts.outcome(best_of(merged, request, candidates), request)
+            return parts.outcome(select_best(merged, request, candidates), request)
         merge = partial(self._merged_by_trust, request, parts, inferred)
         return await in_thread_if_long(merge, len(request.query) + len(repr(request.metadata_filter)))
 
     async def _known(self, request: SearchRequest) -> Vocabulary | None:
-        """Return the values that the query can name; None if those of the first hits count.
+        """Return the values that the query can name; None if the values of the first hits count.
 
         They count within a scope: an inferred filter would tell the caller values that only documents outside have.
         """
@@ -218,7 +218,7 @@ class MultiSliceBackend(PassingWrapper):
         else:
             chunks = fuse(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
         good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.score_floor)
-        best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
+        best = select_best(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
         return parts.outcome(best, request, inferred=shown)
 
     def _trust(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:

@@ -11,7 +11,7 @@ from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.search.base import RetrievalBackend, Wrapper
 from ragstack_common.search.errors import describe
-from ragstack_common.search.merge import best_of
+from ragstack_common.search.merge import select_best
 from ragstack_common.search.models import (
     Note,
     RetrievedChunk,
@@ -55,7 +55,7 @@ class RerankedBackend(Wrapper):
     """Searches for more candidates than wanted, and keeps the ones that a reranker ranks first.
 
     ``min_score`` is compared with the reranker's scores, which have their own scale. If the reranker fails, the chunks
-    keep the engine's order and scores, ``min_score`` is compared with those, and a note of the outcome says so.
+    keep the engine's order and scores, ``min_score`` is compared with these, and a note of the outcome says so.
 
     A search for one chunk of each document reranks the best chunk of each, as the wrapped backend sees it.
 
@@ -102,7 +102,7 @@ class RerankedBackend(Wrapper):
         chunks, notes = await reranked(self._reranker, request.query, found.chunks, self._timeout_seconds)
         return replace(
             found,
-            chunks=best_of(chunks, request),
+            chunks=select_best(chunks, request),
             notes=(*found.notes, *notes),
             milliseconds=(time.perf_counter() - start) * 1000,
         )

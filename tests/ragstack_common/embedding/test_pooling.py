@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ragstack_common.embedding import EmbeddingError, choice_of, flag, load
+from ragstack_common.embedding import EmbeddingError, embedding_choice, flag, load
 from ragstack_common.embedding.bert import build
 from ragstack_common.embedding.model_folder import POOLINGS, Pooling
 from ragstack_common.embedding.onnx import OnnxEmbedding
@@ -184,7 +184,7 @@ def test_a_model_that_was_added_takes_a_pooling_by_its_name(tmp_path: Path, monk
 
     assert by_choice.dimension == by_variable.dimension == 8
     assert by_choice.name == by_variable.name
-    assert choice_of(by_choice.name) == "minilm#mean+max"
+    assert embedding_choice(by_choice.name) == "minilm#mean+max"
     assert flag(by_choice.name) == "--embedding minilm#mean+max"
     assert load("minilm", environment={"POOLING": "mean"}).name == load("minilm", environment={}).name
 

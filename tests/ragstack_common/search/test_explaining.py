@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.search.explaining import reason_of_rank
+from ragstack_common.search.explaining import explain_rank
 from ragstack_common.search.models import Ranking, SliceReport
 
 PARTS = (
@@ -31,7 +31,7 @@ PLAIN = Ranking(base_score=0.5, score=0.5)
     ],
 )
 def test_a_sentence_says_why_a_result_has_its_place(ranking: dict[str, Any], reason: str) -> None:
-    assert reason_of_rank(replace(PLAIN, **ranking), PARTS) == reason
+    assert explain_rank(replace(PLAIN, **ranking), PARTS) == reason
 
 
 def test_a_balanced_result_is_explained_by_the_slices_of_its_corpus() -> None:
@@ -42,10 +42,10 @@ def test_a_balanced_result_is_explained_by_the_slices_of_its_corpus() -> None:
     ]
     ranking = replace(PLAIN, ranks={"unfiltered": 3}, found_by=("product", "unfiltered"))
 
-    assert reason_of_rank(ranking, parts) == "Rank 3 without; not found with the filter; trust 0.35"
+    assert explain_rank(ranking, parts) == "Rank 3 without; not found with the filter; trust 0.35"
 
 
 def test_backends_are_named_by_themselves() -> None:
     ranking = replace(PLAIN, ranks={"handbook": 2, "manuals": 5})
 
-    assert reason_of_rank(ranking, ()) == "Rank 2 in handbook, 5 in manuals"
+    assert explain_rank(ranking, ()) == "Rank 2 in handbook, 5 in manuals"

@@ -13,7 +13,7 @@ from ragstack_common.core.deadline import wait_for
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.reranking import LexicalReranker, RerankingWeights
 from ragstack_common.search import RetrievedChunk
-from ragstack_common.search.engines.bedrock import to_chunk, uri_of
+from ragstack_common.search.engines.bedrock import document_uri, to_chunk
 from ragstack_common.search.merge import best_first, fuse, merge_slices
 from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
 from ragstack_common.search.rerank.chunks import LexicalChunkReranker
@@ -123,7 +123,7 @@ def test_a_merge_keeps_every_document_with_its_best_score(
 ) -> None:
     best: dict[str, float] = {}
     for each, factor in [*((f, boost) for f in filtered), *((u, 1.0) for u in unfiltered)]:
-        uri = uri_of(each)
+        uri = document_uri(each)
         if uri is not None:
             best[uri] = max(best.get(uri, 0.0), (each.get("score") or 0.0) * factor)
 

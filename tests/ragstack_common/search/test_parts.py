@@ -8,7 +8,7 @@ import pytest
 from ragstack_common.core import errors
 from ragstack_common.search import SearchRequest
 from ragstack_common.search.models import SliceReport
-from ragstack_common.search.parts import Parts, failure_of, one_line, search_together
+from ragstack_common.search.parts import Parts, joint_failure, one_line, search_together
 from tests.support.backends import Shelf, chunk, names
 from tests.support.virtual_time import in_virtual_time
 
@@ -85,7 +85,7 @@ async def test_if_all_fail_the_error_names_every_cause() -> None:
     ],
 )
 def test_an_error_of_all_has_the_nearest_class_that_they_share(causes: list[Exception], kind: type) -> None:
-    assert type(failure_of(dict(zip("abc", causes, strict=False)))) is kind
+    assert type(joint_failure(dict(zip("abc", causes, strict=False)))) is kind
 
 
 @pytest.mark.parametrize(

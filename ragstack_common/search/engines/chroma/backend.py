@@ -23,7 +23,7 @@ class ChromaBackend(BatchEngine):
     """Searches a collection. It opens the store at the first search. Only :meth:`index` creates anything.
 
     The vector index is approximate (HNSW) and looks at 100 neighbours or more. Among 10,000 vectors it then found
-    99.8 % of the nearest ten with Chroma's own settings, and all of them with those of ``ragstack build``.
+    99.8 % of the nearest ten with Chroma's own settings, and all of them with the settings of ``ragstack build``.
 
     Args:
         path: Folder of an embedded store; give this or *host*.

@@ -18,7 +18,7 @@ from ragstack_common.core.errors import (
     EmbeddingError,
     InvalidDocumentError,
 )
-from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded
+from ragstack_common.embedding import Embedding, QueryEmbedding, embedding_choice, flag, load, load_recorded
 from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.filters.chroma import Where
 from ragstack_common.search.engine import similarity_score, squared_distance_score
@@ -115,14 +115,14 @@ class ChromaCollection:
         """
         try:
             with self._connection.client() as store:
-                return call(self._handle_of(store))
+                return call(self._current_handle(store))
         except CollectionNotFoundError:
             # It may have been deleted and created again since the last call.
             if self._handle is None:
                 raise
             self._handle = None
         with self._connection.client() as store:
-            return call(self._handle_of(store))
+            return call(self._current_handle(store))
 
     def nearest(
         self, handle: Handle, vectors: Sequence[Vectors], count: int, where: Where | None, ids: list[str] | None
@@ -157,7 +157,7 @@ class ChromaCollection:
         return found
 
     def chunks(self, handle: Handle, scores: Mapping[str, float]) -> list[RetrievedChunk]:
-        """Return chunks with text and metadata, in the given order, without those deleted meanwhile."""
+        """Return chunks with text and metadata, in the given order, unless they were deleted meanwhile."""
         if not scores:
             return []
         answer = handle.collection.get(ids=list(scores), include=["documents", "metadatas"])
@@ -224,7 +224,7 @@ class ChromaCollection:
             self._recorded = (model.name, QueryEmbedding(model))
             return get_or_create(client, self.name, model)
         recorded = recorded_embedding(found)
-        if recorded is None or choice_of(recorded) is None:
+        if recorded is None or embedding_choice(recorded) is None:
             return found
         function = _TextFunction(lambda: self._recorded_embedding(found, None).model)
         return client.get_collection(self.name, embedding_function=function)
@@ -248,7 +248,7 @@ class ChromaCollection:
             if embedding is not None:
                 embedding.close()
 
-    def _handle_of(self, store: OpenStore) -> Handle:
+    def _current_handle(self, store: OpenStore) -> Handle:
         with self._lock:
             handle = self._handle
             if handle is None or handle.store is not store or handle.dimension is None:
@@ -257,7 +257,7 @@ class ChromaCollection:
                 if self._given is not None:
                     check_embedding(collection, self._given.model.name)
                 embedding = self._given or self._recorded_embedding(collection, built)
-                handle = Handle(store, collection, _score_of(collection), embedding, _dimension_of(collection))
+                handle = Handle(store, collection, _score_function(collection), embedding, _dimension(collection))
                 self._handle = handle
             return handle
 
@@ -268,7 +268,7 @@ class ChromaCollection:
         recorded = recorded_embedding(collection)
         if folder is not None and built is not None and built.embedding != recorded:
             raise EmbeddingError(
-                f"The manifest {manifest.path_of(self.name, folder)} says that the collection was built with the"
+                f"The manifest {manifest.manifest_path(self.name, folder)} says that the collection was built with the"
                 f" embedding {built.embedding}, and the collection records {recorded or 'none'}: run `ragstack build`"
                 " again, or delete the manifest if another program made the collection"
             )
@@ -325,7 +325,7 @@ def check_embedding(collection: Collection, name: str) -> None:
         )
 
 
-def _score_of(collection: Collection) -> Callable[[float], float]:
+def _score_function(collection: Collection) -> Callable[[float], float]:
     """Return the function that converts the collection's distances to scores from 0 to 1."""
     stored = collection.configuration_json
     index = stored.get("hnsw") or stored.get("spann") or {}
@@ -337,7 +337,7 @@ def _score_of(collection: Collection) -> Callable[[float], float]:
     return lambda distance: 0.0 if math.isnan(distance) else score(distance)
 
 
-def _dimension_of(collection: Collection) -> int | None:
+def _dimension(collection: Collection) -> int | None:
     dimension: int | None = collection._model.dimension  # noqa: SLF001 - Chroma has no public name for it
     return dimension
 
@@ -346,7 +346,7 @@ def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbed
     """Load the recorded embedding, by the manifest if its name is not enough, else the function that Chroma stored."""
     recorded = recorded_embedding(collection)
     if recorded is not None:
-        choice = (built and manifest.recorded_choice(built)) or choice_of(recorded)
+        choice = (built and manifest.recorded_choice(built)) or embedding_choice(recorded)
         if choice is None:
             raise ConfigurationError(
                 f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "
@@ -355,7 +355,7 @@ def _load_recorded(collection: Collection, built: Manifest | None) -> QueryEmbed
         embedding = QueryEmbedding(load_recorded(choice))
         check_embedding(collection, embedding.model.name)
         return embedding
-    dimension = _dimension_of(collection)
+    dimension = _dimension(collection)
     name = (collection.configuration_json.get("embedding_function") or {}).get("name")
     if name is None:
         if dimension is None:

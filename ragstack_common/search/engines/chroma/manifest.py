@@ -83,7 +83,7 @@ class Manifest(BaseModel):
         return "\n".join(lines) + "\n"
 
 
-def path_of(collection: str, db_path: Path) -> Path:
+def manifest_path(collection: str, db_path: Path) -> Path:
     """Return the path of the JSON file."""
     return db_path / FOLDER / f"{collection}.json"
 
@@ -94,7 +94,7 @@ def read(collection: str, db_path: Path) -> Manifest | None:
     Raises:
         ConfigurationError: The file is damaged.
     """
-    path = path_of(collection, db_path)
+    path = manifest_path(collection, db_path)
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except OSError:
@@ -123,7 +123,7 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
     return built
 
 
-def embedding_of(settings: KnowledgeSettings, built: Manifest | None) -> str | None:
+def chosen_embedding(settings: KnowledgeSettings, built: Manifest | None) -> str | None:
     """Return the embedding of the settings, or of the manifest, as ``--embedding`` takes it; None if neither has one.
 
     What the settings leave out is as the collection was built.
@@ -163,7 +163,7 @@ def recorded_choice(built: Manifest) -> str:
 
 def write(manifest: Manifest, db_path: Path) -> Path:
     """Write both files, each atomically, and return the path of the text file."""
-    path = path_of(manifest.collection, db_path)
+    path = manifest_path(manifest.collection, db_path)
     _replace(path, manifest.model_dump_json(indent=2) + "\n")
     return write_text(manifest, path.parent)
 

@@ -178,7 +178,7 @@ class KeywordIndex:
         self._languages = Counter(row.language for row in rows.values())
 
 
-def header_of(metadata: Mapping[str, Any]) -> str:
+def contextual_header(metadata: Mapping[str, Any]) -> str:
     """Compose the contextual header of a chunk from its file's name and its heading."""
     name, title = metadata.get("file_name") or metadata.get("source"), metadata.get("section_title")
     return compose(str(name or ""), None, (str(title),) if title else ())
@@ -193,14 +193,14 @@ class _Row(NamedTuple):
 
     def terms(self) -> tuple[str, str]:
         """Return the terms of the header and of the text."""
-        header, text = (terms(part, self.language) for part in (header_of(self.metadata), self.text))
+        header, text = (terms(part, self.language) for part in (contextual_header(self.metadata), self.text))
         return " ".join(header), " ".join(text)
 
 
 def _files(
     chunks: Iterable[tuple[str, str, dict[str, Any]]], before: Mapping[str, dict[str, _Row]]
 ) -> dict[str, dict[str, _Row]]:
-    """Return the chunks of each file by id, which have the file's language; those of unchanged files as before."""
+    """Return the chunks of each file by id, with the language of the file; unchanged files keep theirs."""
     files: dict[str, dict[str, tuple[str, dict[str, Any]]]] = defaultdict(dict)
     for key, text, metadata in chunks:
         files[str(metadata.get("source") or metadata.get("file_name") or key)][key] = (text, metadata)

@@ -31,7 +31,7 @@ with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient
     from pymilvus.exceptions import DataNotMatchException, MilvusException
 
-    from ragstack_common.embedding import Embedding, QueryEmbedding, choice_of, flag, load, load_recorded
+    from ragstack_common.embedding import Embedding, QueryEmbedding, embedding_choice, flag, load, load_recorded
     from ragstack_common.search.engines.milvus.collection import (
         SCORES,
         Fields,
@@ -39,7 +39,7 @@ with needs_extra("milvus", "The engine milvus"):
         MilvusDocument,
         create_collection,
         read_layout,
-        rows_of,
+        to_rows,
     )
     from ragstack_common.search.engines.milvus.errors import NOT_LOADED, REJECTED, translated_errors
 
@@ -261,7 +261,7 @@ class MilvusBackend(BatchEngine):
         )
 
     def _own_form(self, client: MilvusClient, documents: Sequence[IndexDocument]) -> list[MilvusDocument]:
-        """Convert documents; their ids become those of the collection's type."""
+        """Convert documents, and their ids to the type of the collection's ids."""
         layout = self._known_layout(client)
         converted = []
         for document in documents:
@@ -278,7 +278,7 @@ class MilvusBackend(BatchEngine):
     ) -> None:
         """Store documents; if Milvus rejects one of them, none is stored."""
         layout = self._known_layout(client)
-        rows = rows_of(documents, layout, self._embedding_of(layout).model)
+        rows = to_rows(documents, layout, self._embedding(layout).model)
         try:
             client.upsert(self.collection_name, rows, partition_name=partition_name or "")
         except MilvusException as error:
@@ -313,7 +313,7 @@ class MilvusBackend(BatchEngine):
         """Search with the wider expression, and with more candidates for queries that the filter left too few."""
         layout = self._known_layout(client)
         expression: Expression = True if filters is None else to_milvus(filters, layout.attributes)
-        embedding = self._embedding_of(layout)
+        embedding = self._embedding(layout)
         describe_span({"pooling": embedding.model.pooling})
         vectors = embedding.several(queries)
         found: list[list[RetrievedChunk]] = [[] for _ in queries]
@@ -355,7 +355,7 @@ class MilvusBackend(BatchEngine):
         ]
 
     def _chunk(self, layout: Layout, identity: Any, entity: Mapping[str, Any], score: float) -> RetrievedChunk:
-        metadata = layout.metadata_of(entity)
+        metadata = layout.to_metadata(entity)
         named = (metadata.get(name) for name in layout.sources)
         source = next((name for name in named if isinstance(name, str) and name), None)
         return RetrievedChunk(
@@ -370,7 +370,7 @@ class MilvusBackend(BatchEngine):
     def _known_layout(self, client: MilvusClient) -> Layout:
         if self._layout is None:
             layout = read_layout(client, self.collection_name, self._fields, self.timeout_seconds)
-            self._check_embedding(layout, self._embedding_of(layout).model)
+            self._check_embedding(layout, self._embedding(layout).model)
             # A server would reject an unknown partition, but Lite finds nothing in it.
             wanted = self.partition_names or ()
             present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds) if wanted else ()
@@ -382,7 +382,7 @@ class MilvusBackend(BatchEngine):
             self._layout = layout
         return self._layout
 
-    def _embedding_of(self, layout: Layout) -> QueryEmbedding:
+    def _embedding(self, layout: Layout) -> QueryEmbedding:
         """Return the given embedding, or the collection's own, loaded again if that has changed."""
         if self._given is not None:
             return self._given
@@ -392,7 +392,7 @@ class MilvusBackend(BatchEngine):
                     raise ConfigurationError(
                         f"{self.collection_name} does not record the embedding it was made with: give it as embedding"
                     )
-                choice = choice_of(layout.embedding)
+                choice = embedding_choice(layout.embedding)
                 if choice is None:
                     raise ConfigurationError(
                         f"{self.collection_name} was made with the embedding {layout.embedding}: give it as embedding "
@@ -406,8 +406,8 @@ class MilvusBackend(BatchEngine):
     def _check_embedding(self, layout: Layout, model: Embedding) -> None:
         if model.dimension != layout.dimension:
             raise DimensionMismatchError(
-                f"The vectors of {self.collection_name} have {layout.dimension} dimensions, and those of the embedding "
-                f"{model.name} {model.dimension}: choose the embedding that the collection was made with"
+                f"The vectors of {self.collection_name} have {layout.dimension} dimensions, and the embedding "
+                f"{model.name} has {model.dimension}: choose the embedding that the collection was made with"
                 + (f", {layout.embedding}" if layout.embedding else "")
             )
         if layout.embedding is not None and layout.embedding != model.name:

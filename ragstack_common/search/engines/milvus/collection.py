@@ -77,7 +77,7 @@ class Layout:
     output_fields: tuple[str, ...]
     embedding: str | None
 
-    def metadata_of(self, entity: Mapping[str, Any]) -> dict[str, Any]:
+    def to_metadata(self, entity: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of an entity without nulls."""
         inside = entity.get(self.json_field) if self.json_field else None
         outside = {
@@ -100,20 +100,20 @@ def read_layout(client: MilvusClient, collection: str, fields: Fields, timeout_s
     columns = {column["name"]: column for column in description["fields"]}
     dynamic = bool(description.get("enable_dynamic_field"))
 
-    def of_type(kind: DataType) -> list[str]:
+    def fields_of_type(kind: DataType) -> list[str]:
         return [name for name, column in columns.items() if column["type"] == kind]
 
     primary = next(name for name, column in columns.items() if column.get("is_primary"))
-    strings = [name for name in of_type(DataType.VARCHAR) if name != primary]
+    strings = [name for name in fields_of_type(DataType.VARCHAR) if name != primary]
     usual = [name for name in TEXT_NAMES if name in strings]
     outside = [TEXT_NAMES[0]] if dynamic and not strings else []
-    vector = _chosen(collection, "vector_field", fields.vector, columns, of_type(DataType.FLOAT_VECTOR))
+    vector = _chosen(collection, "vector_field", fields.vector, columns, fields_of_type(DataType.FLOAT_VECTOR))
     text = (
         fields.text
         if dynamic and fields.text
         else _chosen(collection, "text_field", fields.text, columns, usual[:1] or strings or outside)
     )
-    json_fields = of_type(DataType.JSON)
+    json_fields = fields_of_type(DataType.JSON)
     json_field: str | None = METADATA_NAME if METADATA_NAME in json_fields else None
     if fields.metadata is not None:
         json_field = _chosen(collection, "metadata_field", fields.metadata, columns, json_fields)
@@ -222,7 +222,7 @@ def create_collection(
     )
 
 
-def rows_of(documents: Sequence[MilvusDocument], layout: Layout, embedding: Embedding) -> list[dict[str, Any]]:
+def to_rows(documents: Sequence[MilvusDocument], layout: Layout, embedding: Embedding) -> list[dict[str, Any]]:
     """Convert documents to rows of a collection.
 
     Raises:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.core.errors import ConfigurationError
-from ragstack_common.search.engines.chroma.manifest import Counts, Manifest, embedding_of
+from ragstack_common.search.engines.chroma.manifest import Counts, Manifest, chosen_embedding
 from ragstack_common.settings.knowledge import KnowledgeSettings
 
 SERVER = "openai:https://evil.example/v1#m"
@@ -24,13 +24,13 @@ BUILT = Manifest(
 
 def test_a_key_is_not_sent_to_a_server_that_only_the_manifest_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAGSTACK_EMBEDDING_API_KEY", raising=False)
-    assert embedding_of(KnowledgeSettings(), BUILT) == SERVER
+    assert chosen_embedding(KnowledgeSettings(), BUILT) == SERVER
 
     monkeypatch.setenv("RAGSTACK_EMBEDDING_API_KEY", "secret")
     with pytest.raises(ConfigurationError, match="is sent only to a server that you name: set EMBEDDING_MODEL=openai:"):
-        embedding_of(KnowledgeSettings(), BUILT)
+        chosen_embedding(KnowledgeSettings(), BUILT)
 
-    assert embedding_of(KnowledgeSettings.from_env({"EMBEDDING_MODEL": SERVER}), BUILT) == SERVER
+    assert chosen_embedding(KnowledgeSettings.from_env({"EMBEDDING_MODEL": SERVER}), BUILT) == SERVER
 
 
 @pytest.mark.parametrize("pooling", [None, "mean"])
@@ -43,7 +43,7 @@ def test_a_model_that_was_moved_is_named_again(tmp_path: Path, pooling: str | No
     )
 
     with pytest.raises(ConfigurationError, match=r"no such folder: set EMBEDDING_MODEL=onnx:FOLDER.*mymodel is in now"):
-        embedding_of(KnowledgeSettings(), built)
+        chosen_embedding(KnowledgeSettings(), built)
 
     (tmp_path / "mymodel").mkdir()
-    assert embedding_of(KnowledgeSettings(), built) == choice
+    assert chosen_embedding(KnowledgeSettings(), built) == choice
