@@ -60,9 +60,6 @@ def build(
     """Build the graph of a ``BertModel`` from weights by the names of PyTorch, and its ``config.json``.
 
     With *pools*, the output is the mean of the tokens of each text, of unit length.
-
-    Raises:
-        EmbeddingError: The model has another architecture.
     """
     usual = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
     if any({"position_embedding_type": "absolute", **config}.get(name) != value for name, value in usual.items()):
@@ -76,11 +73,7 @@ def build(
 
 
 def convert(folder: Path, file: Path) -> None:
-    """Convert the ``BertModel`` that sentence-transformers saved in a folder, in 32 bits and without its pooling.
-
-    Raises:
-        EmbeddingError: The model has another architecture or another type of numbers.
-    """
+    """Convert the ``BertModel`` that sentence-transformers saved in a folder, in 32 bits and without its pooling."""
     config = json.loads((folder / "config.json").read_bytes())
     try:
         found = read_safetensors(folder / "model.safetensors")

@@ -35,12 +35,7 @@ class FastEmbedding(ModelEmbedding):
 
 
 def load(name: str) -> FastEmbedding:
-    """Load a model from the cache, or download it.
-
-    Raises:
-        MissingPackageError: fastembed is not installed.
-        EmbeddingError: The model is unknown, or cannot be downloaded.
-    """
+    """Load a model from the cache, or download it."""
     with needs_extra("semantic", "The embedding fastembed"):
         from fastembed import TextEmbedding  # noqa: PLC0415 - an extra
         from huggingface_hub import HfApi  # noqa: PLC0415 - comes with it

@@ -72,9 +72,6 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     """Read a model's configuration; *pooling* replaces the model's own.
 
     A BERT model as sentence-transformers saves it is converted first, once.
-
-    Raises:
-        EmbeddingError: The model or its tokenizer is missing, or a file is damaged.
     """
     if not folder.is_dir():
         raise EmbeddingError(f"There is no folder {folder}: name one with model.onnx and tokenizer.json")

@@ -98,11 +98,7 @@ class OnnxEmbedding(ModelEmbedding):
 
 
 def load(choice: str, default_pooling: str) -> OnnxEmbedding:
-    """Load ``FOLDER[#POOLING]``.
-
-    Raises:
-        EmbeddingError: The pooling is unknown, or the folder has no usable model.
-    """
+    """Load ``FOLDER[#POOLING]``."""
     folder, _, stated = choice.rpartition("#") if not Path(choice).is_dir() and "#" in choice else (choice, "", "")
     wanted = stated or default_pooling
     pooling = next((known for known in POOLINGS if known == wanted), None)

@@ -33,11 +33,7 @@ _TOO_LONG: Final = re.compile(
 
 
 class OpenAIEmbedding(ModelEmbedding):
-    """A model of a server.
-
-    Raises:
-        EmbeddingError: The server cannot be reached, or rejects the call.
-    """
+    """A model of a server."""
 
     texts_in_call = 64
 
@@ -84,11 +80,7 @@ class _TextTooLongError(EmbeddingError):
 
 
 def load(address: str, api_key: str | None) -> OpenAIEmbedding:
-    """Connect to the server of ``URL#MODEL``.
-
-    Raises:
-        EmbeddingError: The server cannot be reached, rejects the call, or would get the key unencrypted.
-    """
+    """Connect to the server of ``URL#MODEL``."""
     url, _, model = address.partition("#")
     if not url.startswith(("http://", "https://")) or not model:
         raise EmbeddingError(f"{address!r} is not URL#MODEL: write for example openai:http://127.0.0.1:11434/v1#MODEL")

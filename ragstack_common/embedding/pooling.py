@@ -55,9 +55,6 @@ def find_token_vectors(model: Path, output: str, feed: Mapping[str, Any], length
     """Find the vectors of tokens that a model pools into an output.
 
     *feed* has the inputs of texts with different numbers of tokens, the *lengths*.
-
-    Raises:
-        EmbeddingError: No tensor gives the model's vectors if it is pooled, or the file cannot be loaded.
     """
     with needs_extra("local", "Another pooling of a model"):
         import onnx  # noqa: PLC0415 - slow to import

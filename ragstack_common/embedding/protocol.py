@@ -91,9 +91,6 @@ class ModelEmbedding(Embedding):
 
     Args:
         workers: Calls of the model at once.
-
-    Raises:
-        EmbeddingError: The model failed to embed a first text.
     """
 
     cosine_share = MODEL_COSINE_SHARE
@@ -151,11 +148,7 @@ def scalar(text: str) -> str:
 
 
 def unit(vectors: npt.ArrayLike, *, rows: int, dimension: int | None, source: str) -> Vectors:
-    """Check a model's output, one row for each text, and scale every row to unit length.
-
-    Raises:
-        EmbeddingError: The number or length of rows is wrong, or a value is not a finite number.
-    """
+    """Check a model's output, one row for each text, and scale every row to unit length."""
     try:
         found = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError):

@@ -16,11 +16,7 @@ CHARACTERS_PER_TOKEN: Final = 64
 
 
 def open_tokenizer(model: ModelFolder) -> Tokenizer:
-    """Read a model's tokenizer, which truncates at the model's number of tokens.
-
-    Raises:
-        EmbeddingError: The file is damaged.
-    """
+    """Read a model's tokenizer, which truncates at the model's number of tokens."""
     try:
         tokenizer = Tokenizer.from_file(str(model.tokenizer))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
@@ -36,9 +32,6 @@ def open_session(model: Path, changed: bytes | None = None) -> Any:
     """Load a model that uses one core for each call.
 
     *changed* replaces the content of the file; weights in separate files stay.
-
-    Raises:
-        EmbeddingError: The file cannot be loaded.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -51,11 +44,7 @@ def open_session(model: Path, changed: bytes | None = None) -> Any:
 
 
 def model_inputs(session: Any) -> list[str]:
-    """Return the names of a text model's inputs.
-
-    Raises:
-        EmbeddingError: The model has an input that is not one of :data:`INPUTS`.
-    """
+    """Return the names of a text model's inputs."""
     names = [str(node.name) for node in session.get_inputs()]
     unknown = sorted(set(names) - INPUTS)
     if unknown:

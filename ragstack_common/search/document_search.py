@@ -82,11 +82,7 @@ class DocumentSearch:
     _exhausted: bool = field(default=False, init=False)
 
     async def outcome(self) -> SearchOutcome:
-        """Search, and report how it went.
-
-        Raises:
-            Exception: The first search failed, or did not answer before the deadline.
-        """
+        """Search, and report how it went."""
         start = time.perf_counter()
         status: SliceStatus = "ok"
         error, why = None, ""

@@ -11,8 +11,6 @@ from ragstack_common.search.base import RetrievalBackend
 ENTRY_POINTS: Final = "ragstack.engines"
 """Entry points of other packages' backends: ``elastic = "package.module:ElasticBackend"``."""
 
-TYPE_KEY: Final = "type"
-
 BackendMaker = Callable[..., RetrievalBackend]
 
 _BUILT_IN: Final = {
@@ -60,7 +58,7 @@ def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
         ConfigurationError: An argument is missing, unknown or out of range; the message names the type.
     """
     options = dict(config)
-    name = options.pop(TYPE_KEY, None)
+    name = options.pop("type", None)
     maker = _maker(name)
     if "backend" in options:
         options["backend"] = _made(options["backend"])
@@ -84,7 +82,7 @@ def engine_variables(config: Mapping[str, Any]) -> dict[str, str]:
         ConfigurationError: The configuration has no type.
     """
     options = dict(config)
-    name = options.pop(TYPE_KEY, None)
+    name = options.pop("type", None)
     if not isinstance(name, str) or not name:
         raise ConfigurationError('The configuration of the engine has no "type": add one, such as chroma')
     return {"RETRIEVAL_ENGINE": name, "RETRIEVAL_ENGINE_CONFIG": json.dumps(options)}

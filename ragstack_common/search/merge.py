@@ -56,14 +56,9 @@ def merge_slices(
     boosts: Mapping[str, float] | None = None,
     deduplicate_by: DeduplicateBy = "chunk",
 ) -> Iterator[RetrievedChunk]:
-    """Boost and merge slices, best first.
+    """Boost the scores of slices by name, and merge them, best first.
 
     Each chunk or document is yielded once, with its best score and the names of all its slices.
-
-    Args:
-        slices: The chunks of each slice, by its name.
-        boosts: Factors for the scores of slices, by name; 1 for others.
-        deduplicate_by: What is yielded once.
     """
     candidates = []
     names: dict[object, list[str]] = {}
@@ -99,12 +94,9 @@ def fuse(
 ) -> list[RetrievedChunk]:
     """Merge slices or backends by :func:`reciprocal_ranks`, best first; the engines' scores only break ties.
 
-    Args:
-        rankings: The chunks of each slice or backend, by its name, best first.
-        weights: By name.
-        by: What appears once, with its best chunk. By text, the scores of the backends are not comparable: the chunk of
-            the first backend appears, with the highest of their scores as ``base_score``.
-        rank_constant: Over 0; the default would mix two lists of 40 almost evenly.
+    Each chunk, document or text appears once, with its best chunk. By text, the scores of the backends are not
+    comparable: the chunk of the first backend appears, with the highest of their scores as ``base_score``. The default
+    *rank_constant* would mix two lists of 40 almost evenly.
     """
     best: dict[Hashable, RetrievedChunk] = {}
     highest: dict[Hashable, float] = {}
@@ -223,19 +215,11 @@ def reciprocal_ranks(
     *,
     rank_constant: float = RANK_CONSTANT,
 ) -> dict[Key, Ranking]:
-    """Fuse rankings of anything that identifies a chunk.
+    """Fuse rankings of anything that identifies a chunk, best first, with the contribution and the rank of each.
 
     The score is the weighted mean of (rank_constant + 1) / (rank_constant + rank) over all *weights*, and 0 for the
-    rankings without the key. A key that is first everywhere scores 1.
-
-    Args:
-        rankings: Keys, best first; a key that occurs twice counts at its better place.
-        weights: By the name of the ranking; also of rankings that failed, so that a failure never raises scores.
-        base_scores: By key; 0 for keys without one.
-        rank_constant: Over 0.
-
-    Returns:
-        By key, the score, and the contribution and the rank of each ranking.
+    rankings without the key; a key that occurs twice counts at its better place. A key that is first everywhere scores
+    1. The *weights* include rankings that failed, so that a failure never raises scores. The default base score is 0.
     """
     total = math.fsum(weights.values())
     shares: dict[Key, dict[str, float]] = {}

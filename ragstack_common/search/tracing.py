@@ -133,13 +133,8 @@ def retrieval_span(
     Every such span has the attributes of specification 002: ``search_type``, ``search_k`` (chunks that the caller
     wants), ``large_retrieval_size`` (candidates from which they are chosen), ``pooling`` and ``corpus_filter``. Code
     under the span that knows better says so with :func:`describe_span`. A span within another has its ``search_k``,
-    and its ``corpus_filter`` unless the request is narrowed to one corpus.
-
-    Args:
-        name: The backend.
-        request: What is searched.
-        attributes: Returns what the backend shows; called only if there is a span.
-        queries: All queries of a batch, of which the request has the first.
+    and its ``corpus_filter`` unless the request is narrowed to one corpus. *queries* are all queries of a batch; the
+    request has the first of them.
     """
     tracer = _tracer()
     if tracer is None:

@@ -47,15 +47,7 @@ async def distinct_values(
     This needs no catalogue and sees what a search sees. Members of lists count one by one. It costs one search for
     each page of new values, one that finds nothing, and one for every five strings, because a list with a known member
     may contain an unknown one. If the backend cannot express ``listContains``, the latter read every chunk with the
-    value instead.
-
-    Args:
-        backend: It must return all chunks that match a filter if it can return more than that.
-        key: The attribute.
-        filters: Restricts the chunks that count.
-        limit: Maximum number of values, 1 or more.
-        query: Any word will do, unless the backend searches only words: then the chunks must contain it.
-        page_size: Chunks of one search.
+    value instead. A backend that searches only words needs a *query* that the chunks contain.
 
     Returns:
         The values. They are incomplete if there are more than *limit*, if a part of a search failed, if more chunks

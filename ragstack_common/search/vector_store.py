@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
-from ragstack_common.search.factory import TYPE_KEY, create_retrieval_backend
+from ragstack_common.search.factory import create_retrieval_backend
 from ragstack_common.search.models import RetrievedChunk, SearchOutcome, SearchRequest
 
 TLS: Final = "+https"
@@ -85,7 +85,7 @@ def _chroma(url: SplitResult) -> dict[str, Any]:
     else:
         is_tls = url.scheme.endswith(TLS)
         place = {"host": url.hostname, "port": url.port, "ssl": is_tls or None, "database": _part(url) or None}
-    return {TYPE_KEY: "chroma", **place, "collection_name": _collection(url)}
+    return {"type": "chroma", **place, "collection_name": _collection(url)}
 
 
 def _milvus(url: SplitResult) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _milvus(url: SplitResult) -> dict[str, Any]:
             "token": ":".join(login) or None,
             "database": _part(url) or None,
         }
-    return {TYPE_KEY: "milvus", **place, "collection_name": _collection(url)}
+    return {"type": "milvus", **place, "collection_name": _collection(url)}
 
 
 def _bedrock(url: SplitResult) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _bedrock(url: SplitResult) -> dict[str, Any]:
         raise ValueError("there are no collections")
     if not url.netloc.isalnum():
         raise ValueError("an ARN has slashes of its own")
-    return {TYPE_KEY: "bedrock", "knowledge_base_id": url.netloc, "data_source_id": _part(url) or None}
+    return {"type": "bedrock", "knowledge_base_id": url.netloc, "data_source_id": _part(url) or None}
 
 
 _ENGINES: Final[Mapping[str, Callable[[SplitResult], dict[str, Any]]]] = {

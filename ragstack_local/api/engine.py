@@ -11,7 +11,7 @@ from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.core.errors import ConfigurationError, needs_extra
 from ragstack_common.core.telemetry import NO_METRICS
-from ragstack_common.search.factory import TYPE_KEY, engine_variables
+from ragstack_common.search.factory import engine_variables
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.operations import ServiceOperations
@@ -72,7 +72,7 @@ def _chroma(collection: str | None, db_path: Path | None, environment: Mapping[s
     with needs_extra("chroma", "Searching a Chroma collection"):
         from ragstack_common.search.engines.chroma import manifest  # noqa: PLC0415 - an extra
     embedding = manifest.chosen_embedding(settings, manifest.checked_manifest(settings, name, folder))
-    return {TYPE_KEY: CHROMA_ENGINE, "collection_name": name, "path": str(folder), "embedding": embedding}
+    return {"type": CHROMA_ENGINE, "collection_name": name, "path": str(folder), "embedding": embedding}
 
 
 def _from_file(engine: str, collection: str | None, db_path: Path | None) -> dict[str, Any]:
@@ -89,6 +89,6 @@ def _from_file(engine: str, collection: str | None, db_path: Path | None) -> dic
         config = json_object(Path(engine).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConfigurationError(f"{engine} is unusable: {error}") from error
-    if not isinstance(config.get(TYPE_KEY), str):
+    if not isinstance(config.get("type"), str):
         raise ConfigurationError(f"{engine} is unusable: it has no type: {json.dumps(config)[:200]}")
     return config

@@ -119,11 +119,7 @@ class BedrockEngine(Engine):
         return other
 
     def check_filters(self, request: SearchRequest) -> None:
-        """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore.
-
-        Raises:
-            InvalidFilterError: The message names the clause.
-        """
+        """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore."""
         for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
             if filter_ is not None:
                 filters.check_vector_store(filter_, self.vector_store, restricts=restricts)

@@ -51,11 +51,7 @@ class CrossEncoderReranker:
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="cross-encoder")
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Order chunks by the model's relevance scores.
-
-        Raises:
-            EmbeddingError: The model failed.
-        """
+        """Order chunks by the model's relevance scores."""
         scores = await in_thread(partial(self._scores, query, [reranked_text(chunk) for chunk in chunks]))
         return by_score(chunks, scores, self.name)
 

@@ -105,14 +105,7 @@ class ChromaCollection:
         self._lock = Lock()
 
     def run(self, call: Callable[[Handle], T]) -> T:
-        """Call a function with the current state of the collection.
-
-        Raises:
-            CollectionNotFoundError: The collection does not exist.
-            EmbeddingError: The collection was made with another embedding.
-            ConfigurationError: The embedding of the collection is not known.
-            RetrievalError: The store cannot be opened or reached, or failed.
-        """
+        """Call a function with the current state of the collection."""
         try:
             with self._connection.client() as store:
                 return call(self._current_handle(store))
@@ -130,9 +123,6 @@ class ChromaCollection:
         """Return ids and scores of the chunks nearest to each vector, best first, ties by id; none for a zero vector.
 
         *ids* restricts the search to existing chunks.
-
-        Raises:
-            DimensionMismatchError: A vector has another length.
         """
         for vector in vectors:
             if handle.dimension is not None and len(vector) != handle.dimension:
@@ -178,14 +168,7 @@ class ChromaCollection:
         return {key: np.asarray(row) for key, row in zip(answer["ids"], rows, strict=True)}
 
     def put(self, documents: Sequence[IndexDocument]) -> None:
-        """Store documents, each as one chunk. The collection, and a folder, are created if they do not exist.
-
-        Raises:
-            InvalidRequestError: Chroma rejects a document.
-            EmbeddingError: The collection was made with another embedding, or the model failed.
-            ConfigurationError: The embedding of the collection is not known.
-            RetrievalError: The store cannot be opened or reached, or failed.
-        """
+        """Store documents, each as one chunk. The collection, and a folder, are created if they do not exist."""
         with self._connection.client(creates=True) as store:
             with self._lock:
                 collection = self.get_or_create(store.client)
@@ -211,9 +194,6 @@ class ChromaCollection:
         """Return the collection, which embeds the texts that it is given. It is created if it does not exist.
 
         If no embedding was given, a new collection has the default one.
-
-        Raises:
-            EmbeddingError: The collection was made with another embedding, or its own cannot be loaded.
         """
         if self._given is not None:
             return get_or_create(client, self.name, self._given.model)
@@ -291,11 +271,7 @@ class ChromaCollection:
 
 
 def get_or_create(client: "ClientAPI", name: str, embedding: Embedding) -> Collection:
-    """Return a collection that embeds the texts it is given. It is created if it does not exist.
-
-    Raises:
-        EmbeddingError: The collection was made with another embedding.
-    """
+    """Return a collection that embeds the texts it is given. It is created if it does not exist."""
     found = client.get_or_create_collection(
         name, configuration={"hnsw": INDEX}, metadata={EMBEDDING_KEY: embedding.name}, embedding_function=None
     )
@@ -312,11 +288,7 @@ def recorded_embedding(collection: Collection) -> str | None:
 
 
 def check_embedding(collection: Collection, name: str) -> None:
-    """Check an embedding's name against the recorded one.
-
-    Raises:
-        EmbeddingError: The collection records another embedding.
-    """
+    """Raise EmbeddingError if the collection records another embedding than *name*."""
     recorded = recorded_embedding(collection)
     if recorded not in (None, name):
         raise EmbeddingError(

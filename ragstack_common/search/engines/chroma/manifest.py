@@ -89,11 +89,7 @@ def manifest_path(collection: str, db_path: Path) -> Path:
 
 
 def read(collection: str, db_path: Path) -> Manifest | None:
-    """Read the manifest of a collection; None if it has none, or if it cannot be read.
-
-    Raises:
-        ConfigurationError: The file is damaged.
-    """
+    """Read the manifest of a collection; None if it has none, or if the file cannot be opened."""
     path = manifest_path(collection, db_path)
     try:
         return Manifest.model_validate_json(path.read_bytes())

@@ -56,11 +56,6 @@ class CollectionSearch:
         """Return up to *count* chunks for each query, best first, equal scores by id.
 
         With *hybrid*, BM25 ranks too. A search by vectors alone is one call of Chroma for all queries.
-
-        Raises:
-            InvalidFilterError: Chroma cannot express the filter, and the collection is over the scan limit.
-            EmbeddingError: The collection was made with another embedding, or the model failed.
-            RetrievalError: The store cannot be opened or reached, or failed.
         """
 
         def search(handle: Handle) -> list[list[RetrievedChunk]]:

@@ -94,7 +94,6 @@ def read_layout(client: MilvusClient, collection: str, fields: Fields, timeout_s
 
     Raises:
         ConfigurationError: A field or index is missing or ambiguous; the message names the option that chooses one.
-        MilvusException: The collection does not exist, or the call failed.
     """
     description = client.describe_collection(collection, timeout=timeout_seconds)
     columns = {column["name"]: column for column in description["fields"]}
@@ -193,12 +192,7 @@ def create_collection(
     columns: Mapping[str, str],
     index_type: str,
 ) -> None:
-    """Create a collection of texts with source and metadata, and an index of Milvus's *index_type*.
-
-    Raises:
-        ConfigurationError: The kind of a column is unknown.
-        MilvusException: The call failed, for example because a column's name is not valid.
-    """
+    """Create a collection of texts with source and metadata, and an index of Milvus's *index_type*."""
     schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
     if integer_ids:
         schema.add_field("id", DataType.INT64, is_primary=True)
@@ -223,11 +217,7 @@ def create_collection(
 
 
 def to_rows(documents: Sequence[MilvusDocument], layout: Layout, embedding: Embedding) -> list[dict[str, Any]]:
-    """Convert documents to rows of a collection.
-
-    Raises:
-        InvalidDocumentError: The collection has no place for an attribute.
-    """
+    """Convert documents to rows of a collection."""
     vectors = embedding.embed([document.text for document in documents])
     return [_row(document, layout, vector.tolist()) for document, vector in zip(documents, vectors, strict=True)]
 

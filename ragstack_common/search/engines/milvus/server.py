@@ -33,11 +33,7 @@ class MilvusConfig:
 
     @classmethod
     def from_settings(cls, settings: MilvusSettings) -> "MilvusConfig":
-        """Return the configuration, with the login from its secret.
-
-        Raises:
-            ConfigurationError: The secret cannot be read, or has another form.
-        """
+        """Return the configuration, with the login from its secret."""
         username, password = settings.milvus_username, settings.milvus_password
         if settings.milvus_secret is not None:
             username, password = _login(settings.milvus_secret)
@@ -81,9 +77,6 @@ def with_server(config: Any, settings: MilvusSettings) -> Any:
     """Add the server and its login to every part of a configuration that is a Milvus collection without a ``uri``.
 
     A part with a ``uri`` has its own login, so that this one never goes to another server.
-
-    Raises:
-        ConfigurationError: As for :meth:`MilvusConfig.from_settings`.
     """
     if isinstance(config, list):
         return [with_server(part, settings) for part in config]
