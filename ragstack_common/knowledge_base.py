@@ -209,17 +209,17 @@ class KnowledgeBase:
         neighbours, rerank = options.get("neighbours", 0), options.get("rerank", False)
         if isinstance(neighbours, bool) or not isinstance(neighbours, int) or neighbours < 0:
             raise InvalidQueryError(f"neighbours must be a whole number of 0 or more, not {neighbours!r}")
-        given = (_version_filter(version_filter), options.get("where"), options.get("filters"))
-        filters = [part for part in given if part is not None]
+        sources = (_version_filter(version_filter), options.get("where"), options.get("filters"))
+        filters = [part for part in sources if part is not None]
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
         count = max(50, n_results) if rerank else n_results  # chunks that the reranker orders
         hybrid = options.get("hybrid", False)
-        shown: Attributes = {
+        attributes: Attributes = {
             "collection_name": self.collection_name,
             "large_retrieval_size": count,
             "rerank": rerank,
         }
-        with retrieval_span("knowledge_base", request, lambda: shown) as span:
+        with retrieval_span("knowledge_base", request, lambda: attributes) as span:
             (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid)
             if rerank:
                 chunks = _reranked(query, chunks)[:n_results]
@@ -269,7 +269,7 @@ class KnowledgeBase:
 
         Chunks without ``chunk_index`` stay as they are.
         """
-        shown: dict[tuple[Any, ...], set[int]] = defaultdict(set)
+        seen: dict[tuple[Any, ...], set[int]] = defaultdict(set)
         results = []
         for chunk in chunks:
             number = chunk.metadata.get(_INDEX)
@@ -277,9 +277,9 @@ class KnowledgeBase:
                 results.append(chunk)
                 continue
             document = tuple(chunk.metadata.get(key) for key in _DOCUMENT_KEYS)
-            if number not in shown[document]:
+            if number not in seen[document]:
                 window = self._window(handle, chunk, number, neighbours)
-                shown[document] |= {int(part.metadata[_INDEX]) for part in window}
+                seen[document] |= {int(part.metadata[_INDEX]) for part in window}
                 results.append(_merged(chunk, window))
         return results
 

@@ -76,8 +76,7 @@ class CachedEmbedding(Embedding):
 
     def _values(self, keys: dict[str, bytes]) -> dict[bytes, npt.NDArray[np.float16]]:
         size = np.dtype("<f2").itemsize * self.dimension
-        wanted = list(keys.values())
-        stored: dict[bytes, bytes] = self._in_file(lambda file: dict(_find(file, wanted)), {})
+        stored: dict[bytes, bytes] = self._in_file(lambda file: dict(_find(file, [*keys.values()])), {})
         found = {key: value for key, value in stored.items() if len(value) == size}
         missing = [text for text, key in keys.items() if key not in found]
         if missing:

@@ -100,10 +100,10 @@ class OnnxEmbedding(ModelEmbedding):
 def load(choice: str, default_pooling: str) -> OnnxEmbedding:
     """Load ``FOLDER[#POOLING]``."""
     folder, _, stated = choice.rpartition("#") if not Path(choice).is_dir() and "#" in choice else (choice, "", "")
-    wanted = stated or default_pooling
-    pooling = next((known for known in POOLINGS if known == wanted), None)
-    if wanted and pooling is None:
-        raise EmbeddingError(f"There is no pooling {wanted!r}: choose {', '.join(POOLINGS)}")
+    name = stated or default_pooling
+    pooling = next((known for known in POOLINGS if known == name), None)
+    if name and pooling is None:
+        raise EmbeddingError(f"There is no pooling {name!r}: choose {', '.join(POOLINGS)}")
     return OnnxEmbedding(Path(folder), pooling)
 
 

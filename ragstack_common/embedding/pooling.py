@@ -62,11 +62,11 @@ def find_token_vectors(model: Path, output: str, feed: Mapping[str, Any], length
     graph = onnx.load(model, load_external_data=False)
     names = list(_before(graph.graph, output))
     try:
-        wanted, *found = _with_outputs(graph, [output, *names], model).run(None, dict(feed))
+        expected, *found = _with_outputs(graph, [output, *names], model).run(None, dict(feed))
     except Exception as error:
         raise EmbeddingError(f"The model {model} failed ({first_line(error)})") from error
     for name, tensor in zip(names, found, strict=True):
-        if (pooling := _pooling(tensor, lengths, wanted)) is not None:
+        if (pooling := _pooling(tensor, lengths, expected)) is not None:
             return TokenVectors(_with_outputs(graph, [name], model), name, pooling)
     raise EmbeddingError(
         f"The model {model} pools its tokens itself, and none of its tensors holds their vectors: leave the pooling"
@@ -100,7 +100,7 @@ def _with_outputs(model: "ModelProto", names: Sequence[str], file: Path) -> Any:
     return open_session(file, changed.SerializeToString())
 
 
-def _pooling(tensor: Any, lengths: Sequence[int], wanted: Vectors) -> Pooling | None:
+def _pooling(tensor: Any, lengths: Sequence[int], expected: Vectors) -> Pooling | None:
     """Return the pooling that turns a tensor into the model's vectors, or None."""
     if not (
         isinstance(tensor, np.ndarray)
@@ -111,7 +111,7 @@ def _pooling(tensor: Any, lengths: Sequence[int], wanted: Vectors) -> Pooling | 
         return None
     for pooling in POOLINGS:
         made = [pooled(row[:length], pooling) for row, length in zip(tensor, lengths, strict=True)]
-        if made[0].shape == wanted[0].shape and all(map(_is_parallel, made, wanted)):
+        if made[0].shape == expected[0].shape and all(map(_is_parallel, made, expected)):
             return pooling
     return None
 

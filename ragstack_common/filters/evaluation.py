@@ -30,24 +30,24 @@ def evaluate(filter_: Filter, attributes: Mapping[str, Any]) -> bool:
 def _holds(clause: Clause, attribute: Any) -> bool:
     listed = isinstance(attribute, list | tuple)
     members = attribute if listed else () if attribute is None else (attribute,)
-    wanted: Any = clause.value
+    operand: Any = clause.value
     match clause.operator:
         case Operator.EQUALS:
-            return any(_same(member, wanted) for member in members)
+            return any(_same(member, operand) for member in members)
         case Operator.NOT_EQUALS:
-            return not any(_same(member, wanted) for member in members)
+            return not any(_same(member, operand) for member in members)
         case Operator.IN:
             return _is_listed(members, clause)
         case Operator.NOT_IN:
             return bool(members) and not _is_listed(members, clause)
         case Operator.LIST_CONTAINS:
-            return listed and any(_same(member, wanted) for member in members)
+            return listed and any(_same(member, operand) for member in members)
         case Operator.STRING_CONTAINS:
-            return any(isinstance(member, str) and wanted in member for member in members)
+            return any(isinstance(member, str) and operand in member for member in members)
         case Operator.STARTS_WITH:
-            return isinstance(attribute, str) and attribute.startswith(wanted)
+            return isinstance(attribute, str) and attribute.startswith(operand)
         case comparison:
-            return kind_of(attribute) == "number" and _COMPARE[comparison](attribute, wanted)
+            return kind_of(attribute) == "number" and _COMPARE[comparison](attribute, operand)
 
 
 def _is_listed(members: Iterable[Any], clause: Clause) -> bool:

@@ -120,17 +120,17 @@ class RetrievalBackend(ABC):
         check_page_size_and_limit(page_size, limit)
         last = min(self.max_top_k, limit or self.max_top_k)
         seen: set[Hashable] = set()
-        wanted = min(self._first_page(page_size), last)
+        count = min(self._first_page(page_size), last)
         while True:
-            chunks = await self.retrieve(query, wanted, min_score, filters)
+            chunks = await self.retrieve(query, count, min_score, filters)
             # By identity, not by place: a larger search may rank differently, or the documents may have changed.
             for chunk in chunks:
                 if identify(chunk) not in seen and len(seen) < last:
                     seen.add(identify(chunk))
                     yield chunk
-            if len(chunks) < wanted or len(seen) >= last or wanted >= last:
+            if len(chunks) < count or len(seen) >= last or count >= last:
                 return
-            wanted = min(last, wanted * 2)
+            count = min(last, count * 2)
 
     async def health_check(self) -> bool:
         """Return whether a search would be answered. It never raises."""

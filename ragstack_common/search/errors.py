@@ -29,6 +29,6 @@ def describe(error: Exception, query: str, filters: Filter | None = None) -> str
     for value in sorted(filter(None, values), key=len, reverse=True):
         # The service may shorten a long value, and escapes it where it quotes JSON.
         for form in {value, json.dumps(value)[1:-1]}:
-            shown, more = form[:_MAX_SHOWN], r"[^'\"]*" if len(form) > _MAX_SHOWN else r"(?!\w)"
-            text = re.sub(rf"(?<!\w){re.escape(shown)}{more}", "...", text)
+            prefix, more = form[:_MAX_SHOWN], r"[^'\"]*" if len(form) > _MAX_SHOWN else r"(?!\w)"
+            text = re.sub(rf"(?<!\w){re.escape(prefix)}{more}", "...", text)
     return " ".join(text.split())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 
 from ragstack_common.filters import Clause, Filter, Operator, Scalar, all_of
-from ragstack_common.search.naming import ADDED_PREFIXES, Name, QuestionTerms, Values, shown
+from ragstack_common.search.naming import ADDED_PREFIXES, Name, QuestionTerms, Values, as_text
 from ragstack_common.settings.search import DOCUMENTS_PER_VALUE, MIN_VALUES
 
 MAX_NAMED: Final = 3
@@ -86,7 +86,7 @@ class Vocabulary:
         filters = all_of(*(_clause(key, found) for key, found in values.items()))
         if filters is None:
             return None
-        listed = ", ".join(f"{key} = {' or '.join(map(shown, found))}" for key, found in values.items())
+        listed = ", ".join(f"{key} = {' or '.join(map(as_text, found))}" for key, found in values.items())
         return Inferred(values, filters, len(named), f"The question names {listed}")
 
     def _clear(self, key: str, question: QuestionTerms) -> dict[Scalar, Name]:
@@ -104,27 +104,27 @@ VocabularySource: TypeAlias = Callable[[], Awaitable[Vocabulary | None]]
 
 def _is_clear(value: Scalar, name: Name) -> bool:
     """Whether words name a value beyond doubt: not a code, nor one word that may be a common one."""
-    if isinstance(value, bool) or _CODE.fullmatch(shown(value)):
+    if isinstance(value, bool) or _CODE.fullmatch(as_text(value)):
         return False
     if len(name.places) > 1:
         return True
     if name.words == name.words.lower():
         return False
-    is_proper = shown(value) != shown(value).lower() or sum(letter.isupper() for letter in name.words) > 1
+    is_proper = as_text(value) != as_text(value).lower() or sum(letter.isupper() for letter in name.words) > 1
     # In lower case, the catalogue does not tell names from words: "State" may begin "State Library", or a sentence.
     return is_proper or (name.is_whole and 0 not in name.places)
 
 
 def _independent(named: Mapping[str, Mapping[Scalar, Name]]) -> dict[str, Mapping[Scalar, Name]]:
     """Keep at most :data:`MAX_ATTRIBUTES` attributes that different words name; whole values come before parts."""
-    kept: dict[str, Mapping[Scalar, Name]] = {}
+    chosen: dict[str, Mapping[Scalar, Name]] = {}
     taken: set[int] = set()
     for key in sorted(named, key=lambda key: (not all(name.is_whole for name in named[key].values()), key)):
         places = {place for name in named[key].values() for place in name.places}
-        if taken.isdisjoint(places) and len(kept) < MAX_ATTRIBUTES:
-            kept[key] = named[key]
+        if taken.isdisjoint(places) and len(chosen) < MAX_ATTRIBUTES:
+            chosen[key] = named[key]
             taken |= places
-    return kept
+    return chosen
 
 
 def _clause(key: str, values: tuple[Scalar, ...]) -> Filter:

@@ -174,15 +174,15 @@ def select_best(
     """
     if request.passages > 1:
         chunks = list(chunks)
-    kept = (chunk for chunk in chunks if chunk.score >= request.score_floor and is_relevant(chunk, request))
+    good = (chunk for chunk in chunks if chunk.score >= request.score_floor and is_relevant(chunk, request))
     if request.deduplicate_by == "document":
-        best = one_for_each_document(kept, request.top_k)
+        best = one_for_each_document(good, request.top_k)
         if request.passages == 1:
             return best
         return with_passages(best, chunks if candidates is None else candidates, request)
-    best = list(islice(kept, request.top_k))
+    best = list(islice(good, request.top_k))
     known = {chunk.source for chunk in best}
-    others = (chunk for chunk in kept if chunk.source not in known)
+    others = (chunk for chunk in good if chunk.source not in known)
     return best + one_for_each_document(others, request.documents_wanted - len(known))
 
 

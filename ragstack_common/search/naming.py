@@ -159,7 +159,7 @@ def fold(text: str) -> str:
     return without_accents("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
-def shown(value: Scalar) -> str:
+def as_text(value: Scalar) -> str:
     """Return a value as text; whole numbers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
@@ -171,7 +171,7 @@ def attributes(metadata: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ..
             members = value if isinstance(value, list | tuple | set) else (value,)
             plain = [each for each in members if isinstance(each, str | int | float) and not isinstance(each, bool)]
             if plain:
-                yield name, tuple(map(shown, plain))
+                yield name, tuple(map(as_text, plain))
 
 
 class Values:
@@ -190,7 +190,7 @@ class Values:
         self._holders: dict[str, list[int]] = defaultdict(list)
         self._words: list[list[str]] = []
         for number, value in enumerate(self._values):
-            words = [fold(word) for word in _WORD.findall(shown(value))]
+            words = [fold(word) for word in _WORD.findall(as_text(value))]
             self._words.append(words)
             self._joined["".join(words)].append(number)
             for word in {*words} - STOP_WORDS[ENGLISH]:
@@ -208,7 +208,7 @@ class Values:
     def named_in(self, question: QuestionTerms) -> dict[Scalar, Name]:
         """Return the values that a question names. The shorter of two overlapping names does not count."""
         if self.are_years:
-            return {v: Name(shown(v)) for v in self._values if int(float(v)) in question.years}
+            return {v: Name(as_text(v)) for v in self._values if int(float(v)) in question.years}
         found: dict[int, tuple[int, int]] = {}
         for phrase in (self._joined.keys() & question.phrases.keys()) - STOP_WORDS[ENGLISH]:
             found.update(dict.fromkeys(self._joined[phrase], question.phrases[phrase]))

@@ -18,6 +18,6 @@ def shares_words(query: str, outcome: SearchOutcome) -> bool | None:
     best = outcome.chunks[:10]  # comparing long texts takes time
     passages = [passage for chunk in best for passage in chunk.passages or [chunk]]
     language = detect_language(query, *(passage.content for passage in passages))
-    wanted = query_terms(query, language)
+    question_terms = query_terms(query, language)
     found = (terms(f"{passage.context or ''} {passage.content}", language) for passage in passages)
-    return any(len(wanted.keys() & each) >= MIN_SHARE * max(1, len(wanted)) for each in found) or None
+    return any(len(question_terms.keys() & each) >= MIN_SHARE * max(1, len(question_terms)) for each in found) or None

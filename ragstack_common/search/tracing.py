@@ -188,8 +188,8 @@ async def traced_reranking(
     if tracer is None:
         return await rerank(query, chunks)
     with _opened(tracer, f"rerank {name}") as span:
-        shown = {"openinference.span.kind": "RERANKER", "reranker.model_name": name, "candidates": len(chunks)}
-        span.set_attributes(shown)
+        attributes = {"openinference.span.kind": "RERANKER", "reranker.model_name": name, "candidates": len(chunks)}
+        span.set_attributes(attributes)
         span.set_attribute("reranker.query", shown_input(query))
         _documents(span, "reranker.input_documents", chunks, MAX_DOCUMENTS // 2)
         reranked = await rerank(query, chunks)
@@ -274,8 +274,8 @@ def _record(span: Any, error: BaseException) -> None:
     """Record an error; only messages of RAGStack are sure not to quote the query."""
     kind = type(error).__name__
     is_shown = isinstance(error, RagStackError) or _settings.inputs
-    shown = {"exception.type": kind, **({"exception.message": str(error)} if is_shown else {})}
-    span.add_event("exception", shown)
+    attributes = {"exception.type": kind, **({"exception.message": str(error)} if is_shown else {})}
+    span.add_event("exception", attributes)
     api = sys.modules["opentelemetry.trace"]
     span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if is_shown else kind))
 

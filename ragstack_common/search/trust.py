@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ragstack_common.filters import And, Filter, Scalar, clauses_of, evaluate
 from ragstack_common.search.inference import Inferred
-from ragstack_common.search.naming import QuestionTerms, Values, shown
+from ragstack_common.search.naming import QuestionTerms, Values, as_text
 
 MIN_TRUST, MAX_TRUST = 0.02, 0.98
 
@@ -145,7 +145,7 @@ def _part(
     if not named:
         return _Part(key, PRIOR)
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]
-    words = tuple(shown(value) for value in named)
+    words = tuple(as_text(value) for value in named)
     if not accepted:
         return _Part(key, 0.0, words)
     if values.are_years:
@@ -161,7 +161,7 @@ def _rival(key: str, clause: Filter, unfiltered: Sequence[Mapping[str, Any]]) ->
     for hit in unfiltered[:TOP]:
         if not evaluate(clause, hit):
             for value in scalars(hit.get(key)):
-                counts[shown(value)] = counts.get(shown(value), 0) + 1
+                counts[as_text(value)] = counts.get(as_text(value), 0) + 1
     return next((value for value, count in counts.items() if count >= VETO_HITS), None)
 
 

@@ -187,14 +187,14 @@ class RetrieverTool:
 
     async def _merged(self, request: RetrieverRequest, scope: Scope) -> list[RetrievedChunk]:
         """Search for all texts, and merge their results."""
-        shown: Attributes = {
+        attributes: Attributes = {
             "search_type": "tool",
             "collection_name": request.collection_name,
             "corpus_filter": request.partition_name or ALL_CORPORA,
             "large_retrieval_size": request.top_k * len(request.texts),
         }
         first = SearchRequest(request.texts[0], request.top_k)
-        with retrieval_span(f"tool {self.name}", first, lambda: shown, queries=request.texts) as span:
+        with retrieval_span(f"tool {self.name}", first, lambda: attributes, queries=request.texts) as span:
             rankings = await self._search(request, scope)
             merged = merge_slices({str(number): ranking for number, ranking in enumerate(rankings)})
             chunks = [*islice(merged, request.top_k)]

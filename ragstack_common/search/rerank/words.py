@@ -43,8 +43,8 @@ def parse_query(query: str, language: str) -> QueryPhrases:
     if quoted := quoted[:MAX_PHRASES]:
         return QueryPhrases(terms, tuple((joined(part), 1 / len(quoted)) for part in quoted), quoted=True)
     whole = words(text)
-    kept = [place for place, word in enumerate(whole) if not is_stop_word(word, language)]
-    core = whole[kept[0] : kept[-1] + 1] if kept else []
+    places = [number for number, word in enumerate(whole) if not is_stop_word(word, language)]
+    core = whole[places[0] : places[-1] + 1] if places else []
     phrases = [(joined(whole), 1.0)] if whole else []
     if 1 < len(core) < len(whole):
         phrases.append((joined(core), len(core) / len(whole)))

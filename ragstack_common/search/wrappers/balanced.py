@@ -135,8 +135,8 @@ class BalancedBackend(Wrapper):
         counts = tuple(
             CorpusCount(name, counted.count(name), found.count(name)) for name in searched if name != ALL_CORPORA
         )
-        shown = {each.name: {"candidates": each.candidates, "results": each.results} for each in counts}
-        LOGGER.info("balanced search", extra={"corpora": shown})
+        figures = {each.name: {"candidates": each.candidates, "results": each.results} for each in counts}
+        LOGGER.info("balanced search", extra={"corpora": figures})
         return replace(
             outcome,
             chunks=chunks,
@@ -201,7 +201,7 @@ class _Corpora(Wrapper):
         return await self._search(request)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
-        wanted = replace(request, top_k=self._candidates)
-        searches = {name: (self.backend, narrowed(wanted, only)) for name, only in self._corpora.items()}
+        limited = replace(request, top_k=self._candidates)
+        searches = {name: (self.backend, narrowed(limited, only)) for name, only in self._corpora.items()}
         parts = await search_together("corpus", searches, self._timeout_seconds)
         return parts.outcome([*merge_slices(parts.rankings)], request)

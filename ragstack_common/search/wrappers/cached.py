@@ -37,19 +37,19 @@ class AnswerCache(MutableMapping[str, list[RetrievedChunk]]):
     def answer(self, key: str) -> SearchOutcome | None:
         """Return the outcome for a request, with its age; None if there is none."""
         with self._lock:
-            kept = self._answers.get(key)
-        if kept is None:
+            answer = self._answers.get(key)
+        if answer is None:
             return None
-        age = max(0.0, self._clock() - kept.born)
-        return replace(kept.outcome, chunks=_copies(kept.outcome.chunks), age_seconds=age)
+        age = max(0.0, self._clock() - answer.born)
+        return replace(answer.outcome, chunks=_copies(answer.outcome.chunks), age_seconds=age)
 
     def keep(self, key: str, outcome: SearchOutcome, generation: int) -> None:
         """Keep an outcome, unless the cache has been cleared since *generation*."""
         born = self._clock() - (outcome.age_seconds or 0.0)
-        kept = replace(outcome, chunks=_copies(outcome.chunks))
+        copied = replace(outcome, chunks=_copies(outcome.chunks))
         with self._lock:
             if generation == self.generation:
-                self._answers[key] = _Answer(kept, born)
+                self._answers[key] = _Answer(copied, born)
 
     def clear(self) -> None:
         """Drop all answers, and the answers of running searches."""

@@ -200,7 +200,7 @@ class MultiSliceBackend(PassingWrapper):
 
     def _merged_by_trust(self, request: SearchRequest, parts: Parts, inferred: Inferred | None) -> SearchOutcome:
         """Merge the slices by weights that sum to 1."""
-        weights, attributes, shown = {UNFILTERED: 1.0}, parts.attributes, None
+        weights, attributes, preference = {UNFILTERED: 1.0}, parts.attributes, None
         if request.metadata_filter is not None:
             trust = self._trust(request, attributes)
             parts = parts.explained(FILTERED, trust.value, trust.reason)
@@ -209,7 +209,7 @@ class MultiSliceBackend(PassingWrapper):
             unfiltered = attributes.get(UNFILTERED, [])
             trust = estimate_inferred_trust(inferred, attributes[INFERRED], unfiltered)
             parts = parts.explained(INFERRED, trust.value, trust.reason)
-            shown = InferredFilter(inferred.filters, trust.value, trust.reason)
+            preference = InferredFilter(inferred.filters, trust.value, trust.reason)
             within = next(iter(weights))
             weights |= {INFERRED: weights[within] * trust.value, within: weights[within] * (1 - trust.value)}
         rankings = {name: chunks for name, chunks in parts.rankings.items() if name != INFERRED or weights.get(name)}
@@ -219,7 +219,7 @@ class MultiSliceBackend(PassingWrapper):
             chunks = fuse(rankings, weights, request.deduplicate_by, rank_constant=RANK_CONSTANT)
         good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.score_floor)
         best = select_best(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
-        return parts.outcome(best, request, inferred=shown)
+        return parts.outcome(best, request, inferred=preference)
 
     def _trust(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:
         """Return the caller's trust in the filter, or an estimate."""

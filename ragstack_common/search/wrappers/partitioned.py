@@ -82,7 +82,7 @@ class PartitionedBackend(ReportingBackend):
 
     def _chosen(self, restriction: Filter | None) -> list[str]:
         """Return the parts that can have a match; if none can, the first, which finds nothing."""
-        wanted = possible_values(restriction, self.key)
-        if wanted is None:
+        values = possible_values(restriction, self.key)
+        if values is None:
             return [*self.parts]
-        return [name for name, part in self.parts.items() if not part.values.isdisjoint(wanted)] or [*self.parts][:1]
+        return [name for name, part in self.parts.items() if not part.values.isdisjoint(values)] or [*self.parts][:1]

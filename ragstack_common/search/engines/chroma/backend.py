@@ -74,11 +74,11 @@ class ChromaBackend(BatchEngine):
             raise ValueError(f"scan_limit must be 0 or more, not {scan_limit}")
         server: dict[str, Any] = {"host": host, "port": port, "ssl": ssl, "headers": headers and dict(headers)}
         server |= {"tenant": tenant, "database": database}
-        given = {name: value for name, value in server.items() if value is not None}
+        options = {name: value for name, value in server.items() if value is not None}
         connection: Connection = (
             FolderConnection(Path(path))
             if path is not None
-            else ClientConnection(f"the server {host}:{port}", lambda: chromadb.HttpClient(**given))
+            else ClientConnection(f"the server {host}:{port}", lambda: chromadb.HttpClient(**options))
         )
         self.hybrid = hybrid
         self._collection = ChromaCollection(connection, collection_name, embedding, source_key)

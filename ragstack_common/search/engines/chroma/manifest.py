@@ -110,10 +110,10 @@ def checked_manifest(settings: KnowledgeSettings, collection: str, db_path: Path
         "CHUNK_SIZE": (settings.chunk_size, built.chunk_size),
         "CHUNK_OVERLAP": (settings.chunk_overlap, built.chunk_overlap),
     }
-    for variable, (wanted, found) in pairs.items():
-        if wanted is not None and wanted != found:
+    for variable, (setting, found) in pairs.items():
+        if setting is not None and setting != found:
             raise ConfigurationError(
-                f"{variable}={wanted} contradicts the collection {built.collection}, which was built with"
+                f"{variable}={setting} contradicts the collection {built.collection}, which was built with"
                 f" {found}: unset {variable}, or run `ragstack build` with it"
             )
     return built

@@ -372,9 +372,9 @@ class MilvusBackend(BatchEngine):
             layout = read_layout(client, self.collection_name, self._fields, self.timeout_seconds)
             self._check_embedding(layout, self._embedding(layout).model)
             # A server would reject an unknown partition, but Lite finds nothing in it.
-            wanted = self.partition_names or ()
-            present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds) if wanted else ()
-            for name in wanted:
+            names = self.partition_names or ()
+            present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds) if names else ()
+            for name in names:
                 if name not in present:
                     raise PartitionNotFoundError(
                         f"The collection {self.collection_name} has no partition {name!r:.80}: check the name"

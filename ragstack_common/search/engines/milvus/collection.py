@@ -136,12 +136,12 @@ def read_layout(client: MilvusClient, collection: str, fields: Fields, timeout_s
 
 
 def _chosen(
-    collection: str, option: str, given: str | None, columns: Mapping[str, Any], candidates: Sequence[str]
+    collection: str, option: str, name: str | None, columns: Mapping[str, Any], candidates: Sequence[str]
 ) -> str:
-    if given is not None:
-        if given not in columns:
-            raise ConfigurationError(f"{collection} has no field {given!r} for {option}; it has {', '.join(columns)}")
-        return given
+    if name is not None:
+        if name not in columns:
+            raise ConfigurationError(f"{collection} has no field {name!r} for {option}; it has {', '.join(columns)}")
+        return name
     if len(candidates) == 1:
         return candidates[0]
     raise ConfigurationError(
