@@ -83,9 +83,6 @@ class BedrockEmbedding(ModelEmbedding):
     Args:
         model: Identifier of a model or an inference profile, or its ARN.
         client: A ``bedrock-runtime`` client; by default made from boto3's settings.
-
-    Raises:
-        EmbeddingError: The model is not supported, or AWS rejects the call.
     """
 
     def __init__(self, model: str, client: Any = None) -> None:

@@ -71,9 +71,6 @@ class Embedding(Protocol):
 
         Returns:
             Shape ``(dimension,)``.
-
-        Raises:
-            As :meth:`embed`.
         """
         (vector,) = self.embed([text])
         return np.asarray(vector, dtype=np.float32)
@@ -84,13 +81,9 @@ class Embedding(Protocol):
 
 
 class ModelEmbedding(Embedding):
-    """Base of models: batches, checks of the output, and closing. A subclass needs :meth:`_vectors`.
+    """Base of models: batches of *texts_in_call* passages in several workers, checks of the output, and closing.
 
-    Attributes:
-        texts_in_call: Passages that one call of the model embeds.
-
-    Args:
-        workers: Calls of the model at once.
+    A subclass needs :meth:`_vectors`.
     """
 
     cosine_share = MODEL_COSINE_SHARE

@@ -58,11 +58,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Attributes:
-    """Where a collection stores metadata.
-
-    Attributes:
-        json_field: A field whose members are attributes; it replaces the dynamic field.
-    """
+    """Where a collection stores metadata; the members of a *json_field* replace the dynamic field."""
 
     columns: Mapping[str, Column] = field(default_factory=dict)
     json_field: str | None = None

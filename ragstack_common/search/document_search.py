@@ -36,11 +36,7 @@ def not_in(key: str, values: tuple[str, ...]) -> Filter:
 
 
 async def within_deadline(name: str, work: Awaitable[T], timeout_seconds: float) -> T:
-    """Await an operation of a backend within its deadline, or an earlier deadline around it.
-
-    Raises:
-        RetrievalTimeoutError: The deadline came first.
-    """
+    """Await an operation within its deadline, or an earlier one around it; then raise RetrievalTimeoutError."""
     seconds = seconds_left(timeout_seconds)
     try:
         async with asyncio.timeout(seconds if seconds < math.inf else None):

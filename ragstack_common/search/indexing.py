@@ -59,7 +59,6 @@ class IndexDocument(BaseModel):
 
     Attributes:
         id: Identifies the document in the index; a whole number becomes a string.
-        content: The text, which is not blank.
         source: What chunks of the document name as their source; by default the attribute ``source``, or the id.
         metadata: Attributes: strings, numbers, booleans and lists of strings. An empty list counts as absent, as in
             filters.
@@ -84,11 +83,7 @@ class IndexDocument(BaseModel):
 
 
 def parse_documents(documents: Sequence[Mapping[str, Any]]) -> list[IndexDocument]:
-    """Check documents.
-
-    Raises:
-        InvalidDocumentError: One is malformed, or two have the same id; the message names it.
-    """
+    """Check documents; an InvalidDocumentError names one that is malformed, or has the id of another one."""
     checked: dict[str, IndexDocument] = {}
     for number, document in enumerate(documents):
         try:

@@ -37,12 +37,10 @@ def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
 
 
 def identify(chunk: RetrievedChunk, by: IdentifyBy = "chunk") -> Hashable:
-    """Return what identifies a chunk.
+    """Return what identifies a chunk: by document its source, by chunk its id, or source and text if it has none.
 
-    Args:
-        chunk: The chunk.
-        by: document: its source. chunk: its id if it has one, otherwise its source and text. text: its source and its
-            words, because two stores may name one chunk differently; of a chunk without words, its id.
+    By text, it is its source and its words, because two stores may name one chunk differently; for a chunk without
+    words, its id.
     """
     if by == "document":
         return chunk.source
@@ -167,11 +165,7 @@ def with_passages(
 def select_best(
     chunks: Iterable[RetrievedChunk], request: SearchRequest, candidates: Iterable[RetrievedChunk] | None = None
 ) -> list[RetrievedChunk]:
-    """Return what a request wants of chunks in their final order; passages of documents come from the *candidates*.
-
-    Raises:
-        InvalidQueryError: The request has a minimum relevance, and a chunk has no relevance.
-    """
+    """Return what a request wants of chunks in their final order; passages of documents come from the *candidates*."""
     if request.passages > 1:
         chunks = list(chunks)
     good = (chunk for chunk in chunks if chunk.score >= request.score_floor and is_relevant(chunk, request))
@@ -187,11 +181,7 @@ def select_best(
 
 
 def is_relevant(chunk: RetrievedChunk, request: SearchRequest) -> bool:
-    """Return whether a chunk reaches the minimum relevance of a request.
-
-    Raises:
-        InvalidQueryError: There is a minimum, and the chunk has no relevance.
-    """
+    """Return whether a chunk reaches the minimum relevance; raise InvalidQueryError if there is no calibration."""
     if request.min_relevance is None:
         return True
     if chunk.relevance is None:

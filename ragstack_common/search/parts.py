@@ -22,7 +22,6 @@ class Parts:
     """Searches that ran in parallel.
 
     Attributes:
-        found: The outcomes that came in time, by name.
         reports: One for each search, or for each part of a search that has several.
         start: When the searches began, by ``time.perf_counter``.
     """

@@ -28,12 +28,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class FunctionSpans:
-    """The spans of a function.
-
-    Raises:
-        ConfigurationError: A variable is invalid.
-        MissingPackageError: OpenTelemetry is not installed.
-    """
+    """The spans of a function."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._name = env.get("POWERTOOLS_SERVICE_NAME", "function")

@@ -52,12 +52,7 @@ MAX_COMPARED: Final = 100
 
 @dataclass(frozen=True)
 class Trust:
-    """How far a filter is trusted.
-
-    Attributes:
-        value: 0 to 1; the weight of the filtered list in the fusion.
-        reason: Why, in one sentence.
-    """
+    """How far a filter is trusted, 0 to 1, and why: the weight of the filtered list in the fusion."""
 
     value: float
     reason: str

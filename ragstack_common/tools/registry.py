@@ -106,8 +106,7 @@ class ScopedTool(Protocol):
 class Registry:
     """Holds, describes and runs tools. Any thread may use it; :meth:`execute` may run on any event loop.
 
-    Args:
-        guard: The rules of access; without rules, every caller sees everything.
+    Without rules, the *guard* shows everything to every caller.
     """
 
     def __init__(self, guard: Guard | None = None) -> None:

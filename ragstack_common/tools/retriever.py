@@ -143,10 +143,7 @@ class RetrieverTool:
         self._making = Lock()
 
     async def run(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Search.
-
-        Args:
-            data: See ``input_schema``.
+        """Search; ``input_schema`` describes the data.
 
         Returns:
             ``{"results": [{"id", "text", "score", "metadata"}, ...], "count": n}``, best first.
@@ -260,8 +257,6 @@ class MilvusQueryTool(RetrieverTool):
         config: Address and login; by default a server on this machine.
         embedding: The collections' embedding, or the choice for :func:`ragstack_common.embedding.load`; None uses what
             each collection records.
-        timeout_seconds: Deadline of one search.
-        name: The tool's name.
     """
 
     def __init__(
@@ -278,11 +273,7 @@ class MilvusQueryTool(RetrieverTool):
 
 
 def registry_from_env(env: Mapping[str, str]) -> Registry:
-    """Return the configured tools: the retriever, if it has a collection.
-
-    Raises:
-        ConfigurationError: A variable is invalid; the message names it.
-    """
+    """Return the configured tools: the retriever, if it has a collection."""
     guard = Guard.from_env(env)
     registry = Registry(guard)
     settings = RetrieverSettings.from_env(env)

@@ -89,11 +89,7 @@ OUTPUT_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def build_input_schema(collections: Sequence[str] | None) -> Mapping[str, Any]:
-    """Return the input schema for the configured collections.
-
-    Args:
-        collections: All collections. None allows any name, as with a whole database.
-    """
+    """Return the input schema for the configured collections; None allows any name, as with a whole database."""
     if not collections:
         return INPUT_SCHEMA
     name = {**INPUT_SCHEMA["properties"]["collection_name"], "enum": sorted(collections)}

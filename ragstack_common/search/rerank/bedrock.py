@@ -44,13 +44,7 @@ class BedrockReranker:
         self._timeout_seconds = timeout_seconds
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Order chunks by the model's relevance scores.
-
-        Raises:
-            InvalidQueryError: The query is too long for the API.
-            ClientError: The service rejected the request.
-            ServiceUnavailableError: The answer does not score every text.
-        """
+        """Order chunks by the model's relevance scores."""
         if len(query) > MAX_CHARACTERS:
             raise InvalidQueryError(f"The query has {len(query)} characters; reranking takes {MAX_CHARACTERS}")
         texts = {number: reranked_text(chunk)[:MAX_CHARACTERS] for number, chunk in enumerate(chunks)}

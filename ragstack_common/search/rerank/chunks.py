@@ -12,12 +12,7 @@ from ragstack_common.settings.reranking_weights import RerankingWeights
 
 @runtime_checkable
 class ChunkReranker(Protocol):
-    """Puts chunks in a better order.
-
-    Attributes:
-        name: Name in notes and spans.
-        max_chunks: Maximum number of chunks at once.
-    """
+    """Puts up to ``max_chunks`` chunks in a better order; notes and spans show its ``name``."""
 
     name: str
     max_chunks: int

@@ -19,11 +19,7 @@ MAX_PARTS: Final = 20
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a store.
-
-    Attributes:
-        values: The values of the attribute that chunks of this part can have.
-    """
+    """A part of a store, and the values of the attribute that its chunks can have."""
 
     backend: RetrievalBackend
     values: frozenset[str]

@@ -46,12 +46,7 @@ _LAST_WRITE: Final = """
 
 @dataclass(eq=False)
 class OpenStore:
-    """A client while it is in use.
-
-    Attributes:
-        follows_changes: Whether the connection returns another one after a write to the store.
-        path: The folder as this client spells it.
-    """
+    """A client while it is in use; one that *follows_changes* is replaced after a write to the store."""
 
     client: "ClientAPI"
     follows_changes: bool = False
@@ -60,11 +55,7 @@ class OpenStore:
 
 
 class ClientConnection:
-    """One client for all uses, such as that of a server. The first use opens it.
-
-    Args:
-        place: The store, as messages name it.
-    """
+    """One client for all uses, such as of a server; messages name its *place*. The first use opens it."""
 
     folder: Path | None = None
 
@@ -76,11 +67,7 @@ class ClientConnection:
 
     @contextmanager
     def client(self, *, creates: bool = False) -> Iterator[OpenStore]:  # noqa: ARG002 - there is nothing to create
-        """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder.
-
-        Raises:
-            RetrievalError: As :func:`translated_errors`.
-        """
+        """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder."""
         with translated_errors(self._place):
             with self._lock:
                 self._store = store = self._store or OpenStore(self._make())
