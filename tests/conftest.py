@@ -33,6 +33,12 @@ parse_models_once()
 
 
 IGNORED_SIGNALS: Final = "ignored_signals"
+MAX_ID: Final = 100
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten the names of tests with long texts: each worker of xdist reports all names, and each test its own."""
+    return repr(val[:MAX_ID]) if isinstance(val, str | bytes) and len(val) > MAX_ID else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

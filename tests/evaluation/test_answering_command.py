@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from ragstack_common.core.errors import RagStackError
-from ragstack_local.cli import app
+from tests.evaluation.conftest import InProcess
 from tests.evaluation.support import QUERIES, results, rows, write_data_set
 from tests.ragstack_local.support import ragstack
 from tests.support.language_model import language_model
@@ -30,10 +30,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     queries = [{**query, "metadata": {**query.get("metadata", {}), **REFERENCES[query["_id"]]}} for query in QUERIES]
     return write_data_set(tmp_path_factory.mktemp("sets") / "birds", queries)
-
-
-def run(*arguments: str | Path) -> None:
-    app(list(map(str, arguments)), standalone_mode=False)
 
 
 def by_question(setup: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -66,23 +62,13 @@ def test_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> Non
 
 
 def test_a_model_answers_and_another_judges(
-    home: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAGSTACK_DATA", str(home))
     with language_model() as model:
         monkeypatch.setenv("RAGSTACK_LLM_URL", model.url)
         model.says(models=("qwen3:8b", "org/judge"), pieces=("It hovers [1] and hunts [99].\n", "VERDICT: correct"))
-        run(
-            "eval",
-            "answers",
-            data,
-            "--setup",
-            "answer_model=qwen3:8b",
-            "--judge",
-            "org/judge",
-            "--output",
-            tmp_path / "out",
-        )
+        models = ("--setup", "answer_model=qwen3:8b", "--judge", "org/judge")
+        in_process("eval", "answers", data, *models, "--output", tmp_path / "out", data=home)
 
     (setup,) = results(tmp_path / "out")["setups"]
     assert setup["label"] == "HYBRID, hashed, answer_model=qwen3:8b"
@@ -112,11 +98,9 @@ def test_a_model_answers_and_another_judges(
     ],
 )
 def test_an_impossible_measurement_of_answers_is_rejected(
-    home: Path, data: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
 ) -> None:
-    monkeypatch.setenv("RAGSTACK_DATA", str(home))
-
     with pytest.raises((RagStackError, typer.BadParameter)) as refused:
-        run("eval", "answers", data, *(str(data) if argument == "DATASET" else argument for argument in arguments))
+        in_process("eval", "answers", data, *(data if each == "DATASET" else each for each in arguments), data=home)
 
     assert message in str(refused.value)

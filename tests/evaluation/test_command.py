@@ -4,67 +4,27 @@ import json
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
-from local_bedrock import server
-from local_bedrock.command import check
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.settings.base import read_settings
 from ragstack_common.settings.relevance import calibration_of
 from ragstack_common.settings.search import QuerySettings
-from ragstack_local.cli import app
+from tests.evaluation.conftest import InProcess
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, rows, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
 from tests.support.children import END_SECONDS, child, start_child
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("measured data set")
-
-T = TypeVar("T")
-InProcess = Callable[..., None]
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcess:
-    """Run the command line here, without the time that an interpreter takes to start."""
-
-    def run(*arguments: str | Path, data: Path) -> None:
-        monkeypatch.setenv("RAGSTACK_DATA", str(data))
-        app(list(map(str, arguments)), standalone_mode=False)
-
-    return run
-
-
-class Thread:
-    """A local Bedrock in a thread, in place of a process."""
-
-    def require_alive(self) -> None:
-        """It is."""
-
-
-@pytest.fixture
-def in_threads(in_process: InProcess, monkeypatch: pytest.MonkeyPatch) -> InProcess:
-    """Run the command line and its local Bedrocks here, without the seconds of processor time that a process takes."""
-
-    @contextmanager
-    def running(folder: Path, arguments: Sequence[str], _: Mapping[str, str]) -> Iterator[tuple[Thread, str]]:
-        read = check([*arguments])
-        options = {name: read[name] for name in ("embedding", "cosine_share", "contextual_headers")}
-        with server.running(folder, **options) as url:
-            yield Thread(), url
-
-    monkeypatch.setattr(index, "running", running)
-    return in_process
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +100,7 @@ def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, 
     assert (tmp_path / "out" / "results.svg").exists()
 
 
-def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path: Path, in_threads: InProcess) -> None:
+def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path: Path, in_process: InProcess) -> None:
     data = write_data_set(tmp_path / "birds")
     further = [
         {"_id": "q2", "right": {"kind": "boat"}, "near_kind": [{"kind": "bird"}]},
@@ -148,7 +108,7 @@ def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path:
     ]
     (data / "filters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in further))
 
-    in_threads("eval", "filters", data, "--cluster", "kind", "--output", tmp_path / "out", data=home)
+    in_process("eval", "filters", data, "--cluster", "kind", "--output", tmp_path / "out", data=home)
 
     ways = rows(tmp_path / "out")
     assert list(ways) == ["no filter", "inferred, no filter", "filter alone", "boost 1.25", "trust"]
@@ -166,11 +126,11 @@ def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path:
 
 
 def test_a_second_run_finds_the_index_of_the_first(
-    evaluated: Path, home: Path, data: Path, in_threads: InProcess
+    evaluated: Path, home: Path, data: Path, in_process: InProcess
 ) -> None:
     before = _chunk_ids_of_all(home)
 
-    in_threads("eval", "search", data, "--output", home / "again", data=home)
+    in_process("eval", "search", data, "--output", home / "again", data=home)
 
     assert _chunk_ids_of_all(home) == before
     assert results(home / "again")["setups"][0]["by_query"] == {
@@ -179,7 +139,7 @@ def test_a_second_run_finds_the_index_of_the_first(
 
 
 def test_other_documents_or_another_way_to_index_have_another_folder(
-    home: Path, tmp_path: Path, in_threads: InProcess
+    home: Path, tmp_path: Path, in_process: InProcess
 ) -> None:
     changed = write_data_set(tmp_path / "birds")
     with (changed / "corpus.jsonl").open("a") as corpus:
@@ -187,12 +147,12 @@ def test_other_documents_or_another_way_to_index_have_another_folder(
     folder = home / "evaluation" / "indexes"
     before = set(folder.iterdir())
 
-    in_threads("eval", "search", changed, "--compare", "headers=no", "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", changed, "--compare", "headers=no", "--output", tmp_path / "out", data=home)
 
     assert len(set(folder.iterdir()) - before) == 2
 
 
-def test_an_interrupted_run_continues_later(tmp_path: Path, in_threads: InProcess) -> None:
+def test_an_interrupted_run_continues_later(tmp_path: Path, in_process: InProcess) -> None:
     many = write_data_set(tmp_path / "many")
     with (many / "corpus.jsonl").open("a") as corpus:
         for number in range(150):
@@ -210,7 +170,7 @@ def test_an_interrupted_run_continues_later(tmp_path: Path, in_threads: InProces
             break
     assert process.returncode != 0
     assert _count(file.parent, "document") > 0
-    in_threads("eval", "search", many, "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", many, "--output", tmp_path / "out", data=home)
     assert _count(file.parent, "document WHERE status = 'INDEXED'") == 155
 
 
@@ -222,30 +182,30 @@ def test_a_run_that_is_killed_leaves_no_process(data: Path, tmp_path: Path) -> N
 
 
 def test_any_backend_is_measured_by_its_configuration(
-    home: Path, data: Path, tmp_path: Path, in_threads: InProcess
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess
 ) -> None:
     config = tmp_path / "federation.json"
     collection = {"type": "collection", "search_type": "SEMANTIC"}
     config.write_text(json.dumps({"type": "federated", "backends": [collection, {"type": "collection"}]}))
 
-    in_threads("eval", "search", data, "--setup", f"engine={config}", "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", data, "--setup", f"engine={config}", "--output", tmp_path / "out", data=home)
 
     assert [setup["label"] for setup in results(tmp_path / "out")["setups"]] == ["federation"]
     by_query = results(tmp_path / "out")["setups"][0]["by_query"]
     assert by_query["R@10"] == [1, 1, 1]
 
 
-def test_the_running_stack_is_measured(home: Path, data: Path, tmp_path: Path, in_threads: InProcess) -> None:
+def test_the_running_stack_is_measured(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
     with index.serving(dataset.read(data), Indexing("hashed"), tmp_path) as served:
         stack = stack_at(bedrock_endpoint=served.url, knowledge_base_id=served.knowledge_base_id)
         stack = replace(stack, data_source_id=served.data_source_id)
         with running_stack(home, stack):
-            in_threads("eval", "search", data, "--setup", "engine=stack", "--output", tmp_path / "out", data=home)
+            in_process("eval", "search", data, "--setup", "engine=stack", "--output", tmp_path / "out", data=home)
             questions = tmp_path / "questions.csv"
             rows = ("Which heron waits for fish?,heron", "heron for sailors,heron boat", "What hunts voles?,kestrel")
             questions.write_text("\n".join(("question,file", *rows)))
-            in_threads("eval", "search", questions, "--setup", "engine=stack", "--output", tmp_path / "own", data=home)
-            in_threads(
+            in_process("eval", "search", questions, "--setup", "engine=stack", "--output", tmp_path / "own", data=home)
+            in_process(
                 "eval", "relevance", questions, "--setup", "engine=stack", "--output", tmp_path / "relevance", data=home
             )
             questions.write_text("question,file\nWhich heron waits for fish?,hern.md\n")
