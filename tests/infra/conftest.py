@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Assembly:
 
     folder: Path
 
-    @property
+    @cached_property
     def templates(self) -> dict[str, dict[str, Any]]:
         files = sorted(self.folder.glob("*.template.json"))
         return {file.name.removesuffix(".template.json"): json.loads(file.read_text()) for file in files}
@@ -183,12 +184,16 @@ def node(tools: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, node: None) -> Callable[..., Assembly]:
-    """Synthesize in this process, as ``cdk synth --context ...`` would; what did not change is kept in build/."""
+    """Synthesize in this process, as ``cdk synth --context ...`` would; what did not change is kept in build/.
+
+    Tests share what they read.
+    """
     made = ROOT / "build" / "test-assemblies" / _sources_digest()
     for old in made.parent.glob("*"):
         if old != made:
             shutil.rmtree(old, ignore_errors=True)
 
+    @cache
     def run(**context: str) -> Assembly:
         named = sorted((name, Path(value).name, _content(value)) for name, value in context.items())
         folder = made / hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
