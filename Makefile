@@ -140,8 +140,8 @@ test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(if $(wildcard web/node_modules),$(NPM) test)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
-test-fast: setup ## The tests nearest to what changed, in half a minute, and one of the whole stack
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --changed $(ARGS)
+test-fast: setup ## The tests nearest to what changed, in half a minute
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --changed $(ARGS)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
