@@ -16,7 +16,7 @@ def retrieve(world: World) -> str:
     return f"/knowledgebases/{world.knowledge_base_id}/retrieve"
 
 
-def test_a_path_of_no_operation_is_unknown(world: World) -> None:
+def test_a_path_without_an_operation_is_unknown(world: World) -> None:
     answer = raw.send(world.bedrock.url, "GET", "/no/such/path")
 
     assert (answer.status, answer.code) == (404, "UnknownOperationException")

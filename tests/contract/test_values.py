@@ -33,7 +33,7 @@ def collected(make: Make, key: str, **options: Any) -> DistinctValues:
 
 @pytest.mark.parametrize("key", ["corpus", "version", "year", "public", "score", "tags", "absent"])
 @pytest.mark.parametrize("page_size", [2, 100])
-def test_distinct_values_are_those_of_the_documents(make: Make, key: str, page_size: int) -> None:
+def test_distinct_values_come_from_the_documents(make: Make, key: str, page_size: int) -> None:
     assert collected(make, key, page_size=page_size) == DistinctValues(values_of(key), complete=True)
 
 

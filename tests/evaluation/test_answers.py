@@ -66,9 +66,7 @@ def test_words_are_compared_without_case_punctuation_and_articles() -> None:
         ("Fish", [], 0.0, 0.0),
     ],
 )
-def test_f1_and_recall_are_those_of_the_best_reference(
-    text: str, references: list[str], f1: float, recall: float
-) -> None:
+def test_f1_and_recall_use_the_best_reference(text: str, references: list[str], f1: float, recall: float) -> None:
     assert token_f1(text, references) == pytest.approx(f1)
     assert token_recall(text, references) == pytest.approx(recall)
 
@@ -146,7 +144,7 @@ def test_markers_that_were_removed_are_counted_by_answer() -> None:
     assert figure("removed citations", asked(removed_citations=3), asked(), asked(None)) == 1.5
 
 
-def test_the_interval_of_a_ratio_is_that_of_its_questions() -> None:
+def test_the_interval_of_a_ratio_counts_questions() -> None:
     mixed = [asked(), asked(None)] * 20
 
     interval = Ratio.of("answered", mixed).interval()

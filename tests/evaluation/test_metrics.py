@@ -63,7 +63,7 @@ def test_an_interval_depends_on_its_seed_only() -> None:
     assert metrics.mean_interval(values) != metrics.mean_interval(values, seed=7)
 
 
-def test_an_interval_of_many_values_is_that_of_a_normal_one() -> None:
+def test_an_interval_of_many_values_is_normal() -> None:
     values = np.random.default_rng(1).normal(0.5, 0.1, 2_000)
 
     found = metrics.mean_interval(values)

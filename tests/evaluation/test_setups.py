@@ -7,7 +7,7 @@ from evaluation.setups import AnswerSetup, Setup
 from ragstack_common.settings import model_cache
 
 
-def test_changes_are_those_of_the_first_setup() -> None:
+def test_changes_are_relative_to_the_first_setup() -> None:
     first = Setup(embedding="onnx:/models/small", filter="right")
 
     changed = first.changed("search=SEMANTIC, merge=boost, boost=1.5,headers=no")
@@ -18,7 +18,7 @@ def test_changes_are_those_of_the_first_setup() -> None:
     assert changed.label == "SEMANTIC, small, headers=no, filter=right, merge=boost, boost=1.5"
 
 
-def test_the_default_embedding_is_that_of_ragstack_bedrock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_embedding_equals_ragstack_bedrocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_cache, "is_added", lambda name: name == "minilm")
     by_variable = Setup()
     monkeypatch.delenv("RAGSTACK_EMBEDDING")

@@ -33,7 +33,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_bytecode_is_that_of_lambdas_python(tmp_path: Path) -> None:
+def test_bytecode_fits_lambdas_python(tmp_path: Path) -> None:
     if not compiles(LAMBDA_PYTHON):
         pytest.skip("Pyodide cannot be installed")
     (tmp_path / "models.py").write_text("ONE = 1\n")

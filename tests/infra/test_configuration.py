@@ -3,7 +3,7 @@
 from infra.configuration import PAGE, TABLES, updated
 
 
-def test_the_tables_are_those_of_the_models() -> None:
+def test_the_tables_match_the_models() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
     assert all(page.count(f"<!-- table: {title} -->") == 1 for title in TABLES)

@@ -176,7 +176,7 @@ def test_browsers_decide_whether_there_is_one(built: Path, context: dict[str, st
     assert (Options.from_context(context).console_files is not None) is expected
 
 
-def test_without_a_build_there_is_none(built: Path) -> None:
+def test_without_a_build_no_console_is_deployed(built: Path) -> None:
     (built / "index.html").unlink()
 
     assert Options.from_context({"auth": "api_key", "access": "none"}).console_files is None

@@ -50,7 +50,7 @@ def test_the_token_endpoint_can_be_on_another_host(stack: Stack) -> None:
         ({"token_endpoint": "https://a; script-src */token"}, "no valid token_endpoint with https"),
     ],
 )
-def test_synthesis_continues_without_metadata_and_the_assembly_says_so(stack: Stack, answer: Any, problem: str) -> None:
+def test_synthesis_without_metadata_adds_a_warning(stack: Stack, answer: Any, problem: str) -> None:
     def read(_: str) -> Mapping[str, Any]:
         if isinstance(answer, Exception):
             raise answer

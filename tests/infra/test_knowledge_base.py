@@ -257,7 +257,7 @@ def test_a_region_without_knowledge_bases_is_reported_at_synthesis(
     assert (f"in {region} " in said) == is_reported
 
 
-def test_known_regions_are_those_of_cloudformation() -> None:
+def test_known_regions_equal_those_of_cloudformation() -> None:
     """All of them have S3 Vectors."""
 
     def regions(kind: str) -> set[str]:

@@ -69,7 +69,7 @@ def test_an_invalid_access_file_is_refused(tmp_path: Path) -> None:
         Options.from_context({"access": str(file)})
 
 
-def test_a_user_pool_takes_no_group_with_a_space(tmp_path: Path) -> None:
+def test_a_user_pool_rejects_a_group_with_a_space(tmp_path: Path) -> None:
     file = tmp_path / "access.json"
     file.write_text('{"rights": {"read": ["group:All people"]}}')
 

@@ -26,7 +26,7 @@ def test_a_rule_starts_a_reconciliation_every_night(aws: Any) -> None:
     assert json.loads(target["Input"]) == {"start": "reconcile", "by": "schedule"}
 
 
-def test_the_queue_takes_messages_of_that_rule_and_of_no_other(aws: Any) -> None:
+def test_the_queue_accepts_messages_of_that_rule_only(aws: Any) -> None:
     (rule,) = aws.resources("AWS::Events::Rule")
 
     (sender,) = senders(aws, "events.amazonaws.com")

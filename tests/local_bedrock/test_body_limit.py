@@ -78,7 +78,7 @@ def test_a_body_of_unknown_length_is_refused_at_the_limit(url: str, echo: Echo) 
 
 
 @pytest.mark.parametrize("size", [0, 1, LIMIT])
-def test_what_fits_arrives_unchanged(url: str, echo: Echo, size: int) -> None:
+def test_a_body_within_the_limit_arrives_unchanged(url: str, echo: Echo, size: int) -> None:
     whole = answer(url, "/", b"x" * size, Content_Length=str(size))
     in_parts = answer(url, "/", *([chunk(size)] if size else []), b"0\r\n\r\n", Transfer_Encoding="chunked")
 

@@ -64,7 +64,7 @@ def test_names_of_this_machine_and_allowed_names_are_let_in(guarded: Bedrock, ho
         "[",
     ],
 )
-def test_other_names_are_not(guarded: Bedrock, host: str) -> None:
+def test_other_names_are_refused(guarded: Bedrock, host: str) -> None:
     assert send(guarded.url, "GET", "/health", Host=host).status in (400, 403)
 
 

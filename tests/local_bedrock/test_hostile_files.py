@@ -99,7 +99,7 @@ def test_hostile_files_fail_alone_and_with_a_reason(s3: Any, bucket: str, source
 @pytest.mark.parametrize(
     ("bomb", "file_format"), [(pdf_of_a_stream_that_never_ends, "pdf"), (bomb_of_half_a_gigabyte, "docx")]
 )
-def test_no_reader_takes_more_memory_than_it_may(bomb: Callable[[], bytes], file_format: str, tmp_path: Path) -> None:
+def test_no_reader_exceeds_its_memory(bomb: Callable[[], bytes], file_format: str, tmp_path: Path) -> None:
     file = tmp_path / "bomb"
     file.write_bytes(bomb())
     # A process of its own: the peak of this one's children is that of every test before.

@@ -132,7 +132,7 @@ def test_a_job_skips_documents_under_direct_ingestion(s3: Any, bucket: str, s3_u
     assert [detail["status"] for detail in settled] == ["INDEXED", "INDEXED"]
 
 
-def test_a_job_over_a_bucket_that_is_not_there_fails(bedrock: Bedrock, knowledge_base: str) -> None:
+def test_a_job_over_a_missing_bucket_fails(bedrock: Bedrock, knowledge_base: str) -> None:
     source = bedrock.s3_source(knowledge_base, "no-such-bucket-here")
 
     job = source.synchronised()

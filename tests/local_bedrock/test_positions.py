@@ -101,7 +101,7 @@ def test_a_result_says_where_it_is_in_its_document(source: Source, query: str, m
     assert own == metadata
 
 
-def test_the_pages_of_a_chunk_are_those_of_its_first_and_last_words(source: Source) -> None:
+def test_a_chunk_has_the_pages_of_its_first_and_last_words(source: Source) -> None:
     chunks = [each for each in found(source, "pump valve boiler oil grease") if PAGE in each["metadata"]]
 
     for chunk in chunks:

@@ -49,7 +49,7 @@ TEXT = st.lists(st.sampled_from(["heron", "kite", "stone", "reed"]), min_size=1,
     query=TEXT,
     most_rows=st.integers(1, 12),
 )
-def test_bm25_is_that_of_the_living_chunks_however_they_came(
+def test_bm25_counts_the_current_chunks_in_any_order_of_changes(
     batches: list[list[list[str]]], gone: set[int], query: list[str], most_rows: int
 ) -> None:
     index, texts = VectorIndex(), [text for batch in batches for text in batch]

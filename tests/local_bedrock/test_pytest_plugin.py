@@ -157,7 +157,7 @@ def test_no_setting_of_the_user_sends_a_test_to_an_account(outcomes: Outcomes) -
     assert outcomes["account"] == ["passed"]
 
 
-def test_a_run_that_asks_for_nothing_loads_nothing() -> None:
+def test_the_plugin_alone_imports_no_heavy_package() -> None:
     heavy = ("boto3", "botocore", "numpy", "apsw", "starlette", "uvicorn")
     code = f"import local_bedrock.pytest_plugin, sys; print([name for name in {heavy} if name in sys.modules])"
 

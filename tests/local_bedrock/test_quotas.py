@@ -64,7 +64,7 @@ def operations() -> set[str]:
     return {name for service in SERVICES for name in session.get_service_model(service).operation_names}
 
 
-def test_the_quotas_are_those_of_aws() -> None:
+def test_the_quotas_equal_those_of_aws() -> None:
     quotas = Quotas()
 
     rates = {name: quotas.calls_per_second(name) for name in operations()}

@@ -159,7 +159,7 @@ def test_documents_become_searchable_with_every_chunking(
     assert "lake 17" in source.texts("lake 17", numberOfResults=1)[0]
 
 
-def test_a_knowledge_base_takes_another_name_description_and_role(bedrock: Bedrock) -> None:
+def test_name_description_and_role_of_a_knowledge_base_can_change(bedrock: Bedrock) -> None:
     made = bedrock.agent.create_knowledge_base(**knowledge_base_request("before"), description="old")["knowledgeBase"]
     ids = {"knowledgeBaseId": made["knowledgeBaseId"]}
     a_millisecond_later()
@@ -204,7 +204,7 @@ def test_the_basis_of_a_knowledge_base_cannot_be_changed(
     )
 
 
-def test_a_knowledge_base_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+def test_two_knowledge_bases_cannot_have_one_name(bedrock: Bedrock, knowledge_base: str) -> None:
     bedrock.knowledge_base_named("taken")
     update = lambda: bedrock.agent.update_knowledge_base(  # noqa: E731
         knowledgeBaseId=knowledge_base, **knowledge_base_request("taken")
@@ -213,7 +213,7 @@ def test_a_knowledge_base_cannot_take_the_name_of_another(bedrock: Bedrock, know
     assert code(update) == "ConflictException"
 
 
-def test_a_data_source_takes_another_name_prefix_and_deletion_policy(
+def test_name_prefix_and_deletion_policy_of_a_data_source_can_change(
     bedrock: Bedrock, knowledge_base: str, bucket: str
 ) -> None:
     source = bedrock.s3_source(knowledge_base, bucket, description="old")
@@ -255,7 +255,7 @@ def test_type_and_chunking_of_a_data_source_cannot_be_changed(
     assert words in refusal(lambda: bedrock.agent.update_data_source(**custom.ids, **request))
 
 
-def test_a_data_source_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+def test_two_data_sources_cannot_have_one_name(bedrock: Bedrock, knowledge_base: str) -> None:
     first, second = (bedrock.custom_source(knowledge_base, name) for name in ("first", "second"))
     configuration = {"type": "CUSTOM"}
     update = lambda: bedrock.agent.update_data_source(  # noqa: E731
@@ -266,7 +266,7 @@ def test_a_data_source_cannot_take_the_name_of_another(bedrock: Bedrock, knowled
     assert bedrock.agent.update_data_source(**first.ids, name="first", dataSourceConfiguration=configuration)
 
 
-def test_a_deleted_data_source_takes_its_documents_along(bedrock: Bedrock, custom: Source) -> None:
+def test_deleting_a_data_source_deletes_its_documents(bedrock: Bedrock, custom: Source) -> None:
     custom.ingested(text_document("a", "Herons stand in the shallow water."))
 
     bedrock.agent.delete_data_source(**custom.ids)

@@ -38,7 +38,7 @@ def test_a_body_without_a_length_is_read_in_its_chunks(url: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
-def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str) -> None:
+def test_a_method_without_an_operation_is_unknown(url: str, method: str) -> None:
     connection = connection_to(url)
 
     connection.request(method, LIST)

@@ -180,7 +180,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> N
         assert documents.find(view.connection, "DS12345678", "a") is None
 
 
-def test_a_reader_keeps_what_it_saw_when_it_began(database: Database) -> None:
+def test_a_reader_keeps_its_first_snapshot(database: Database) -> None:
     add(database, "a", "heron")
 
     with database.read(BASE) as view:
@@ -256,7 +256,7 @@ def test_the_speed_of_a_document_is_known_by_format_and_size(request_: dict[str,
     assert formats.speed(request_, size) == speed
 
 
-def test_a_search_after_a_restart_finds_what_it_found_before(tmp_path: Path) -> None:
+def test_a_restart_changes_no_ranking(tmp_path: Path) -> None:
     database = opened(tmp_path)
     for number in range(9):
         add(database, str(number), f"heron {'bird ' * number}", f"stone {number}")
@@ -331,7 +331,7 @@ def log_is_a_folder(file: Path) -> None:
         (r"cannot be opened \(", log_is_a_folder),
     ],
 )
-def test_an_index_that_is_no_file_is_replaced_on_request_only(
+def test_an_index_that_is_not_a_file_is_replaced_on_request_only(
     tmp_path: Path, fault: str, place: Callable[[Path], object]
 ) -> None:
     place(tmp_path / FILE_NAME)

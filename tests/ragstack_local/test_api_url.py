@@ -128,7 +128,7 @@ def test_an_api_that_is_named_comes_before_the_running_local_stack(tmp_path: Pat
     assert len(api.requests) == 1
 
 
-def test_a_command_that_needs_a_stack_says_so_if_only_an_api_is_named(tmp_path: Path) -> None:
+def test_a_command_that_needs_a_stack_is_refused_if_only_an_api_is_named(tmp_path: Path) -> None:
     done = ragstack("env", data=tmp_path, RAGSTACK_API_URL="https://search.example")
 
     assert done.returncode == 3

@@ -176,7 +176,7 @@ def test_the_page_reads_how_people_sign_in(console: Console) -> None:
     assert found["scope"].split()[0] == "openid"
 
 
-def test_without_an_issuer_nobody_signs_in() -> None:
+def test_without_an_issuer_signing_in_is_not_offered() -> None:
     settings = ConsoleSettings(4580, "http://api", "http://answers", "http://uploads")
 
     found = settings.for_the_page

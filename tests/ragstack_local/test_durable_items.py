@@ -143,7 +143,7 @@ def whole(project: Project, folder: DataFolder) -> Iterator[tuple[Any, Child]]:
         session.is_deployed = session.is_written = True
 
 
-def test_a_failed_save_takes_no_revocation_back(tmp_path: Path, project: Project) -> None:
+def test_a_failed_save_restores_no_revoked_right(tmp_path: Path, project: Project) -> None:
     """MiniStack loads the state before it, and the journal has the changes since then, also deletions."""
     folder = DataFolder(tmp_path)
     state = folder.state / "dynamodb.json"

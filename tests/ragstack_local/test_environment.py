@@ -86,7 +86,7 @@ def test_the_environment_has_precedence_over_the_named_file_and_that_over_the_ot
 
 
 @pytest.mark.parametrize("name", ["production", "../up", "a/b"])
-def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
+def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path, name: str) -> None:
     done = ragstack("down", data=tmp_path, RAGSTACK_ENV=name)
 
     assert done.returncode == 3
@@ -122,7 +122,7 @@ def test_an_address_that_the_user_names_too_gets_the_credential(tmp_path: Path, 
     assert [request["headers"]["Authorization"] for request in api.requests] == ["Bearer secret"]
 
 
-def test_nobody_signs_in_to_an_address_from_a_file(tmp_path: Path) -> None:
+def test_signing_in_to_an_address_from_a_file_needs_a_confirmation(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("RAGSTACK_API_URL=https://evil.example/prod\n")
 
     done = ragstack("login", "--client-id", "ragstack", data=tmp_path)
@@ -188,7 +188,7 @@ def test_processes_do_not_import_from_the_current_folder() -> None:
     assert not [name for name, found in started.items() if "" in found]
 
 
-def test_without_a_file_verbose_says_so(tmp_path: Path) -> None:
+def test_verbose_reports_a_missing_file(tmp_path: Path) -> None:
     assert f"There is no {tmp_path}/.env\n" in ragstack("down", "--verbose", data=tmp_path).stderr
 
 

@@ -57,7 +57,7 @@ class Time:
     ],
     ids=str,
 )
-def test_a_final_record_counts_only_for_what_it_is_about(awaited: Uploaded | Gone, ended: bool) -> None:
+def test_a_final_record_counts_only_for_its_own_version(awaited: Uploaded | Gone, ended: bool) -> None:
     assert awaited.is_ended_by(INDEXED) is ended
     assert awaited.is_ended_by(replace(INDEXED, again=True)) is False
     assert awaited.is_ended_by(replace(INDEXED, status=Status.INDEXING)) is False

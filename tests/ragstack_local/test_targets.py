@@ -52,7 +52,7 @@ def test_aws_never_means_the_local_stack_of_the_environment(
     assert "Ignored, because they are for a local stack: AWS_ACCESS_KEY_ID, AWS_DEFAULT_REGION, " in done.stderr
 
 
-def test_aws_without_credentials_says_what_it_needs(tmp_path: Path, local: dict[str, str]) -> None:
+def test_aws_without_credentials_names_what_is_missing(tmp_path: Path, local: dict[str, str]) -> None:
     done = ragstack("corpora", "--aws", data=tmp_path, **local)
 
     assert done.returncode == 3

@@ -250,7 +250,7 @@ def test_a_missing_path_is_reported_before_the_stack_is_called(tmp_path: Path) -
     assert_one_line(ragstack("ingest", "missing.md", data=tmp_path), "missing.md does not exist", 2)
 
 
-def test_a_document_that_is_not_there_is_nothing_found(tmp_path: Path, api: Api) -> None:
+def test_a_missing_document_exits_as_nothing_found(tmp_path: Path, api: Api) -> None:
     api.will_answer(200, {"documents": [], "next_token": None})
 
     for command in ("status", "delete"):

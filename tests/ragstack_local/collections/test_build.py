@@ -295,5 +295,5 @@ def test_the_page_s_examples_run_on_a_collection_that_was_built(
         ("v3x/x.md", None),
     ],
 )
-def test_the_version_is_that_of_the_innermost_folder_that_names_one(source: str, version: str | None) -> None:
+def test_the_innermost_folder_that_names_a_version_counts(source: str, version: str | None) -> None:
     assert parse_version(source) == version

@@ -27,7 +27,7 @@ def test_pieces_cover_every_word_within_their_limits(text: str, size: int, data:
     assert {place for place, character in enumerate(text) if not character.isspace()} <= covered
 
 
-def test_the_numbers_are_those_of_the_store() -> None:
+def test_windows_have_the_size_and_overlap_of_the_stores_chunks() -> None:
     text = "word " * 1_000
 
     cut = list(windows(text))

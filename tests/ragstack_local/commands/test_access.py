@@ -175,7 +175,7 @@ def test_login_needs_an_issuer(run: Run) -> None:
     assert "--client-id" in run("login", "--issuer", "https://issuer.example").output
 
 
-def test_a_stack_without_an_access_file_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_without_an_access_file_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ACCESS_FILE")
     documents.callers.cache_clear()
     documents.service.cache_clear()

@@ -55,7 +55,7 @@ def test_the_environment_says_where_to_build_and_to_ask(
     assert (tmp_path / "db/manifests/by_variable.txt").is_file()
 
 
-def test_a_file_that_fails_is_named_and_the_exit_code_says_so(folder: Path, tmp_path: Path) -> None:
+def test_a_failed_file_is_named_and_sets_the_exit_code(folder: Path, tmp_path: Path) -> None:
     (folder / "broken.pdf").write_bytes(b"no pdf")
 
     built = runner.invoke(app, ["build", str(folder), "--db-path", str(tmp_path / "db")])

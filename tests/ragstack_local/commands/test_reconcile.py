@@ -58,7 +58,7 @@ def test_a_job_that_did_not_complete_is_an_error_with_its_reason(aws: Aws, run: 
     assert "1,234" in done.stdout
 
 
-def test_a_job_that_takes_too_long_is_an_error(run: Run) -> None:
+def test_a_job_that_times_out_is_an_error(run: Run) -> None:
     done = run("reconcile", "--timeout", "1")
 
     assert isinstance(done.exception, StackError)

@@ -87,7 +87,7 @@ def test_a_damaged_record_of_callers_does_not_open_the_stack(tmp_path: Path, con
     assert _last_callers(tmp_path, "oidc", file) is None
 
 
-def test_a_record_of_callers_that_is_no_file_does_not_open_the_stack(tmp_path: Path) -> None:
+def test_a_record_of_callers_that_is_not_a_file_does_not_open_the_stack(tmp_path: Path) -> None:
     (tmp_path / "callers.json").mkdir()
 
     with pytest.raises(StackError, match="cannot be read"):

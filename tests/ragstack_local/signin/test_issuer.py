@@ -142,7 +142,7 @@ def test_a_refresh_token_counts_once(provider: Provider) -> None:
         provider.refreshed(APPLICATION, str(first.refresh))
 
 
-def test_somebody_signs_in_for_a_device(provider: Provider, issuer: str) -> None:
+def test_a_person_signs_in_for_a_device(provider: Provider, issuer: str) -> None:
     shown: list[Any] = []
 
     def sign_in(_: float) -> None:
@@ -158,7 +158,7 @@ def test_somebody_signs_in_for_a_device(provider: Provider, issuer: str) -> None
     assert "unknown, or was used" in again.text
 
 
-def test_a_device_for_which_nobody_signs_in_gets_no_token(provider: Provider, clock: Clock) -> None:
+def test_a_device_gets_no_token_until_a_person_signs_in(provider: Provider, clock: Clock) -> None:
     def wait(_: float) -> None:
         clock.ahead += CODE_SECONDS / 2
 
@@ -187,7 +187,7 @@ def test_web_pages_and_other_hosts_are_refused(provider: Provider, headers: dict
     assert answer.status_code == 403
 
 
-def test_a_client_asks_for_no_more_than_there_is(provider: Provider) -> None:
+def test_an_unsupported_scope_is_refused(provider: Provider) -> None:
     with pytest.raises(StackError, match="Signing in failed"):
         provider.silently(Application(CLIENT, (CLIENT,), ("openid", "admin")), "alice")
 
@@ -196,7 +196,7 @@ def test_a_client_asks_for_no_more_than_there_is(provider: Provider) -> None:
 @pytest.mark.parametrize(
     "body", [b"\xff\xfe", b"grant_type=\xff", b"user=\xc3", b"%ff=%ff", b"a\x00=b", b"grant_type=%", b"[" * 9000]
 )
-def test_a_body_that_is_no_form_is_refused(provider: Provider, issuer: str, path: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_form_is_refused(provider: Provider, issuer: str, path: str, body: bytes) -> None:
     url = issuer + path
     if path == "/authorize":
         url = provider.authorization(APPLICATION, CALLBACK).url
@@ -210,7 +210,7 @@ def test_a_body_that_is_no_form_is_refused(provider: Provider, issuer: str, path
 
 
 @pytest.mark.parametrize("query", ["client_id=%ff", "client_id=a%00b", "a=%", "client_id=ragstack&client_id=ragstack"])
-def test_a_query_that_is_no_form_is_refused(issuer: str, query: str) -> None:
+def test_a_query_that_is_not_a_form_is_refused(issuer: str, query: str) -> None:
     assert httpx2.get(f"{issuer}/authorize?{query}").status_code == 400
 
 

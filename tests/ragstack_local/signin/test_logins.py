@@ -73,7 +73,7 @@ def test_a_failed_write_keeps_the_earlier_login(logins: Logins) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"api_url": "x"}', json.dumps({"audiences": 1, "scopes": 2})])
-def test_a_damaged_file_is_no_login(logins: Logins, content: str) -> None:
+def test_a_damaged_file_counts_as_signed_out(logins: Logins, content: str) -> None:
     logins.write(LOGIN)
     next(logins.folder.glob("*.json")).write_text(content)
 
@@ -200,7 +200,7 @@ def test_a_refused_call_says_how_to_sign_in(api: Api, tmp_path: Path) -> None:
     assert done.stderr.endswith(f"Error: NotAuthenticated: {error['message']}; run `ragstack login`\n")
 
 
-def test_nobody_signs_in_to_a_stack_without_people(tmp_path: Path) -> None:
+def test_signing_in_needs_a_stack_with_people(tmp_path: Path) -> None:
     with running_stack(tmp_path, stack_at()):
         done = ragstack("login", "--user", "alice", data=tmp_path)
 
@@ -214,7 +214,7 @@ def test_an_issuer_is_read_only_over_https(issuer: str) -> None:
         Provider.discover(issuer)
 
 
-def test_nobody_signs_in_to_an_api_without_encryption(tmp_path: Path) -> None:
+def test_signing_in_needs_an_encrypted_api(tmp_path: Path) -> None:
     done = ragstack("login", "--api-url", "http://search.example/prod", "--client-id", "ragstack", data=tmp_path)
 
     assert done.returncode == 2
