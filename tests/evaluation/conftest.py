@@ -36,7 +36,7 @@ def _running(folder: Path, arguments: Sequence[str], _: Mapping[str, str]) -> It
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _threads() -> Iterator[None]:
+def in_threads() -> Iterator[None]:
     """Save the second that a process takes to start; commands that tests start as processes start processes too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "running", _running)

@@ -14,7 +14,7 @@ import apsw
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.options import Options
+from local_bedrock.options import Options, Pace
 from local_bedrock.server import PortInUseError, running
 from local_bedrock.service import Service
 from local_bedrock.store.condition import FILE_NAME
@@ -23,6 +23,7 @@ from ragstack_common.embedding import EmbeddingError
 from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, serving
 from tests.support.children import END_SECONDS, child
+from tests.support.forked_bedrock import forked_bedrock
 from tests.support.soak import SOAK
 from tests.support.waiting import eventually
 
@@ -136,16 +137,15 @@ def test_a_job_that_is_killed_repeatedly_counts_right(
     s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
     job_id, ids = "", {}
     for _ in range(ROUNDS):
-        with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, server, _line):
+        with forked_bedrock(tmp_path, s3_endpoint=s3_url) as url:
             if not job_id:
+                bedrock = Bedrock.at(url)
                 source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
                 ids, job_id = source.ids, source.start_job()
             time.sleep(moment.uniform(0, 0.5))
-            os.kill(server.pid, signal.SIGKILL)
-            server.wait(END_SECONDS)
 
-    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _server, _line):
-        job = Source(bedrock, ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
+    with forked_bedrock(tmp_path, s3_endpoint=s3_url) as url:
+        job = Source(Bedrock.at(url), ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
 
     assert job["status"] == "COMPLETE"
     assert {name: count for name, count in job["statistics"].items() if count} == {
@@ -158,7 +158,7 @@ def test_a_job_that_is_killed_repeatedly_counts_right(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int) -> None:
     moment = random.Random(seed)
-    pace = ("--indexing-seconds", "0.4", "--deletion-seconds", "0.3", "--s3-endpoint", s3_url)
+    options = {"pace": Pace(indexing_seconds=0.4, deletion_seconds=0.3), "s3_endpoint": s3_url}
     for number in range(20):
         s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand. " * 200)
     expected: dict[str, set[str]] = {}
@@ -167,7 +167,8 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
     scanned: dict[str, str] = {}
 
     for round_ in range(ROUNDS):
-        with process(tmp_path, *pace) as (bedrock, server, _line):
+        with forked_bedrock(tmp_path, **options) as url:
+            bedrock = Bedrock.at(url)
             if not custom:
                 base = bedrock.knowledge_base("killed-at-random")
                 custom, scanned = bedrock.custom_source(base).ids, bedrock.s3_source(base, bucket).ids
@@ -186,10 +187,9 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
             except bedrock.agent.exceptions.ConflictException:
                 pass
             time.sleep(moment.uniform(0, 0.7))
-            os.kill(server.pid, signal.SIGKILL)
-            server.wait(END_SECONDS)
 
-    with process(tmp_path, *pace) as (bedrock, _server, _line):
+    with forked_bedrock(tmp_path, **options) as url:
+        bedrock = Bedrock.at(url)
         source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
         names = sorted(expected)
         settled = {
@@ -235,7 +235,7 @@ def test_an_embedding_of_another_dimension_is_an_error(tmp_path: Path, monkeypat
 
 
 def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
-    with process(tmp_path):
+    with running(tmp_path):
         refused = run("--data-dir", str(tmp_path), "--port", "0")
 
     assert refused.returncode == 2

@@ -14,8 +14,11 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_local.cli import app
 from tests.access.conftest import account
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, user
+from tests.evaluation.conftest import in_threads
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.api_server import BASE_PATH, api_server
+
+__all__ = ["in_threads"]
 
 pytestmark = pytest.mark.xdist_group("measured data set")
 
