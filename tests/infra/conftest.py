@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -257,6 +258,22 @@ def _content(value: str) -> str:
     """Read a value that is a file of its own in each run."""
     is_file = value.startswith("/") and Path(value).is_file() and Path(value).suffix != ".zip"
     return Path(value).read_text(encoding="utf-8") if is_file else "" if value.startswith("/") else value
+
+
+@pytest.fixture(scope="session")
+def lint(tools: Path) -> Callable[..., None]:
+    """Run cfn-lint on templates, once for each that is kept: it takes a second of processor time or two."""
+
+    def run(*templates: Path) -> None:
+        marks = {template.with_suffix(".passed-cfn-lint"): template for template in templates}
+        if new := [template for mark, template in marks.items() if not mark.exists()]:
+            command = [tools / "cfn-lint", "--non-zero-exit-code", "error", *new]
+            finished = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert finished.returncode == 0, finished.stdout
+        for mark in marks:
+            mark.touch()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -155,9 +155,11 @@ def test_the_server_of_answers_starts_with_nothing_but_the_layers(tmp_path: Path
             try:
                 url = f"http://127.0.0.1:{port}"
                 eventually(lambda: server.poll() is not None or answers(f"{url}/health"))
-                answer = urllib3.request("POST", f"{url}/api/ask", json={"question": "When are trains booked?"}).json()
+                answer = urllib3.request(
+                    "POST", f"{url}/api/ask", json={"question": "When are trains booked?"}, timeout=60
+                ).json()
                 headers = {"Accept": "application/json, text/event-stream"}
-                tools = urllib3.request("POST", f"{url}/mcp", json=listing, headers=headers).json()
+                tools = urllib3.request("POST", f"{url}/mcp", json=listing, headers=headers, timeout=60).json()
             finally:
                 server.terminate()
 
