@@ -267,7 +267,7 @@ def lint(tools: Path) -> Callable[..., None]:
     def run(*templates: Path) -> None:
         marks = {template.with_suffix(".passed-cfn-lint"): template for template in templates}
         if new := [template for mark, template in marks.items() if not mark.exists()]:
-            command = [tools / "cfn-lint", "--non-zero-exit-code", "error", *new]
+            command = [str(tools / "cfn-lint"), "--non-zero-exit-code", "error", *map(str, new)]
             finished = subprocess.run(command, capture_output=True, text=True, check=False)
             assert finished.returncode == 0, finished.stdout
         for mark in marks:

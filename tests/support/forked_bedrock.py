@@ -15,10 +15,11 @@ from local_bedrock.options import Options
 from local_bedrock.server import run
 from tests.support.children import END_SECONDS
 
-# The frameworks of macOS do not survive a fork.
-_PROCESSES: Final = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 if sys.platform == "linux":
-    multiprocessing.set_forkserver_preload([__name__])
+    _PROCESSES = multiprocessing.get_context("forkserver")
+    _PROCESSES.set_forkserver_preload([__name__])
+else:  # the frameworks of macOS do not survive a fork
+    _PROCESSES = multiprocessing.get_context("spawn")
 
 _PR_SET_PDEATHSIG: Final = 1
 """Source: Linux, include/uapi/linux/prctl.h."""
