@@ -1,8 +1,7 @@
-"""What a deployer chooses about callers: how they prove who they are, what the access file says, and limits."""
+"""The context values about callers: how they authenticate, the access file, and limits."""
 
 import re
 from collections.abc import Collection
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -12,11 +11,10 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from infra.context_types import AccessFile
 from infra.target import Target
 from ragstack_common.access.policy import AccessPolicy
-from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds
+from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds, Tenants
 from ragstack_common.settings.base import Allowed, Settings, separated_names
 
 PROGRAMS: Final = frozenset({AuthKind.IAM, AuthKind.API_KEY})
-"""The kinds of programs."""
 
 LOCAL_KINDS: Final = frozenset({AuthKind.NONE, AuthKind.OIDC})
 """The kinds that the local API Gateway has: its events name neither a signer nor a key."""
@@ -44,13 +42,6 @@ MAX_TENANTS: Final = 90
 """Source: quotas of Amazon Bedrock, 100 knowledge bases in each Region of an account. The shared one is another."""
 
 
-class Tenants(StrEnum):
-    """How tenants are separated."""
-
-    LABEL = "label"
-    INDEX = "index"
-
-
 Urls = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^\s#]+$")], ...],
     BeforeValidator(separated_names),
@@ -70,7 +61,7 @@ class AccessValues(Settings):
 
     auth: AuthKinds = Field(
         (AuthKind.IAM,),
-        description="[how callers prove who they are](#authentication); `none` is for `target=local`, and its default",
+        description="[how callers authenticate](#authentication); `none` is for `target=local`, and its default",
     )
     access: AccessFile | None = Field(
         None,
@@ -114,7 +105,7 @@ class AccessValues(Settings):
 
     @property
     def people(self) -> AuthKind | None:
-        """How people prove who they are; None if there are only programs."""
+        """How people authenticate; None if there are only programs."""
         return next((kind for kind in self.auth if kind in TOKEN_KINDS), None)
 
     @property
@@ -141,7 +132,7 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         (TOKEN_KINDS.issubset(kinds), "auth=cognito and auth=oidc exclude each other: people have one issuer"),
         (
             PROGRAMS.issubset(kinds),
-            "auth=iam and auth=api_key exclude each other: programs have one way to prove who they are",
+            "auth=iam and auth=api_key exclude each other: programs authenticate in one way",
         ),
         (
             AuthKind.OIDC in kinds and not (issuer and audience),
@@ -253,14 +244,14 @@ def groups_of_people(policy: AccessPolicy) -> list[str]:
     return names
 
 
-def origin_of(url: str) -> str | None:
-    """Return the part of a URL that says whom a page calls; None if a policy for pages cannot name it."""
+def parse_origin(url: str) -> str | None:
+    """Return the origin of a URL; None if a content security policy cannot name it."""
     found = _ORIGIN.match(url)
     return None if found is None else found[0]
 
 
 def _is_issuer(url: str, target: Target) -> bool:
-    if origin_of(url) is None or not url.isprintable() or not {" ", "?", "#"}.isdisjoint(url):
+    if parse_origin(url) is None or not url.isprintable() or not {" ", "?", "#"}.isdisjoint(url):
         return False
     address = urlsplit(url)
     return address.scheme == "https" or (target is Target.LOCAL and address.hostname in LOOPBACK)

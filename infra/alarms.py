@@ -26,7 +26,7 @@ METRICS_NAMESPACE: Final = "RAGStack"
 PERIOD: Final = Duration.minutes(5)
 
 FAILURES: Final = 5
-"""In five minutes. A single one may be a request during a deployment, which callers retry."""
+"""Failures within five minutes; a single one may be a request during a deployment, which callers retry."""
 
 
 def own_metric(
@@ -142,7 +142,7 @@ def watch_service(
 
 
 def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
-    """The topic that alarms notify: the deployer's, one that sends e-mail, or None if neither was asked for."""
+    """The topic that alarms notify: the deployer's, one that sends e-mail, or None if neither was chosen."""
     if options.alarm_topic:
         return sns.Topic.from_topic_arn(scope, "AlarmTopic", options.alarm_topic)
     if not options.alarm_email:

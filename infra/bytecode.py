@@ -27,9 +27,6 @@ PYODIDE: Final = "314.0.7"
 PYODIDE_PYTHON: Final = (3, 14)
 """The first part of Pyodide's version names Python's."""
 
-OUTDATED_SECONDS: Final = 24 * 3600.0
-"""A synthesis that still reads an older copy has ended by then."""
-
 _COMPILE: Final = """\
 const [pyodide, root] = process.argv.slice(1);
 const { loadPyodide } = await import(pyodide);
@@ -110,7 +107,8 @@ def compiled_copy(
                 if not ready.is_dir():
                     raise
         for other in folder.glob(f"{source.name}-*"):
-            if other != ready and other.stat().st_mtime < time.time() - OUTDATED_SECONDS:
+            # After a day, no synthesis reads an older copy.
+            if other != ready and other.stat().st_mtime < time.time() - 24 * 3600:
                 shutil.rmtree(other, ignore_errors=True)
     return ready
 

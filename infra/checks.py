@@ -40,16 +40,12 @@ def check_region(options: Options, region: str | None) -> None:
 
 
 def check_variables(function: str, variables: Mapping[str, Any]) -> None:
-    """Check the size of a function's environment. What only the deployment knows counts with the least it can have.
-
-    Args:
-        function: The function's name in messages.
-        variables: The resolved variables.
+    """Check the size of a function's environment. What only the deployment knows counts with its minimum size.
 
     Raises:
         OptionError: The environment is certainly too large; the message names its largest variables.
     """
-    sizes = {name: len(name) + _least_bytes(value) for name, value in variables.items()}
+    sizes = {name: len(name) + _min_bytes(value) for name, value in variables.items()}
     if sum(sizes.values()) > MAX_VARIABLES_BYTES:
         named = ", ".join(f"{name} ({size:,} bytes)" for name, size in sizes.items() if size >= LARGE_BYTES)
         raise OptionError(
@@ -58,21 +54,21 @@ def check_variables(function: str, variables: Mapping[str, Any]) -> None:
         )
 
 
-def _least_bytes(value: Any) -> int:
-    """Return the least size of a value: its literal parts, and a little for each that CloudFormation fills in."""
+def _min_bytes(value: Any) -> int:
+    """Return the minimum size of a value: its literal parts, and a little for each that CloudFormation fills in."""
     if isinstance(value, str):
         return len(value.encode())
     match value:
         case {"Fn::Join": [str(separator), list(parts)]}:
             joints = len(separator.encode()) * max(0, len(parts) - 1)
-            return joints + sum(map(_least_bytes_of_part, parts))
+            return joints + sum(map(_min_bytes_of_part, parts))
         case dict():
             return MIN_UNKNOWN_BYTES
     return len(json.dumps(value))
 
 
-def _least_bytes_of_part(part: Any) -> int:
-    """Return the least size of a part of a value. Attributes of resources are ids or longer; a Region can be short."""
+def _min_bytes_of_part(part: Any) -> int:
+    """Return the minimum size of a part: attributes of resources are ids or longer, but a Region can be short."""
     if isinstance(part, str):
         return len(part.encode())
     return 1 if "Ref" in part else MIN_UNKNOWN_BYTES

@@ -169,7 +169,7 @@ class ContextValues(AccessValues):
     @model_validator(mode="before")
     @classmethod
     def _local_target_has_defaults_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Need no authentication, and start no more processes than a measured call needs."""
+        """Default to no authentication, and to as few processes as a measured call needs."""
         own = {"auth": (AuthKind.NONE,), "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
         return {**own, **values} if values.get("target") == Target.LOCAL else values
 

@@ -32,13 +32,7 @@ def add_dashboard(scope: Construct, construct_id: str, *, name: str, graphs: Gra
     """Add a dashboard with the states of the stack's alarms and some graphs, by their titles.
 
     A stack's dashboard shows its own resources: one for all stacks would import names from them, and CloudFormation
-    replaces nothing whose name another stack imports.
-
-    Args:
-        scope: The parent.
-        construct_id: The id in the parent.
-        name: The dashboard's name, which all Regions of an account share.
-        graphs: The metrics of each graph.
+    replaces nothing whose name another stack imports. All Regions of an account share the *name*.
     """
     alarms = [each for each in Stack.of(scope).node.find_all() if isinstance(each, cloudwatch.Alarm)]
     states = cloudwatch.AlarmStatusWidget(

@@ -11,12 +11,12 @@ import urllib3
 from aws_cdk import Annotations
 from constructs import Construct
 
-from infra.access_options import origin_of
+from infra.access_options import parse_origin
 from ragstack_common.access.provider_metadata import read_metadata
 from ragstack_common.core.errors import RagStackError
 
 DEADLINE_SECONDS: Final = 10.0
-"""For names, connections and all reads together."""
+"""Time limit for name resolution, connections and all reads together."""
 
 Read = Callable[[str], Mapping[str, Any]]
 
@@ -25,7 +25,7 @@ Discovery = Callable[[Construct, str], str | None]
 
 
 def undiscovered(_scope: Construct, _issuer: str) -> None:
-    """Ask no issuer: tests synthesize without a network."""
+    """Return None: tests synthesize without a network."""
 
 
 def token_endpoint(
@@ -38,7 +38,7 @@ def token_endpoint(
     problem = "it has no valid token_endpoint with https"
     try:
         endpoint = _in_time(read or _read, issuer, seconds).get("token_endpoint")
-        if isinstance(endpoint, str) and (origin_of(endpoint) or "").startswith("https:"):
+        if isinstance(endpoint, str) and (parse_origin(endpoint) or "").startswith("https:"):
             return endpoint
     except (RagStackError, urllib3.exceptions.HTTPError) as error:  # the latter: an invalid proxy
         problem = str(error)

@@ -32,17 +32,12 @@ BY_CONNECTION_STRING: Final = "vector_store"
 EXTRA_LAYERS: Final = frozenset({MILVUS_ENGINE})
 """Engines whose packages are an extra layer of the same name, which has numpy, for embeddings."""
 
-EMBEDDINGS_WITH_NUMPY: Final = frozenset({"hashed", "bedrock"})
-"""They need no other package."""
-
 REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     BEDROCK_ENGINE: ("knowledge_base_id",),
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
 }
 """Options that permissions are derived from. The stacks pass the id of their own knowledge base to its engine."""
-
-RERANKERS_IN_THE_LAYER: Final = frozenset(name for name, entry in RERANKERS.items() if entry.in_layer)
 
 EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
 """The kinds of :data:`ragstack_common.embedding.kinds.FORMS` that need no model of a user's cache.
@@ -82,7 +77,7 @@ _MODEL_ID: Final = re.compile(r"[a-z0-9-]+\.[a-z0-9.:-]+")
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineConfig:
     """An engine, or wrappers around some.
 
     Attributes:
@@ -96,8 +91,10 @@ class Engine:
         """Name the engines, rerankers and embeddings whose packages are in no layer of this project."""
         parts = [*_parts(self.config)]
         engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER - {BY_CONNECTION_STRING} - EXTRA_LAYERS
-        rerankers = {name for part in parts for name, _ in _reranker(part)} - RERANKERS_IN_THE_LAYER
-        embeddings = {_embedding(part) for part in parts if part.get("type") in EXTRA_LAYERS} - EMBEDDINGS_WITH_NUMPY
+        rerankers = {name for part in parts for name, _ in _reranker(part)}
+        rerankers -= {name for name, entry in RERANKERS.items() if entry.in_layer}
+        embeddings = {_embedding(part) for part in parts if part.get("type") in EXTRA_LAYERS}
+        embeddings -= {"hashed", "bedrock"}  # need only numpy
         return [
             *(f"the engine {name}" for name in sorted(engines)),
             *(f"the reranker {name}" for name in sorted(rerankers)),
@@ -178,7 +175,7 @@ def _grant(
         acknowledge(function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding)
 
 
-def parse_engines(query: QuerySettings, tool: RetrieverToolSettings) -> list[Engine]:
+def parse_engines(query: QuerySettings, tool: RetrieverToolSettings) -> list[EngineConfig]:
     """Return the engines that searches and the retriever tool use, without the knowledge base of the stacks.
 
     The function may search that one in any case.
@@ -186,12 +183,12 @@ def parse_engines(query: QuerySettings, tool: RetrieverToolSettings) -> list[Eng
     options = query.retrieval_engine_config or {}
     engines = []
     if query.retrieval_engine != BEDROCK_ENGINE or options:
-        engines.append(Engine({**options, "type": query.retrieval_engine}))
+        engines.append(EngineConfig({**options, "type": query.retrieval_engine}))
     shared = tool.shared_options()
     backends = [*tool.backends(shared).values()]
     if not backends and shared["type"] != BEDROCK_ENGINE:
         backends = [shared]
-    return engines + [Engine(backend) for backend in backends]
+    return engines + [EngineConfig(backend) for backend in backends]
 
 
 def _parts(backend: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -214,7 +211,6 @@ def _reranker(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _embedding(part: Mapping[str, Any]) -> str:
-    """Return the kind of a part's embedding."""
     return str(part.get("embedding") or DEFAULT_EMBEDDING).partition(":")[0]
 
 

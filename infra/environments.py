@@ -18,13 +18,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MAIN: Final = ROOT / ".venv"
-STAMP: Final = MAIN / "stamps" / "environment"
 OTHERS: Final = tuple(ROOT / name for name in (".ministack", ".clients", ".llama-index", ".lowest"))
 
 BUILD: Final = ROOT / "requirements/build.txt"
 """uv, and what builds the project."""
-
-UV_INDEXES: Final = frozenset({"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"})
 
 UV_VARIABLES: Final = {
     "find-links": "UV_FIND_LINKS",
@@ -64,7 +61,7 @@ def prepare() -> None:
         print(f"This checkout was in {made[1]}: correcting the paths in its environments", flush=True)
         for environment in (MAIN, *OTHERS):
             relocate(environment, made[1], str(ROOT))
-    if not STAMP.exists():  # also after an interrupted installation
+    if not (MAIN / "stamps" / "environment").exists():  # also after an interrupted installation
         print("Making .venv, with uv for the installation of packages ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", MAIN], check=True)
     pip = ["-m", "pip", "install", "--quiet", "--quiet", "--no-compile", "--disable-pip-version-check"]
@@ -107,7 +104,7 @@ def uv_settings(pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[
     chosen = {UV_VARIABLES[name]: " ".join(value.split()) for name, value in pip.items() if name in UV_VARIABLES}
     if "UV_FIND_LINKS" in chosen:
         chosen["UV_FIND_LINKS"] = chosen["UV_FIND_LINKS"].replace(" ", ",")
-    if not UV_INDEXES & environment.keys():
+    if not {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & environment.keys():
         chosen |= _indexes(pip)
     paths = ssl.get_default_verify_paths()
     if sys.platform == "darwin" or paths.cafile or paths.capath:
@@ -124,7 +121,7 @@ def _indexes(pip: Mapping[str, str]) -> dict[str, str]:
     if "index-url" not in pip:
         return {}
     *first, last = [*pip["index-url"].split(), *pip.get("extra-index-url", "").split()]
-    # The default is the last one that uv asks.
+    # uv searches the default index last.
     return {"UV_DEFAULT_INDEX": last, **({"UV_INDEX": " ".join(first)} if first else {})}
 
 
@@ -140,7 +137,6 @@ def pip_settings() -> dict[str, str]:
 
 
 def _run(name: str, command: list[str | Path], variables: Mapping[str, str]) -> int:
-    """Run uv, print its progress in lines, and return its exit code."""
     start = time.monotonic()
     sizes: dict[str, float] = {}
     left: set[str] = set()

@@ -40,7 +40,6 @@ UNUSED_PACKAGES: Final = ("flatbuffers", "magika", "onnxruntime", "protobuf")
 """What :data:`VIEWER` does without: a model that guesses the formats of files (100 MB)."""
 
 ACCESS_FILE: Final = "access.json"
-"""The access file in the code of a function."""
 
 SOURCE: Final = ROOT / "ragstack_common"
 BUILD: Final = ROOT / "build" / "layers"
@@ -110,11 +109,6 @@ class Wheels:
             return cls(LAMBDA_PYTHON, LAMBDA_PLATFORM)
         return cls(sys.version_info[:2], None)
 
-    @property
-    def compiles_here(self) -> bool:
-        """Whether bytecode for the target can be made here."""
-        return compiles(self.python)
-
     def __str__(self) -> str:
         return f"python{'.'.join(map(str, self.python))} {self.platform or platform.machine()}"
 
@@ -142,11 +136,11 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
 def extra_pins(name: str) -> frozenset[str]:
     """Return the packages, with their versions and hashes, of an extra layer, without those of the shared layer."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
-    left_out = {*map(_package_of, _pins(REQUIREMENTS)), *(UNUSED_PACKAGES if name == VIEWER else ())}
-    return frozenset(pin for pin in pins if _package_of(pin) not in left_out)
+    left_out = {*map(_package_name, _pins(REQUIREMENTS)), *(UNUSED_PACKAGES if name == VIEWER else ())}
+    return frozenset(pin for pin in pins if _package_name(pin) not in left_out)
 
 
-def _package_of(pin: str) -> str:
+def _package_name(pin: str) -> str:
     """Return the name of the package that a requirement pins.
 
     Source: Python Packaging User Guide, name normalization.
@@ -157,7 +151,7 @@ def _package_of(pin: str) -> str:
 
 
 def _pins(requirements: Path) -> frozenset[str]:
-    """Read the packages with their versions and hashes, each in one line; the other lines say what asked for them."""
+    """Read the packages with their versions and hashes, each in one line; the other lines say what requires them."""
     joined = requirements.read_text().replace("\\\n", "")
     return frozenset(" ".join(line.split()) for line in joined.splitlines() if line[:1].isalnum())
 
@@ -215,7 +209,7 @@ def local_access_file(access: Path) -> Path:
 
 def _fingerprint(wheels: Wheels, pins: frozenset[str]) -> str:
     here = "" if wheels.platform else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
-    inputs = (RECIPE, sorted(pins), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))
+    inputs = (RECIPE, sorted(pins), wheels, here, compiles(wheels.python), sorted(AWS_SERVICES))
     return hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
 
 

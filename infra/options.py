@@ -1,4 +1,4 @@
-"""What a deployer chooses with ``cdk --context NAME=VALUE``, checked once and then frozen."""
+"""The deployer's choices with ``cdk --context NAME=VALUE``, checked once and then frozen."""
 
 import math
 import re
@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import Field
 
-from infra.access_options import access_problems, groups_of_people, tenant_prefixes, tenant_problem
+from infra.access_options import access_problems, groups_of_people, tenant_problem
 from infra.context_values import ContextValues
-from infra.engine import Engine, is_answer_model, parse_engines
+from infra.engine import EngineConfig, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LOCAL_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
@@ -56,7 +56,7 @@ CONSOLE_FILES: Final = Path(__file__).parents[1] / "ragstack_local" / "console" 
 """What `make setup` builds from ``web/``."""
 
 CONSOLE_KINDS: Final = frozenset({*TOKEN_KINDS, AuthKind.API_KEY})
-"""How callers with a browser prove who they are."""
+"""How callers with a browser authenticate."""
 
 
 class OptionError(ValueError):
@@ -86,7 +86,7 @@ class Options(ContextValues):
             )
         values = {name: text for name, text in values.items() if text}
         if SETTINGS in values:
-            values = {**_of_file(values[SETTINGS]), **values}
+            values = {**_read_settings_file(values[SETTINGS]), **values}
         known = context_names()
         if unknown := sorted(values.keys() - known):
             raise OptionError(
@@ -144,11 +144,6 @@ class Options(ContextValues):
         """
         return None if self.access_file is None else read_policy(self.access_file)
 
-    @property
-    def tenant_prefixes(self) -> dict[str, str]:
-        """The prefixes of the tenants that have knowledge bases of their own, by name."""
-        return tenant_prefixes(self, self.policy)
-
     @cached_property
     def answers(self) -> AnswerSettings:
         """The settings of answers."""
@@ -170,7 +165,7 @@ class Options(ContextValues):
         return self._read(TraceSettings)
 
     @cached_property
-    def engines(self) -> list[Engine]:
+    def engines(self) -> list[EngineConfig]:
         """Engines of the query function other than the knowledge base of the stacks."""
         return parse_engines(self.query, self.retriever_tool)
 
@@ -180,10 +175,10 @@ class Options(ContextValues):
 
         A layer of the deployer's own, instead of the shared one, has the packages of engines too.
         """
+        # Two names can have the same file, which is one layer.
         own = {path: name for name in self.extras if (path := self._own_layers[name])}
         built = "-".join(name for name in self.extras if not self._own_layers[name])
-        layers = {name: path for path, name in own.items()}
-        return layers | ({built: extra_layer(built, self.target)} if built else {})
+        return {name: path for path, name in own.items()} | ({built: extra_layer(built, self.target)} if built else {})
 
     @property
     def extras(self) -> list[str]:
@@ -301,7 +296,7 @@ def _check_retriever_tool(tool: RetrieverToolSettings, target: Target) -> None:
         )
 
 
-def _of_file(name: str) -> dict[str, str]:
+def _read_settings_file(name: str) -> dict[str, str]:
     try:
         return {key: as_text(value) for key, value in read_settings(Path(name)).items()}
     except ValueError as error:

@@ -8,7 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.access_options import groups_of_people
+from infra.access_options import groups_of_people, tenant_prefixes
 from infra.alarms import choose_topic
 from infra.constructs.console import Console
 from infra.constructs.contextual_headers import ContextualHeaders
@@ -38,16 +38,9 @@ from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AuthKin
 
 
 class StorageStack(Stack):
-    """The documents bucket, its queue and the registry.
+    """The documents bucket, its queue, the registry, and the topic that the alarms of all stacks notify.
 
     The queue is here and not next to the function that reads it, so that the bucket can name it.
-
-    Attributes:
-        documents: The documents bucket.
-        changes: The queue of its changes, and the dead-letter queue.
-        registry: The document registry.
-        snapshot: The bucket of the snapshot of attribute values.
-        alarm_topic: The topic that the alarms of all stacks notify; None for no notifications.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
@@ -66,11 +59,7 @@ class StorageStack(Stack):
 
 
 class KnowledgeBaseStack(Stack):
-    """A knowledge base on S3 Vectors that reads the documents bucket.
-
-    Attributes:
-        knowledge_base: Its ids and rights.
-    """
+    """A knowledge base on S3 Vectors that reads the documents bucket."""
 
     def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
@@ -80,7 +69,7 @@ class KnowledgeBaseStack(Stack):
             f"Vectors{generation()}",
             documents=documents,
             headers=headers,
-            tenants=options.tenant_prefixes,
+            tenants=tenant_prefixes(options, options.policy),
         ).knowledge_base
 
 
@@ -112,11 +101,7 @@ def choose_knowledge_base(
 
 
 class IngestionStack(Stack):
-    """The functions that submit, follow and reconcile documents, and the queues between them.
-
-    Attributes:
-        path: What a document passes.
-    """
+    """The functions that submit, follow and reconcile documents, and the queues between them."""
 
     def __init__(
         self,
@@ -254,7 +239,7 @@ def _user_pool(scope: Construct, options: Options) -> UserPool | None:
 
 
 def _issuer(scope: Construct, options: Options, discovery: Discovery) -> Issuer | None:
-    """Return who issues the tokens of people elsewhere; None if there are only programs."""
+    """Return the external issuer of the tokens of people; None if there are only programs."""
     settings = options.access_settings
     if not (settings.oidc_issuer and settings.oidc_audience):
         return None

@@ -43,8 +43,8 @@ has no layers there, and its routes are HTTP proxies to the server of answers th
 """
 
 LOCAL_SECONDS_PER_CALL: Final = 0.4
-"""Between two calls of one invocation, with what it asks the bucket and the registry (benchmarks/ingestion.py). So only
-as many processes ingest here as the rate of calls needs; on AWS, as many as it allows adapt to its calls."""
+"""Seconds between two calls of one invocation, with its requests to the bucket and the registry
+(benchmarks/ingestion.py): it limits the local processes to as many as the rate of calls needs."""
 
 LOCAL_VARIABLES: Final[Mapping[str, str]] = {"SNAPSHOT_DELAY_SECONDS": "1", "STATUS_FIRST_DELAY_SECONDS": "1"}
-"""Settings that have another default there."""
+"""Settings with another default on the local target."""

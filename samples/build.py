@@ -23,7 +23,7 @@ HERE: Final = Path(__file__).parent
 AUTHOR: Final = "Quillmere Instruments"
 WRITTEN: Final = datetime(2026, 1, 5, 9, 0)  # noqa: DTZ001 - the formats store no time zone
 
-TARGETS: Final = {
+BUILT_FILES: Final = {
     "sources/security-incident-response.txt": "documents/engineering/security-incident-response.pdf",
     "sources/gateway-installation.txt": "documents/product/gateway-installation.pdf",
     "sources/expenses-and-travel.txt": "documents/people/expenses-and-travel.docx",
@@ -44,7 +44,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The text of a block that is no table."""
+        """The text of a block that is not a table."""
         return self.rows[0][0]
 
 
@@ -80,16 +80,16 @@ def build_pdf(blocks: Sequence[Block]) -> bytes:
         )
         for block in blocks
     ]
-    target = io.BytesIO()
+    pdf = io.BytesIO()
     SimpleDocTemplate(
-        target,
+        pdf,
         pagesize=pagesizes.A4,
         title=blocks[0].text,
         author=AUTHOR,
         invariant=1,
         pageCompression=0,
     ).build(story)
-    return target.getvalue()
+    return pdf.getvalue()
 
 
 def build_docx(blocks: Sequence[Block]) -> bytes:
@@ -113,21 +113,21 @@ def build_docx(blocks: Sequence[Block]) -> bytes:
     properties.title, properties.author, properties.last_modified_by = blocks[0].text, AUTHOR, AUTHOR
     properties.comments = ""
     properties.created = properties.modified = WRITTEN
-    target = io.BytesIO()
-    document.save(target)
-    return _with_fixed_dates(target.getvalue())
+    saved = io.BytesIO()
+    document.save(saved)
+    return _with_fixed_dates(saved.getvalue())
 
 
 def _with_fixed_dates(archive: bytes) -> bytes:
     """Write a zip archive again with one date for all its members."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(target, "w") as copy:
+    rewritten = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(rewritten, "w") as copy:
         for name in source.namelist():
             member = zipfile.ZipInfo(name, WRITTEN.timetuple()[:6])
             member.compress_type = zipfile.ZIP_DEFLATED
             member.create_system = 3  # Unix, wherever it is built
             copy.writestr(member, source.read(name))
-    return target.getvalue()
+    return rewritten.getvalue()
 
 
 def build_corpus() -> bytes:
@@ -135,7 +135,7 @@ def build_corpus() -> bytes:
 
     Sections, and not documents, are what questions are judged against: the handbook has only 15 documents.
     """
-    sources = {target.removeprefix("documents/"): source for source, target in TARGETS.items()}
+    sources = {built.removeprefix("documents/"): source for source, built in BUILT_FILES.items()}
     lines = []
     for path in sorted((HERE / "documents").rglob("*")):
         if path.is_dir() or path.name.endswith(SIDECAR):
@@ -178,16 +178,14 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
 
 
-BUILDERS: Final[dict[str, Callable[[Sequence[Block]], bytes]]] = {".pdf": build_pdf, ".docx": build_docx}
-
-
-def targets() -> dict[str, Callable[[], bytes]]:
+def builders() -> dict[str, Callable[[], bytes]]:
     """Return what builds each committed file."""
 
     def document(source: str, suffix: str) -> bytes:
-        return BUILDERS[suffix](tuple(parse((HERE / source).read_text(encoding="utf-8"))))
+        build = {".pdf": build_pdf, ".docx": build_docx}[suffix]
+        return build(tuple(parse((HERE / source).read_text(encoding="utf-8"))))
 
-    documents = {target: partial(document, source, Path(target).suffix) for source, target in TARGETS.items()}
+    documents = {built: partial(document, source, Path(built).suffix) for source, built in BUILT_FILES.items()}
     return {**documents, CORPUS: build_corpus}
 
 
@@ -202,20 +200,20 @@ def main() -> int:
     check = parser.parse_args().check
 
     stale = []
-    for target, build in targets().items():
-        path = HERE / target
+    for name, build in builders().items():
+        path = HERE / name
         try:
             built = build()
         except ModuleNotFoundError as error:
             print(f"{error.name} is not installed: {INSTALL}", file=sys.stderr)
             return 2
         if check:
-            stale += [target] if not path.exists() or path.read_bytes() != built else []
+            stale += [name] if not path.exists() or path.read_bytes() != built else []
         else:
             path.write_bytes(built)
-            print(f"{target}: {len(built):,} bytes")
-    for target in stale:
-        print(f"{target} differs from its source; run python samples/build.py", file=sys.stderr)
+            print(f"{name}: {len(built):,} bytes")
+    for name in stale:
+        print(f"{name} differs from its source; run python samples/build.py", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -45,11 +45,7 @@ misspelt bucket for example, and could not roll back."""
 
 
 class AdoptedBucket(Construct):
-    """A bucket of the deployer, which sends its changes to a queue; the stacks change nothing else of it.
-
-    Attributes:
-        bucket: The bucket.
-    """
+    """A bucket of the deployer, which sends its changes to a queue; the stacks change nothing else of it."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str, queue: sqs.IQueue, policy: IDependable

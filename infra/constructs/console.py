@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
 from constructs import Construct
 
-from infra.access_options import origin_of
+from infra.access_options import parse_origin
 from infra.acknowledgements import acknowledge
 from infra.constructs.python_function import LOG_RETENTION
 from infra.constructs.retrieval_api import STAGE_NAME, RetrievalApi
@@ -32,10 +32,10 @@ SCOPE: Final = "openid email profile"
 """Amazon Cognito issues refresh tokens without another scope."""
 
 OFFLINE: Final = "offline_access"
-"""What other issuers want for refresh tokens. Source: OpenID Connect Core, section 11."""
+"""The scope that other issuers need for refresh tokens. Source: OpenID Connect Core, section 11."""
 
 READ_TIMEOUT: Final = Duration.seconds(60)
-"""Between two parts of a response. Source: CloudFront quotas, response timeout per origin."""
+"""Maximum time between two parts of a response. Source: CloudFront quotas, response timeout per origin."""
 
 ACCEPTED: Final = {
     "CFR1": "People may sign in from everywhere",
@@ -44,19 +44,14 @@ ACCEPTED: Final = {
     "CFR4": "The certificate is CloudFront's own, with which no other minimum of TLS can be chosen",
 }
 
-DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
-
-LOG_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
-
-DEPLOYMENT_FINDINGS: Final = (
-    *(f"Action::s3:{action}*" for action in ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")),
-    "Resource::*",  # of invalidations
-    "Resource::arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-<AWS::AccountId>-<AWS::Region>/*",
-)
-
 
 class Console(Construct):
     """Serves the console, and passes its requests on to the API.
+
+    Args:
+        api: The API whose callers use it.
+        documents: The bucket to which the page uploads documents.
+        files: Folder of the built files.
 
     Attributes:
         url: Its address, with a slash at the end.
@@ -73,17 +68,6 @@ class Console(Construct):
         issuer: Issuer | None,
         options: Options,
     ) -> None:
-        """Create the console.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            api: The API whose callers use it.
-            documents: The bucket to which the page uploads documents.
-            files: Folder of the built files.
-            issuer: Who issues the tokens of people.
-            options: The deployer's choices.
-        """
         super().__init__(scope, construct_id)
         signs_in = issuer if api.kind in TOKEN_KINDS else None
         bucket = s3.Bucket(
@@ -187,23 +171,29 @@ class Console(Construct):
         stack = Stack.of(self)
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its resource"
-        findings = [*DEPLOYMENT_FINDINGS, f"Resource::<{stack.get_logical_id(resource)}.Arn>/*"]
-        (function,) = [each for each in stack.node.children if each.node.id.startswith(DEPLOYMENT)]
-        acknowledge(function, "IAM4", "The CDK's own function, with the policy to write its log", finding=LOG_POLICY)
+        findings = [
+            *(f"Action::s3:{action}*" for action in ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")),
+            "Resource::*",  # of invalidations
+            "Resource::arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-<AWS::AccountId>-<AWS::Region>/*",
+            f"Resource::<{stack.get_logical_id(resource)}.Arn>/*",
+        ]
+        (function,) = [each for each in stack.node.children if each.node.id.startswith("Custom::CDKBucketDeployment")]
+        log_policy = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
+        acknowledge(function, "IAM4", "The CDK's own function, with the policy to write its log", finding=log_policy)
         acknowledge(function, "L1", "The CDK's own function, whose runtime the CDK chooses")
         for finding in findings:
             acknowledge(function, "IAM5", "The CDK's own function copies files from its assets", finding=finding)
 
 
 def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
-    """Return what the page may load, and whom it may call: the bucket, the issuer, and where that issues tokens."""
+    """Return the page's content security policy: it may call the bucket, the issuer and its token endpoint."""
     # As the API signs uploads, see ragstack_common.services.bucket.
     bucket_url = f"https://s3.{Aws.REGION}.{Aws.URL_SUFFIX}/{documents.bucket_name}"
     connections: list[str] = []
     if issuer is not None and issuer.login_domain:
         connections += [f"https://cognito-idp.{Aws.REGION}.{Aws.URL_SUFFIX}", issuer.login_domain]
     elif issuer is not None:
-        origins = [origin_of(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
+        origins = [parse_origin(url) for url in (issuer.url, issuer.token_endpoint) if url is not None]
         connections += dict.fromkeys(filter(None, origins))
     return content_security_policy(bucket_url, connections)
 

@@ -22,7 +22,7 @@ class ContextualHeaders(Construct):
     """Transforms the chunks of a data source after they are cut and before they are embedded.
 
     Attributes:
-        ingestion: What the data source is to be configured with.
+        ingestion: The ingestion configuration of the data source.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
@@ -39,7 +39,7 @@ class ContextualHeaders(Construct):
             options=options,
             timeout_seconds=300,
         ).function
-        self._let_transform()
+        self._grant_transformation()
         raise_alarm(
             self,
             "PassedThroughAlarm",
@@ -97,8 +97,8 @@ class ContextualHeaders(Construct):
         acknowledge(bucket, "S1", "Copies of chunks pass through it for a day, between Bedrock and one function")
         return bucket
 
-    def _let_transform(self) -> None:
-        """Without the right to list, S3 answers 403 for a batch that is not there."""
+    def _grant_transformation(self) -> None:
+        """Allow to read, write and list: without the right to list, S3 answers 403 for a missing batch."""
         written = f"{TRANSFORMED_CHUNKS_PREFIX}*"
         for action, pattern, reason in (
             ("s3:GetObject", "*", "Bedrock chooses the keys of the chunks that it hands over"),
@@ -112,7 +112,7 @@ class ContextualHeaders(Construct):
         )
 
     def _ingestion(self) -> bedrock.CfnDataSource.VectorIngestionConfigurationProperty:
-        """The way of chunking is left out: it stays Bedrock's default."""
+        """Return the configuration without a chunking strategy, which stays Bedrock's default."""
         function = bedrock.CfnDataSource.TransformationFunctionProperty(
             transformation_lambda_configuration=bedrock.CfnDataSource.TransformationLambdaConfigurationProperty(
                 lambda_arn=self._function.function_arn

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from aws_cdk import ArnFormat, Duration, Stack
@@ -16,7 +15,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm, watch_service
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH, KnowledgeBaseReference
-from infra.constructs.python_function import ARCHITECTURE, RUNTIME, PythonFunction
+from infra.constructs.python_function import PythonFunction, shared_layer
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import (
     DELETE,
@@ -76,14 +75,9 @@ class IngestionPath:
     """The resources that the functions share.
 
     Attributes:
-        documents: The documents bucket.
-        registry: The document registry.
-        snapshot: The snapshot of attribute values.
-        knowledge_base: Where documents go.
         changes: Events of the bucket, and requests to look at documents.
         status: Documents that are being indexed.
         jobs: Reconciliations and synchronisations.
-        dead_letters: Messages that could not be processed.
         bus: Where outcomes are published.
     """
 
@@ -134,7 +128,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
         settings=[QuerySettings, RetrieverToolSettings, TraceSettings, AccessSettings],
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
-    _let_search(function, path, options)
+    _grant_search(function, path, options)
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask why any document is not found")
     path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
     path.registry.grant_names(function)
@@ -171,8 +165,7 @@ def answers_function(
         settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings, AccessSettings],
         timeout_seconds=math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS,
     ).function
-    _let_search(function, path, options)
-    # Assistants ask for the status of a document.
+    _grant_search(function, path, options)
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
     path.registry.grant_names(function)
@@ -201,33 +194,18 @@ def _answer_layers(scope: Construct, options: Options) -> list[lambda_.ILayerVer
     ]
 
 
-def _packages_layer(stack: Stack, options: Options) -> lambda_.ILayerVersion:
+def _packages_layer(stack: Stack, options: Options) -> lambda_.LayerVersion:
     """Return the layer of the packages that answer over HTTP, and verify tokens."""
-    existing = stack.node.try_find_child("PackagesLayer")
-    if isinstance(existing, lambda_.LayerVersion):
-        return existing
-    return _layer(stack, "PackagesLayer", options.answers_layer or extra_layer("answers", options.target))
-
-
-def _layer(scope: Construct, construct_id: str, path: Path) -> lambda_.LayerVersion:
-    return lambda_.LayerVersion(
-        scope,
-        construct_id,
-        code=lambda_.Code.from_asset(str(path)),
-        compatible_architectures=[ARCHITECTURE],
-        compatible_runtimes=[RUNTIME],
-    )
+    return shared_layer(stack, "PackagesLayer", options.answers_layer or extra_layer("answers", options.target))
 
 
 def _search_environment(path: IngestionPath, options: Options, issuer: Issuer | None) -> dict[str, str]:
-    """Return the variables of a function that searches."""
     known = path.environment(QuerySettings)
     del known["DATA_SOURCE_ID"]  # a search of all data sources needs no filter
     return known | _access_environment(options, issuer)
 
 
 def _access_environment(options: Options, issuer: Issuer | None) -> dict[str, str]:
-    """Return how callers prove who they are."""
     tokens = {} if issuer is None else {"OIDC_ISSUER": issuer.url, "OIDC_AUDIENCE": issuer.audience}
     return {"API_AUTH": ",".join(options.auth)} | tokens
 
@@ -255,12 +233,11 @@ def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> l
     return function
 
 
-def _let_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
+def _grant_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant(function, SEARCH)
     of_labels = [f"{CATALOGUE}#*"] if options.access_file else []
     path.registry.grant(function, LIST, [CATALOGUE, *of_labels, ACCESS])
-    _let_read_rules(function, path, options)
-    _let_report(function, options)
+    _grant_access_control(function, path, options)
     path.snapshot.grant(function, "s3:GetObject")
     for engine in options.engines:
         engine.grant(function, Stack.of(function))
@@ -268,14 +245,10 @@ def _let_search(function: lambda_.Function, path: IngestionPath, options: Option
         iam.Grant.add_to_principal(actions=["secretsmanager:GetSecretValue"], grantee=function, resource_arns=[secret])
 
 
-def _let_read_rules(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
-    """Allow a function without an access file to find out whether documents have labels, when it starts."""
+def _grant_access_control(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
+    """Allow a function to put audit events on the deployer's bus, and to check for labels without an access file."""
     if options.access_file is None:
         path.registry.grant_labels(function)
-
-
-def _let_report(function: lambda_.Function, options: Options) -> None:
-    """Allow a function to put audit events on the bus that the deployer named."""
     if name := options.access_settings.audit_bus:
         bus = Stack.of(function).format_arn(service="events", resource="event-bus", resource_name=name)
         iam.Grant.add_to_principal(actions=["events:PutEvents"], grantee=function, resource_arns=[bus])
@@ -308,13 +281,12 @@ def documents_function(
     path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
     if options.access_file:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
-    _let_read_rules(function, path, options)
-    _let_report(function, options)
+    _grant_access_control(function, path, options)
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
     path.status.queue.grant(function, "sqs:GetQueueAttributes")
-    _let_see_alarms(function)
+    _grant_alarms(function)
     watch_service(own, service="documents", options=options)
     return function
 
@@ -329,7 +301,7 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
         description="Shows documents with the quoted characters marked",
         environment=path.environment(ViewerSettings) | _access_environment(options, issuer),
         folder="viewer",
-        layers=[_layer(own, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))],
+        layers=[shared_layer(own, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))],
         # One whole processor, and room for what the largest files unpack to.
         memory_mb=1769,
         options=options,
@@ -342,13 +314,12 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
     path.registry.grant(function, READ)
     path.registry.grant_names(function)
     path.registry.grant(function, LIST, [ACCESS])
-    _let_read_rules(function, path, options)
-    _let_report(function, options)
+    _grant_access_control(function, path, options)
     watch_service(own, service="viewer", options=options)
     return function
 
 
-def _let_see_alarms(function: lambda_.Function) -> None:
+def _grant_alarms(function: lambda_.Function) -> None:
     """Allow a function to list alarms. Source: service authorization reference, DescribeAlarms."""
     alarms = Stack.of(function).format_arn(
         service="cloudwatch", resource="alarm", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME

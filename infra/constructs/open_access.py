@@ -9,8 +9,6 @@ from infra.constructs.inline_resource import inline_resource
 from infra.constructs.storage import DocumentRegistry
 from ragstack_common.registry.table import ACCESS, BY_LABEL, PARTITION_KEY, SORT_KEY
 
-TIMEOUT_SECONDS: Final = 60
-
 _CHECK: Final = f"""\
 import boto3
 import cfnresponse
@@ -56,7 +54,7 @@ class OpenAccess(Construct):
             code=_CHECK,
             description="Refuses a deployment without an access file if documents have access labels",
             properties={"Table": table.table_name},
-            timeout_seconds=TIMEOUT_SECONDS,
+            timeout_seconds=60,
             type_name="OpenAccess",
         )
         changes = iam.Grant.add_to_principal(

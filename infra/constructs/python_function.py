@@ -1,6 +1,7 @@
 """One function of ``lambdas/``: its code, layers, role, logs and alarms."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -18,7 +19,6 @@ from infra.target import Target
 from ragstack_common.core.metrics import STACK
 from ragstack_common.settings.base import Settings
 
-RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 
@@ -29,8 +29,18 @@ DEPLOYED_ACCESS_FILE: Final = f"/var/task/{ACCESS_FILE}"
 class PythonFunction(Construct):
     """A function of ``lambdas/``, with the shared layers, logs, traces and alarms.
 
-    Attributes:
-        function: The function.
+    Args:
+        consequence: What the alarms say about a failure: one or more sentences.
+        folder: Its folder in ``lambdas/``, which also names it in logs and metrics.
+        settings: The models of the settings that it reads; the deployer's choices for them become variables.
+        environment: The variables that only the stacks know.
+        handler: What Lambda calls, or starts.
+        layers: Layers that only this function has.
+        searches: Whether it searches: it gets the layers of engines and of the export of spans, and is in the VPC that
+            the deployer chose.
+        reads_access: Whether it reads the access file, if the deployer gave one.
+        fails_on_purpose: Whether its errors need no alarm.
+        reserved_concurrency: Maximum concurrent executions, which other functions cannot use.
     """
 
     def __init__(
@@ -53,27 +63,6 @@ class PythonFunction(Construct):
         fails_on_purpose: bool = False,
         reserved_concurrency: int | None = None,
     ) -> None:
-        """Create the function.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            consequence: What the alarms say about a failure: one or more sentences.
-            description: The description of the function.
-            folder: Its folder in ``lambdas/``, which also names it in logs and metrics.
-            memory_mb: Its memory.
-            options: The deployer's choices.
-            timeout_seconds: Its timeout.
-            settings: The models of the settings that it reads; the deployer's choices for them become variables.
-            environment: The variables that only the stacks know.
-            handler: What Lambda calls, or starts.
-            layers: Layers that only this function has.
-            searches: Whether it searches: it gets the layers of engines and of the export of spans, and is in the VPC
-                that the deployer chose.
-            reads_access: Whether it reads the access file, if the deployer gave one.
-            fails_on_purpose: Whether its errors need no alarm.
-            reserved_concurrency: Executions at once at most, which other functions cannot use.
-        """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
         # Lambda's own managed policy would allow every log group of the account.
@@ -82,6 +71,7 @@ class PythonFunction(Construct):
         acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
         access = options.access_file if reads_access else None
         is_local = options.target is Target.LOCAL
+        access_path = local_access_file(access) if access and is_local else DEPLOYED_ACCESS_FILE
         variables = {
             "LOG_LEVEL": "INFO",
             "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
@@ -89,11 +79,7 @@ class PythonFunction(Construct):
             STACK: options.prefix,
             **_local_endpoints(options),
             **(environment or {}),
-            **(
-                {}
-                if access is None
-                else {"ACCESS_FILE": str(local_access_file(access)) if is_local else DEPLOYED_ACCESS_FILE}
-            ),
+            **({"ACCESS_FILE": str(access_path)} if access else {}),
             **options.environment(*settings),
         }
         check_variables(folder, Stack.of(self).resolve(variables))
@@ -110,7 +96,7 @@ class PythonFunction(Construct):
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved_concurrency,
             role=role,
-            runtime=RUNTIME,
+            runtime=lambda_.Runtime.PYTHON_3_14,
             timeout=Duration.seconds(timeout_seconds),
             tracing=lambda_.Tracing.ACTIVE,
         )
@@ -119,7 +105,6 @@ class PythonFunction(Construct):
         watch_function(self, self.function, name=folder, consequence=consequence, fails_on_purpose=fails_on_purpose)
 
     def _join(self, subnet_ids: Sequence[str], security_group_ids: Sequence[str]) -> None:
-        """Attach the function to subnets of a VPC."""
         resource = self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
         resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
@@ -141,7 +126,7 @@ class PythonFunction(Construct):
         )
 
 
-def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.ILayerVersion]:
+def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.LayerVersion]:
     """Return the layers of *stack*. A version that another stack imports could never be replaced."""
     assets = {
         "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
@@ -149,19 +134,21 @@ def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> lis
     }
     if with_engines:
         assets |= {f"{name.title().replace('-', '')}Layer": path for name, path in options.extra_layers.items()}
-    layers: list[lambda_.ILayerVersion] = []
-    for construct_id, path in assets.items():
-        existing = stack.node.try_find_child(construct_id)
-        if not isinstance(existing, lambda_.LayerVersion):
-            existing = lambda_.LayerVersion(
-                stack,
-                construct_id,
-                code=lambda_.Code.from_asset(str(path)),
-                compatible_architectures=[ARCHITECTURE],
-                compatible_runtimes=[RUNTIME],
-            )
-        layers.append(existing)
-    return layers
+    return [shared_layer(stack, construct_id, path) for construct_id, path in assets.items()]
+
+
+def shared_layer(scope: Construct, construct_id: str, path: Path) -> lambda_.LayerVersion:
+    """Return the layer with this id below *scope*, created when it is first needed."""
+    existing = scope.node.try_find_child(construct_id)
+    if isinstance(existing, lambda_.LayerVersion):
+        return existing
+    return lambda_.LayerVersion(
+        scope,
+        construct_id,
+        code=lambda_.Code.from_asset(str(path)),
+        compatible_architectures=[ARCHITECTURE],
+        compatible_runtimes=[lambda_.Runtime.PYTHON_3_14],
+    )
 
 
 def _local_endpoints(options: Options) -> dict[str, str]:

@@ -29,25 +29,16 @@ MIN_INVOCATIONS_AT_ONCE: Final = 2
 MAX_BATCH_AT_ONCE: Final = 10
 """A larger batch needs a window of a second or more. Source: Lambda API reference, CreateEventSourceMapping."""
 
-SECONDS_PER_HOUR: Final = 3600
-
 
 class DeadLetters(Construct):
     """Messages that cannot succeed; a single one triggers the alarm.
 
-    Attributes:
-        queue: The queue.
+    Args:
+        retention_days: When a message is dropped, counted from when it was first sent.
+        what_to_do: What the alarm says.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, retention_days: int, what_to_do: str) -> None:
-        """Create the queue and its alarm.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            retention_days: When a message is dropped, counted from when it was first sent.
-            what_to_do: What the alarm says.
-        """
         super().__init__(scope, construct_id)
         # As the default child it has the logical id of this construct, which other stacks import.
         self.queue = sqs.Queue(
@@ -73,9 +64,12 @@ class WorkQueue(Construct):
     The function puts what cannot succeed into the dead-letter queue itself, with the cause. The redrive policy is for
     messages whose function died before it could.
 
-    Attributes:
-        queue: The queue.
+    Args:
         dead_letters: Where a message goes after its last delivery.
+        deliveries: Maximum deliveries of a message.
+        hidden_seconds: How long a delivered message stays hidden.
+        late_after_hours: Age of the oldest message that triggers the alarm.
+        what_to_do: What the alarm says.
     """
 
     def __init__(
@@ -89,17 +83,6 @@ class WorkQueue(Construct):
         late_after_hours: float = 1,
         what_to_do: str,
     ) -> None:
-        """Create the queue and its alarm.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            dead_letters: Where a message goes after its last delivery.
-            deliveries: Deliveries of a message at most.
-            hidden_seconds: How long a delivered message stays hidden.
-            late_after_hours: Age of the oldest message that triggers the alarm.
-            what_to_do: What the alarm says.
-        """
         super().__init__(scope, construct_id)
         self.dead_letters = dead_letters
         # As the default child it has the logical id of this construct, which other stacks import.
@@ -116,7 +99,7 @@ class WorkQueue(Construct):
         raise_alarm(
             self,
             "AgeAlarm",
-            at_least=late_after_hours * SECONDS_PER_HOUR,
+            at_least=3600 * late_after_hours,
             metric=self.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(5)),
             what_to_do=what_to_do,
         )
@@ -129,13 +112,9 @@ class WorkQueue(Construct):
         window_seconds: int = 0,
         at_once: int = MIN_INVOCATIONS_AT_ONCE,
     ) -> None:
-        """Invoke *function* with at most that many *messages*, collected for at most *window_seconds*.
+        """Invoke *function* with at most that many *messages*, collected for at most *window_seconds*, 0 to 300.
 
-        Args:
-            function: The function that reads the queue.
-            messages: Messages of one invocation at most.
-            window_seconds: 0 to 300.
-            at_once: Invocations at the same time at most, 2 to 1,000.
+        *at_once* is the maximum of concurrent invocations, 2 to 1,000.
         """
         function.add_event_source(
             event_sources.SqsEventSource(
@@ -200,7 +179,7 @@ def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) 
         # The function never gives up a message: it follows a document until its time is over.
         deliveries=100,
         hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
-        late_after_hours=options.ingestion.give_up_seconds / SECONDS_PER_HOUR + 1,
+        late_after_hours=options.ingestion.give_up_seconds / 3600 + 1,
         what_to_do=(
             "Status checks wait for an hour longer than documents are followed: the log of the function"
             " ingestion_status says what it waits for. `ragstack reconcile` checks every document"

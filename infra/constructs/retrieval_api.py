@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra.access_options import DEFAULT_KEY
 from infra.acknowledgements import acknowledge
-from infra.alarms import FAILURES, raise_alarm
+from infra.alarms import FAILURES, PERIOD, raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
 from infra.context_values import ApiLogging
 from infra.options import Options
@@ -23,17 +23,13 @@ from ragstack_common.settings.access import TOKEN_KINDS, AuthKind
 
 STAGE_NAME: Final = "prod"
 
-WATCH_PERIOD: Final = Duration.minutes(5)
-
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
     "APIG3": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
     "COG4": "Programs sign their requests or hold a key; a function verifies the tokens of people, of any issuer",
 }
 AUTHORIZED_FOR: Final = Duration.minutes(1)
-"""How long API Gateway remembers that a token is valid. The functions look at its expiry with every request."""
-
-LOGGING_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+"""How long API Gateway caches that a token is valid. The functions check its expiry with every request."""
 
 _OUR_ERROR: Final = json.dumps(
     {
@@ -67,9 +63,12 @@ _ERRORS: Final = {
 class RetrievalApi(Construct):
     """Routes requests to the functions, for callers who may.
 
+    Args:
+        kind: How its callers authenticate.
+        functions: The functions by the names of their folders.
+        authorizer: The function that verifies tokens, for the kinds with tokens.
+
     Attributes:
-        kind: How its callers prove who they are.
-        stage: The stage.
         url: Base URL of the stage, without a slash at its end.
         key_ids: Ids of the API keys by their names, where callers need one.
     """
@@ -84,16 +83,6 @@ class RetrievalApi(Construct):
         options: Options,
         authorizer: lambda_.Function | None = None,
     ) -> None:
-        """Create the API.
-
-        Args:
-            scope: The parent.
-            construct_id: The id in the parent.
-            kind: How its callers prove who they are.
-            functions: The functions by the names of their folders.
-            options: The deployer's choices.
-            authorizer: The function that verifies tokens, for the kinds with tokens.
-        """
         super().__init__(scope, construct_id)
         self.kind = kind
         is_first = kind is options.auth[0]
@@ -163,7 +152,8 @@ class RetrievalApi(Construct):
         for rule, reason in ACCEPTED.items():
             acknowledge(api, rule, reason)
         if options.api_logging is ApiLogging.WITH_ACCOUNT_ROLE:
-            acknowledge(api, "IAM4", "The one policy with which API Gateway may write logs", finding=LOGGING_POLICY)
+            policy = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+            acknowledge(api, "IAM4", "The one policy with which API Gateway may write logs", finding=policy)
         if options.api_logging is ApiLogging.OFF:
             for rule in ("APIG1", "APIG6"):
                 acknowledge(api, rule, "Without a role in the account's settings, no stage with logs can be created")
@@ -176,7 +166,7 @@ class RetrievalApi(Construct):
             self,
             "ServerErrorAlarm",
             at_least=FAILURES,
-            metric=api.deployment_stage.metric_server_error(period=WATCH_PERIOD, statistic=cloudwatch.Stats.SUM),
+            metric=api.deployment_stage.metric_server_error(period=PERIOD, statistic=cloudwatch.Stats.SUM),
             what_to_do=(
                 "Requests are answered with 5xx: the logs of the functions query, answers and documents say why, most"
                 " likely that the knowledge base does not answer in time, or refuses the function's role"
@@ -188,7 +178,7 @@ class RetrievalApi(Construct):
             self,
             "LatencyAlarm",
             at_least=options.query.timeout_seconds * 1000,
-            metric=query.metric_duration(period=WATCH_PERIOD, statistic="p95"),
+            metric=query.metric_duration(period=PERIOD, statistic="p95"),
             # A quarter of an hour, so that a few cold starts of a rarely used API do not trigger the alarm.
             periods=3,
             what_to_do=(
@@ -257,7 +247,6 @@ _PUBLIC: Final[Mapping[str, Any]] = {"authorization_type": apigateway.Authorizat
 
 
 def _method_options(scope: Construct, kind: AuthKind, authorizer: lambda_.Function | None) -> Mapping[str, Any]:
-    """Return what a method needs for callers to prove who they are."""
     if kind in TOKEN_KINDS:
         assert authorizer is not None, "kinds with tokens have an authorizer"
         return {

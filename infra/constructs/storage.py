@@ -37,9 +37,6 @@ LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 MAX_BUCKET_NAME: Final = 63
 """Source: S3 user guide, bucket naming rules."""
 
-GENERATED_CHARACTERS: Final = 12
-"""CloudFormation appends this many to the names of stack and resource, and cuts longer names."""
-
 ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
@@ -65,11 +62,7 @@ JOBS: Final = (JOB, f"{JOB}#*")
 
 
 class DocumentsBucket(Construct):
-    """Documents and their metadata sidecars, versioned; every change is announced on a queue.
-
-    Attributes:
-        bucket: The bucket.
-    """
+    """Documents and their metadata sidecars, versioned; every change is announced on a queue."""
 
     def __init__(self, scope: Construct, construct_id: str, *, changes: DocumentQueue, options: Options) -> None:
         super().__init__(scope, construct_id)
@@ -135,7 +128,8 @@ class DocumentsBucket(Construct):
         if not local:
             stack = Stack.of(self)
             name = f"{stack.stack_name}-{stack.get_logical_id(resource)}-"
-            length = min(len(name) + GENERATED_CHARACTERS, MAX_BUCKET_NAME)
+            # CloudFormation appends 12 characters, and cuts longer names.
+            length = min(len(name) + 12, MAX_BUCKET_NAME)
             self._warn_of_short_keys(length, f"the bucket's name begins with {stack.stack_name}")
         return bucket
 
@@ -165,9 +159,6 @@ class SnapshotBucket(Construct):
     """The snapshot of attribute values: written by one function, read by those that search.
 
     It is not in the documents bucket, whose every object is a document, and which the deployer may own.
-
-    Attributes:
-        bucket: The bucket.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, target: Target) -> None:
@@ -198,11 +189,7 @@ class SnapshotBucket(Construct):
 
 
 class DocumentRegistry(Construct):
-    """One table, paid by the request; it is kept and protected on AWS.
-
-    Attributes:
-        table: The table.
-    """
+    """One table, paid by the request; it is kept and protected on AWS."""
 
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
         super().__init__(scope, construct_id)
@@ -242,12 +229,13 @@ class DocumentRegistry(Construct):
     def _watch(self) -> None:
         """Add alarms for throttled requests to the table and to its indexes; a throttled index blocks table writes."""
         on_table = {"TableName": self.table.table_name}
-        alarms = {"ReadThrottleAlarm": ("ReadThrottleEvents", on_table)}
-        alarms["WriteThrottleAlarm"] = ("WriteThrottleEvents", on_table)
+        alarms = {
+            "ReadThrottleAlarm": ("ReadThrottleEvents", on_table),
+            "WriteThrottleAlarm": ("WriteThrottleEvents", on_table),
+        }
         for name in INDEXES:
-            pascal_case = name.title().replace("_", "")
             dimensions = {**on_table, "GlobalSecondaryIndexName": name}
-            alarms[f"{pascal_case}ThrottleAlarm"] = ("WriteThrottleEvents", dimensions)
+            alarms[f"{name.title().replace('_', '')}ThrottleAlarm"] = ("WriteThrottleEvents", dimensions)
         for construct_id, (metric_name, dimensions) in alarms.items():
             metric = cloudwatch.Metric(
                 dimensions_map=dimensions,

@@ -11,8 +11,6 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 
-MIN_PASSWORD_CHARACTERS: Final = 12
-
 ACCEPTED: Final = {
     "COG2": "People choose whether they use a second factor; docs/CONFIGURATION.md says how to require one",
     "COG3": "Threat protection needs the plan Plus, which costs more than the rest of an idle stack",
@@ -38,7 +36,7 @@ class Issuer:
 
 
 class UserPool(Construct):
-    """People whom an administrator invites. Kept when the stack is deleted.
+    """People invited by an administrator. Kept when the stack is deleted.
 
     Attributes:
         issuer: The pool as an issuer of tokens.
@@ -58,7 +56,7 @@ class UserPool(Construct):
             mfa=cognito.Mfa.OPTIONAL,
             mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
             password_policy=cognito.PasswordPolicy(
-                min_length=MIN_PASSWORD_CHARACTERS,
+                min_length=12,
                 require_digits=True,
                 require_lowercase=True,
                 require_symbols=True,

@@ -56,8 +56,9 @@ class VectorKnowledgeBase(Construct):
     All have one bucket of vectors and one role, and each an index of its own: S3 Vectors bills the size of an index for
     every query.
 
-    Attributes:
-        knowledge_base: Its ids and rights.
+    Args:
+        headers: Transforms the chunks.
+        tenants: By name, the prefix of the documents of each tenant that gets its own.
     """
 
     def __init__(
@@ -69,15 +70,6 @@ class VectorKnowledgeBase(Construct):
         headers: ContextualHeaders | None,
         tenants: Mapping[str, str],
     ) -> None:
-        """Create them.
-
-        Args:
-            scope: The stack.
-            construct_id: Of this generation.
-            documents: The documents bucket.
-            headers: Transforms the chunks.
-            tenants: By name, the prefix of the documents of each tenant that gets its own.
-        """
         super().__init__(scope, construct_id)
         self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
         self._documents, self._headers = documents, headers
@@ -110,7 +102,7 @@ class VectorKnowledgeBase(Construct):
             "KnowledgeBase",
             description=description,
             knowledge_base_configuration=self._embedding(),
-            # Of this generation alone: while one is replaced, both exist.
+            # Unique to this generation: while one is replaced, both exist.
             name=Names.unique_resource_name(scope, max_length=80, separator="-"),
             role_arn=self._role.role_arn,
             storage_configuration=bedrock.CfnKnowledgeBase.StorageConfigurationProperty(

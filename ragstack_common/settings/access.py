@@ -19,6 +19,13 @@ class AuthKind(StrEnum):
     NONE = "none"
 
 
+class Tenants(StrEnum):
+    """What separates the tenants of the access file: labels in one knowledge base, or a knowledge base of each."""
+
+    LABEL = "label"
+    INDEX = "index"
+
+
 TOKEN_KINDS = frozenset({AuthKind.COGNITO, AuthKind.OIDC})
 """The kinds with tokens, which people have."""
 

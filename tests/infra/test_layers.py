@@ -283,7 +283,7 @@ def test_all_layers_lock_the_same_version_of_a_package() -> None:
     versions: dict[str, set[str]] = {}
     for file in (REQUIREMENTS, *layers.EXTRA_REQUIREMENTS.values()):
         for pin in layers._pins(file):
-            versions.setdefault(layers._package_of(pin), set()).add(pin.split()[0].partition("==")[2])
+            versions.setdefault(layers._package_name(pin), set()).add(pin.split()[0].partition("==")[2])
 
     assert {name: locked for name, locked in versions.items() if len(locked) > 1} == {}
 

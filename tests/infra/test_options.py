@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.access_options import DEFAULT_CALLBACK
-from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
+from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, EngineConfig
 from infra.options import OptionError, Options
 from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
@@ -295,7 +295,7 @@ def test_objects_of_cdk_json_and_text_configure_the_same_engine() -> None:
     typed = Options.from_context({"retrieval_engine": "cached", "retrieval_engine_config": json.dumps(config)})
 
     assert written == typed
-    assert written.engines == [Engine({**config, "type": "cached"})]
+    assert written.engines == [EngineConfig({**config, "type": "cached"})]
 
 
 def test_the_stacks_own_knowledge_base_is_not_another_engine() -> None:

@@ -73,7 +73,7 @@ def test_every_vector_store_can_filter_the_sidecars() -> None:
 def test_the_built_files_say_what_their_sources_say() -> None:
     script = runpy.run_path(str(SAMPLES / "build.py"))
 
-    for source, target in script["TARGETS"].items():
+    for source, target in script["BUILT_FILES"].items():
         built = texts()[target.removeprefix("documents/")]
         for block in script["parse"]((SAMPLES / source).read_text(encoding="utf-8")):
             assert all(cell in built for row in block.rows for cell in row)
