@@ -272,6 +272,6 @@ def _new_folder(data: "DataSet") -> Path:
 
 
 def _stack() -> Connection:
-    connection = Connection.of_running_stack(Project.find().running)
+    connection = Connection.from_running_stack(Project.find().running)
     display.errors.print(connection.described, style="dim", soft_wrap=True)
     return connection

@@ -1,12 +1,9 @@
 """``python -m local_bedrock`` runs the local Bedrock alone, as ``ragstack bedrock`` does."""
 
 import sys
-from typing import Final
 
 from local_bedrock.http.guard import end_with_parent
 from ragstack_common.core.errors import RagStackError, needs_extra
-
-FAILED: Final = 2
 
 
 def main() -> None:
@@ -18,7 +15,7 @@ def main() -> None:
         alone(prog_name="python -m local_bedrock")
     except RagStackError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - it is the command line
-        raise SystemExit(FAILED) from None
+        raise SystemExit(2) from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the operations that write answers share: the provider, the sessions, and a parser."""
+"""Shared parts of the operations that write answers: the provider, the sessions, and a parser."""
 
 import asyncio
 import threading
@@ -25,16 +25,13 @@ from ragstack_common.search import RetrievedChunk
 from ragstack_common.settings.names import GENERATOR_HEADER
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
-"""Time after the last question. AWS publishes no figure for these sessions; this is a guess."""
+"""Life of a session after its last question: a guess, because AWS publishes no figure."""
 
 MAX_SESSIONS: Final = 1_000
 MAX_TURNS: Final = 20
 
 MAX_WAITING: Final = 16
 """Pieces that wait for their reader before the model is made to wait."""
-
-WAITING_SECONDS: Final = 0.01
-"""Pause of the model between two checks of the reader's queue."""
 
 
 class Sessions:
@@ -112,7 +109,7 @@ class Answering:
                 async for piece in stream:
                     received.put(piece)
                     while received.qsize() > MAX_WAITING:  # noqa: ASYNC110 - its reader is a thread
-                        await asyncio.sleep(WAITING_SECONDS)
+                        await asyncio.sleep(0.01)
 
         work = begin(receive())
         work.add_done_callback(lambda _work: received.put(None))

@@ -24,7 +24,6 @@ from local_bedrock.options import Options
 from local_bedrock.service import OPERATIONS, Call, Service
 
 ADMIN_PREFIX: Final = "/_ragstack/"
-SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
 
@@ -48,8 +47,7 @@ class Application:
         self._faults = FaultInjection(options.faults, sorted(OPERATIONS))
         self._calls: Counter[str] = Counter()
         self._errors: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        # Separate threads, so that a slow model doesn't delay searches.
-        # Threads that wait for the next piece of an answer.
+        # Separate threads wait for the next piece of an answer, so that a slow model doesn't delay searches.
         self._generating = CapacityLimiter(256)
         routes = [Route("/health", self._health)]
         if options.admin:
@@ -101,7 +99,7 @@ class Application:
         return JSONResponse({"operations": operations})
 
     async def _list_options(self, _request: Request) -> Response:
-        options = {name: value for name, value in asdict(self._options).items() if name != SECRET}
+        options = {name: value for name, value in asdict(self._options).items() if name != "llm_api_key"}
         # JSON has no infinity: a quota without limit is null.
         body = json.dumps(options, default=str).replace("Infinity", "null")
         return Response(body, media_type="application/json")
@@ -163,7 +161,7 @@ def _rules(body: bytes) -> list[FaultRule]:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         example = '{"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}'
         raise FaultError(f"The body must be {example}") from error
-    return list(map(FaultRule.of_mapping, values))
+    return list(map(FaultRule.from_mapping, values))
 
 
 async def _read(request: Request) -> wire.Request:

@@ -2,23 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from local_bedrock.http.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
-from local_bedrock.options import (
-    DEFAULT_PORT,
-    EMBEDDING_CHOICE_HELP,
-    LOCAL,
-    Options,
-    Pace,
-)
+from local_bedrock.options import DEFAULT_PORT, EMBEDDING_CHOICE_HELP, LOCAL, Options, Pace
 from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
-
-DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 
 
 def _origin(text: str) -> str:
@@ -33,7 +25,7 @@ AllowOrigin = Annotated[
     typer.Option(
         parser=_origin,
         metavar="ORIGIN",
-        help="Let the web page at this origin use the server, such as http://localhost:5173. Repeatable.",
+        help="Allow the web page at this origin to use the server, such as http://localhost:5173. Repeatable.",
     ),
 ]
 
@@ -44,7 +36,9 @@ alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_m
 def bedrock(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = LOCAL,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
-    data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = DEFAULT_DATA_DIR,
+    data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = Path(
+        ".ragstack/bedrock"
+    ),
     replace_index: Annotated[
         bool, typer.Option("--replace-index", help="Set an index aside that cannot be read, and start an empty one.")
     ] = False,
@@ -96,7 +90,7 @@ def bedrock(
     quotas: Annotated[bool, typer.Option("--quotas", help="Enforce AWS's quotas.")] = False,
     quota: Annotated[
         list[str] | None,
-        typer.Option(help="Change one quota: NAME=NUMBER or NAME=off. The others are those of AWS. Repeatable."),
+        typer.Option(help="Change one quota: NAME=NUMBER or NAME=off. The others keep AWS's values. Repeatable."),
     ] = None,
     fault: Annotated[
         list[str] | None,
@@ -191,6 +185,6 @@ def _quotas(are_on: bool, settings: list[str]) -> Quotas | None:
 
 def _faults(texts: list[str]) -> tuple[FaultRule, ...]:
     try:
-        return tuple(map(FaultRule.of_text, texts))
+        return tuple(map(FaultRule.parse, texts))
     except FaultError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error

@@ -1,10 +1,9 @@
-"""Create knowledge bases through the API, with the least effort for the caller."""
+"""Create knowledge bases through the API."""
 
 import time
 from typing import Any, Final
 
 ACCOUNT: Final = "000000000000"
-POLL_SECONDS: Final = 0.02
 MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
 """AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
 
@@ -13,10 +12,6 @@ _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-em
 
 def create_knowledge_base(agent: Any, name: str) -> str:
     """Create a knowledge base on the vector store that supports hybrid search and every filter operator.
-
-    Args:
-        agent: A boto3 client of bedrock-agent.
-        name: A name that is not in use.
 
     Returns:
         The id of the ACTIVE knowledge base.
@@ -46,4 +41,4 @@ def create_knowledge_base(agent: Any, name: str) -> str:
 def await_active(agent: Any, knowledge_base_id: str) -> None:
     """Wait while the knowledge base is CREATING."""
     while agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["status"] == "CREATING":
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.02)

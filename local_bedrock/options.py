@@ -49,7 +49,6 @@ class Options:
     Attributes:
         data_dir: Folder of the index, created if missing; used by one process at a time.
         replace_index: Start an empty index if the present one cannot be used, and keep that one in another folder.
-        host: Address to listen on.
         port: 0 chooses a free port.
         embedding: Recorded with each knowledge base; those of another one are embedded again.
         cosine_share: Share of the cosine in the score of HYBRID, 0 to 1; None is the embedding's own.
@@ -57,12 +56,9 @@ class Options:
             admits, and nowhere else. None counts those of all documents, as OpenSearch does.
         s3_endpoint: None uses boto3's own settings.
         contextual_headers: Index every chunk together with its document's title and headings.
-        pace: Minimum durations.
         llm_url: Base URL of an OpenAI-compatible server that writes answers; None quotes the documents instead.
         llm_model: Model of that server; None uses the first model that it lists.
-        llm_api_key: API key of that server.
         quotas: None for no limits.
-        faults: Faults to inject from the start.
         admin: Serve the administrative routes below ``/_ragstack/``.
         origins: Web pages that may use the server, such as ``http://localhost:5173``.
         hosts: Allowed host names, in addition to those of the loopback interface and *host*.

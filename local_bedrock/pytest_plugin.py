@@ -34,7 +34,6 @@ from ragstack_common.core.errors import MissingPackageError, needs_extra
 DOCUMENTS_PER_CALL: Final = 10
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 WAIT_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.02
 
 AttributeValue = str | float | bool | list[str]
 
@@ -44,13 +43,11 @@ class NotIndexedError(Exception):
 
 
 @dataclass(frozen=True)
-class KnowledgeBase:
+class TemporaryKnowledgeBase:
     """A knowledge base with one CUSTOM data source.
 
     Attributes:
         endpoint: URL of the local Bedrock.
-        id: Ten letters and digits.
-        data_source_id: Ten letters and digits.
     """
 
     endpoint: str
@@ -90,7 +87,9 @@ class KnowledgeBase:
         from ragstack_common.ingestion.requests import text_document  # noqa: PLC0415 - imports boto3
 
         several = [texts] if isinstance(texts, str) else texts
-        named = dict(several) if isinstance(several, Mapping) else {_id(text): text for text in several}
+        if not isinstance(several, Mapping):
+            several = {sha256(text.encode()).hexdigest()[:16]: text for text in several}
+        named = dict(several)
         agent = self.client("bedrock-agent")
         for some in _tens(list(named)):
             documents = [text_document(name, named[name], attributes) for name in some]
@@ -110,7 +109,7 @@ class KnowledgeBase:
             others = [detail for detail in details if detail["status"] not in (*WAITING, "INDEXED")]
             if others or time.monotonic() > deadline:
                 raise NotIndexedError("; ".join(map(_explained, others or details)))
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")
@@ -133,14 +132,14 @@ def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: 
 
 
 @pytest.fixture
-def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
+def knowledge_base(bedrock_endpoint: str) -> Iterator[TemporaryKnowledgeBase]:
     """Create an empty knowledge base for the test, and delete it afterwards."""
     agent = _session().client("bedrock-agent", endpoint_url=bedrock_endpoint)
     identifier = create_knowledge_base(agent, f"test-{uuid.uuid4().hex}")
     source = agent.create_data_source(
         knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
     )
-    yield KnowledgeBase(bedrock_endpoint, identifier, source["dataSource"]["dataSourceId"])
+    yield TemporaryKnowledgeBase(bedrock_endpoint, identifier, source["dataSource"]["dataSourceId"])
     with suppress(agent.exceptions.ResourceNotFoundException, agent.exceptions.ValidationException):
         # The test may have deleted it.
         agent.delete_knowledge_base(knowledgeBaseId=identifier)
@@ -161,10 +160,6 @@ def _session() -> Any:
         region_name="us-east-1",
         botocore_session=core,
     )
-
-
-def _id(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _tens(names: Sequence[str]) -> Iterator[Sequence[str]]:

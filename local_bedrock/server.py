@@ -15,13 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from local_bedrock.application import ADMIN_PREFIX, Application
 from local_bedrock.http.connections import Protocol
-from local_bedrock.http.guard import PRIVATE_UMASK, Guard
+from local_bedrock.http.guard import PRIVATE_UMASK, BrowserGuard
 from local_bedrock.options import LOCAL, Options
 from local_bedrock.service import Service
 from ragstack_common.core.errors import RagStackError
 
-SHUTDOWN_LIMIT_SECONDS: Final = 5
-PROGRESS_SECONDS: Final = 0.2
 KEEP_ALIVE_SECONDS: Final = 60
 """Long enough for pooled connections of clients: a call fails if its connection is closed at the same moment."""
 
@@ -107,13 +105,13 @@ def _serving(
             hosts = (options.host, *options.hosts)
             application = Application(service, options)
             config = uvicorn.Config(
-                Guard(application, origins=options.origins, hosts=hosts, any_address=not is_local),
+                BrowserGuard(application, origins=options.origins, hosts=hosts, any_address=not is_local),
                 http=Protocol,
                 ws="none",
                 log_level="warning",
                 access_log=False,
                 lifespan="off",
-                timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
+                timeout_graceful_shutdown=5,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
             )
             # Our own threads multiply vectors on every core; threads of BLAS would compete with them.
@@ -151,7 +149,7 @@ def _show_progress(service: Service) -> None:
         bar = bars.add_task("")
         while (progress := service.reembedding.progress) is not None:
             bars.update(bar, completed=progress.done, total=progress.total)
-            time.sleep(PROGRESS_SECONDS)
+            time.sleep(0.2)
     console.print(f"Searches use the embedding {service.embeddings.chosen.name} now", highlight=False, soft_wrap=True)
 
 

@@ -16,17 +16,9 @@ from local_bedrock.ingestion.reembedding import Reembedding
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
-from local_bedrock.operations import (
-    converse,
-    generate,
-    ingestion,
-    invoke_model,
-    resources,
-    retrieval,
-)
+from local_bedrock.operations import converse, generate, ingestion, invoke_model, resources, retrieval
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
-from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.processes import embedding_processes
 from local_bedrock.processes.embedding_processes import Embeddings
@@ -60,7 +52,7 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "TagResource": resources.tag_resource,
     "UntagResource": resources.untag_resource,
     "ListTagsForResource": resources.list_tags,
-    "Retrieve": retrieve,
+    "Retrieve": retrieval.retrieve,
     "RetrieveAndGenerate": generate.retrieve_and_generate,
     "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
     "Rerank": retrieval.rerank,
@@ -193,7 +185,6 @@ class Service:
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)
 
     def _earlier_embeddings(self, chosen: Embedding, options: Options) -> dict[str, Embedding]:
-        """Return those of knowledge bases that are to be embedded again."""
         found: dict[str, Embedding] = {}
         with self._database.read() as view:
             bases = stored.knowledge_bases(view.connection)

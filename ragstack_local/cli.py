@@ -20,9 +20,6 @@ from ragstack_local.errors import FAILED, INTERRUPTED, NOTHING_FOUND, WRONG_USAG
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points that are commands too, under their own names: functions, or Typer apps with commands."""
 
-MODE_OPTION: Final = "-m"
-"""May precede the name of a command."""
-
 COMMANDS: Final = {
     "up": "ragstack_local.commands.stack:up",
     "demo": "ragstack_local.commands.stack:demo",
@@ -109,8 +106,8 @@ class _LazyGroup(TyperGroup):
         self.commands = _Commands(shared)  # type: ignore[assignment] # nothing is added later
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
-        """Take ``-m NAME`` for the command, as specification 000 writes it."""
-        if arguments[:1] == [MODE_OPTION] and len(arguments) > 1:
+        """Accept ``-m NAME`` as the command, as specification 000 writes it."""
+        if arguments[:1] == ["-m"] and len(arguments) > 1:
             arguments = arguments[1:]
         return super().parse_args(context, arguments)
 
@@ -144,8 +141,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"{DISTRIBUTION} {__version__}")
         raise typer.Exit
 

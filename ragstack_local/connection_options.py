@@ -15,7 +15,7 @@ from ragstack_common.core.addresses import is_here
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_local.connection.address import Address, UrlOfFile
 from ragstack_local.connection.connection import DEFAULT_PREFIX, LOCAL_CREDENTIALS, LOCAL_REGIONS, Connection, Project
-from ragstack_local.connection.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE, file_of
+from ragstack_local.connection.environment import API_KEY_VARIABLE, API_URL_VARIABLE, TOKEN_VARIABLE, source_file
 from ragstack_local.errors import StackError
 from ragstack_local.show import display
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _with_file(context: typer.Context, parameter: typer.CallbackParam, url: str | None) -> str | None:
     """Remember that a file of the current folder names the API, unless the command line or the environment does."""
-    file = file_of(API_URL_VARIABLE)
+    file = source_file(API_URL_VARIABLE)
     source = context.get_parameter_source(str(parameter.name))
     is_typed = source is not None and source.name == "COMMANDLINE"
     return url if url is None or file is None or is_typed else UrlOfFile(url, file)
@@ -74,16 +74,6 @@ def announce(where: str) -> None:
         display.errors.print(where, style="dim", soft_wrap=True)
 
 
-def _warn_of_file(address: Address) -> None:
-    """Say on the error stream that an API gets no credential, also if the command prints JSON."""
-    display.errors.print(
-        f"Stack: the API {address.api_url}, named by {address.file}. It gets no key, token, login or signature:"
-        f" confirm it with --api-url, or set {API_URL_VARIABLE} in the environment",
-        style="dim",
-        soft_wrap=True,
-    )
-
-
 def local_settings() -> list[str]:
     """Return the names of environment variables that lead AWS SDKs to a local stack, as `ragstack env` sets them.
 
@@ -126,7 +116,7 @@ class DeploymentOptions:
 
             _leave_local_settings()
             try:
-                connection = Connection.of_deployed_stack(self.stack_prefix)
+                connection = Connection.from_deployed_stack(self.stack_prefix)
             except (NoCredentialsError, NoRegionError) as error:
                 raise StackError(f"--aws needs AWS credentials and a region: {error}") from None
             announce(connection.described)
@@ -136,7 +126,7 @@ class DeploymentOptions:
                 f"{API_URL_VARIABLE} names only an API, and this command needs the stack: give --aws, or unset the"
                 " variable to use the local stack"
             )
-        connection = Connection.of_running_stack(Project.find().running)
+        connection = Connection.from_running_stack(Project.find().running)
         announce(connection.described)
         return connection
 
@@ -170,21 +160,26 @@ class ConnectionOptions(DeploymentOptions):
                     "it has a line break or another character that a header cannot hold", param_hint=option
                 )
         if self.api_url is None or not self.is_api:
-            return Address.of(connection or self.connect(), self.api_key, self.token)
+            return Address.for_stack(connection or self.connect(), self.api_key, self.token)
         if not is_here(self.api_url):
             _leave_local_settings()
         try:
-            address = Address.at(self.api_url, self.api_key, self.token)
+            address = Address.for_url(self.api_url, self.api_key, self.token)
         except ConfigurationError as error:
             raise typer.BadParameter(str(error), param_hint="--api-url") from None
         if address.file is None:
             announce(f"Stack: the API {address.api_url}")
-        else:
-            _warn_of_file(address)
+        else:  # also printed if the command prints JSON
+            display.errors.print(
+                f"Stack: the API {address.api_url}, named by {address.file}. It gets no key, token, login or signature:"
+                f" confirm it with --api-url, or set {API_URL_VARIABLE} in the environment",
+                style="dim",
+                soft_wrap=True,
+            )
         return address
 
     def api(self, connection: Connection | None = None) -> "HttpOperations":
-        """Call the API; arguments and errors are those of :meth:`address`."""
+        """Return a client of the API; see :meth:`address` for arguments and errors."""
         from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
         address = self.address(connection)

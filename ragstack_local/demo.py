@@ -26,7 +26,7 @@ from ragstack_local.files.uploads import select
 from ragstack_local.show import display, results
 from ragstack_local.show.answers import print_stream
 from ragstack_local.show.explanation import print_explanation
-from ragstack_local.signin.provider import Application, Provider
+from ragstack_local.signin.provider import ClientRegistration, Provider
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,6 @@ PEOPLE: Final = (
 
 OPERATOR: Final = "olga"
 
-INGESTION_SECONDS: Final = 300.0
-
 
 def run_demo(connection: Connection, root: Path) -> None:
     """Upload the handbook of samples/, wait until it is searchable, and ask questions.
@@ -184,18 +182,16 @@ def run_demo(connection: Connection, root: Path) -> None:
         StackError: A document is not searchable, or a question did not find its answer.
         ApiError: A query failed.
     """
-    roots = Roots.of_stack(connection)
+    roots = Roots.for_stack(connection)
     handbook = select([root / "samples" / "documents"], prefix="samples", roots=roots)
     note_skipped(handbook)
     roots.write()
-    documents, api = (
-        StackDocuments.of(connection),
-        HttpOperations(lambda: Address(connection.api_url, answers_url=connection.answers_url)),
-    )
-    statuses = ingest(documents, handbook.files, INGESTION_SECONDS).statuses
+    documents = StackDocuments.for_stack(connection)
+    api = HttpOperations(lambda: Address(connection.api_url, answers_url=connection.answers_url))
+    statuses = ingest(documents, handbook.files, timeout_seconds=300).statuses
     if connection.people_url is not None and _explained(api, f"user:{OPERATOR}").label is None:
         display.console.print("An earlier version uploaded these documents without access labels: uploading them again")
-        statuses = ingest(documents, handbook.files, INGESTION_SECONDS, force=True).statuses
+        statuses = ingest(documents, handbook.files, timeout_seconds=300, force=True).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")
@@ -219,11 +215,11 @@ def _explained(api: HttpOperations, viewer: str) -> Explanation:
 
 def _ask_as_people(connection: Connection, issuer: str) -> list[AnswerExample]:
     """Ask as two people, show why they got different answers, and return what was not answered as expected."""
-    application = Application(str(connection.oidc_audience), (str(connection.oidc_audience),))
+    application = ClientRegistration(str(connection.oidc_audience), (str(connection.oidc_audience),))
     provider = Provider.discover(issuer)
 
     def api_as(user: str) -> HttpOperations:
-        address = Address.of(connection, token=provider.silently(application, user).bearer)
+        address = Address.for_stack(connection, token=provider.silently(application, user).bearer)
         _show_command("login", ("--user", user))
         return HttpOperations(lambda: address)
 
@@ -246,7 +242,6 @@ def _show_command(name: str, arguments: Sequence[str]) -> None:
 
 
 def _ask(api: HttpOperations, question: AnswerExample) -> bool:
-    """Ask one question, show the command and the answer as it arrives, and check the answer."""
     _show_command("ask", question.arguments)
     with closing(each(api.ask(AskRequest.model_validate(question.body)))) as events:
         answer = print_stream(events)
@@ -257,7 +252,6 @@ def _ask(api: HttpOperations, question: AnswerExample) -> bool:
 
 
 def _search(api: HttpOperations, question: SearchExample) -> bool:
-    """Search for one question, show the command and its results, and check them."""
     _show_command("query", question.arguments)
     start = time.perf_counter()
     answer = run(api.search(RetrieveRequest.model_validate(question.body))).model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a stack, in addition to the errors of ragstack_common."""
+"""Errors of the command line and the local stack, in addition to those of ragstack_common."""
 
 from typing import Final
 

@@ -132,7 +132,7 @@ class EngineOptions(SettingsOptions):
             from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
             address = stack.address()
-            yield HttpOperations(lambda: address), Roots.of_api(address.api_url)
+            yield HttpOperations(lambda: address), Roots.for_api(address.api_url)
             return
         if stack.aws:
             engine = self.engine or CHROMA_ENGINE
@@ -265,16 +265,12 @@ class AskOptions(QueryOptions):
     ] = None
 
     def body(self) -> dict[str, Any]:
-        """Return the members of a request to answer. Errors are those of a search."""
-        members = super().body()
-        if self.rerank is not None:
-            members["rerank"] = False if self.rerank == NO_RERANKER else self.rerank
-        if self.language is not None:
-            members["language"] = self.language
-        if self.check_support:
-            members["check_support"] = True
-        if self.rewrite_question is not None:
-            members["rewrite_question"] = self.rewrite_question
-        if self.min_confidence is not None:
-            members["min_confidence"] = self.min_confidence
-        return members
+        """Return the members of a request to answer; errors are as for a search."""
+        members = {
+            "rerank": False if self.rerank == NO_RERANKER else self.rerank,
+            "language": self.language,
+            "check_support": self.check_support or None,
+            "rewrite_question": self.rewrite_question,
+            "min_confidence": self.min_confidence,
+        }
+        return super().body() | {name: value for name, value in members.items() if value is not None}

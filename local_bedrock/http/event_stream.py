@@ -17,11 +17,9 @@ from botocore.model import Shape, StructureShape
 from local_bedrock.http.errors import ServiceError
 
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
-MAX_HEADER_BYTES: Final = 2**15 - 1
 
 _PRELUDE: Final = struct.Struct("!II")
 _CHECKSUM: Final = struct.Struct("!I")
-_STRING: Final = 7
 _OVERHEAD: Final = _PRELUDE.size + 2 * _CHECKSUM.size
 
 Serialise = Callable[[Shape, Any], Any]
@@ -83,7 +81,7 @@ class Messages(Iterator[bytes]):
         # Exceptions are named by their member, which begins with a lower-case letter, not by their shape.
         name = error.code[0].lower() + error.code[1:]
         if name not in self._shape.members:
-            message = str(error).encode()[:MAX_HEADER_BYTES].decode(errors="ignore")
+            message = str(error).encode()[: 2**15 - 1].decode(errors="ignore")
             return encode({":error-code": error.code, ":error-message": message, ":message-type": "error"}, b"")
         headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
         return encode(headers, json.dumps({"message": str(error)}).encode())
@@ -91,4 +89,5 @@ class Messages(Iterator[bytes]):
 
 def _header(name: str, value: str) -> bytes:
     raw_name, raw_value = name.encode(), value.encode()
-    return struct.pack("!B", len(raw_name)) + raw_name + struct.pack("!BH", _STRING, len(raw_value)) + raw_value
+    string_type = 7
+    return struct.pack("!B", len(raw_name)) + raw_name + struct.pack("!BH", string_type, len(raw_value)) + raw_value

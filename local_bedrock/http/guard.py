@@ -29,12 +29,8 @@ ENDS_WITH_PARENT: Final = "RAGSTACK_ENDS_WITH_PARENT"
 MAX_HEADERS: Final = 200
 """The AWS SDKs send about 20, and browsers fewer."""
 
-TOO_MANY_HEADERS: Final = (431, "RequestHeaderSectionTooLarge")
 
-_CORS: Final = b"access-control-"
-
-
-class Guard:
+class BrowserGuard:
     """An ASGI application that protects another one from requests of web pages.
 
     A request is refused if its host is unknown (DNS rebinding), if its ``Origin`` or ``Referer`` is not allowed, or if
@@ -80,7 +76,8 @@ class Guard:
             return
         headers = _Headers(scope["headers"])
         if len(headers) > MAX_HEADERS:
-            await _refuse(scope, receive, send, f"The request has more than {MAX_HEADERS} headers", TOO_MANY_HEADERS)
+            reason = f"The request has more than {MAX_HEADERS} headers"
+            await _refuse(scope, receive, send, reason, (431, "RequestHeaderSectionTooLarge"))
             return
         refusal = self._refusal(scope, headers)
         origin = headers.last("origin")
@@ -105,7 +102,7 @@ class Guard:
             )
         if scope["path"] in self._pages and _opens_a_page(scope, headers):
             return None
-        origins = [*headers.all("origin"), *map(_origin_of, headers.all("referer"))]
+        origins = [*headers.all("origin"), *map(_parse_origin, headers.all("referer"))]
         stranger = next((origin for origin in origins if origin not in self._origins), None)
         harmless = ("none", "same-origin") if self._pages else ("none",)
         by_page = any(site.strip().lower() not in harmless for site in headers.all("sec-fetch-site"))
@@ -115,7 +112,9 @@ class Guard:
                 f"This request comes from {page}, and web pages may not use this server."
                 " If you trust the page, start with --allow-origin ORIGIN."
             )
-        if not origins and _is_browser(headers) and not _only_reads(scope):
+        # Browsers from before 2023 send no fetch metadata.
+        is_browser = headers.all("sec-fetch-site") or headers.last("user-agent").startswith("Mozilla/")
+        if not origins and is_browser and not _only_reads(scope):
             return "A browser may only read here. Use an AWS SDK, the AWS command line or curl."
         if scope["type"] == "http" and self._is_closed(scope["method"], scope["path"]):
             return f"{scope['method']} {scope['path']} is closed: it could destroy or change the local stack."
@@ -157,14 +156,9 @@ def checked_origin(origin: str) -> str:
     return text
 
 
-def _origin_of(url: str) -> str:
+def _parse_origin(url: str) -> str:
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}".lower()
-
-
-def _is_browser(headers: _Headers) -> bool:
-    # Browsers from before 2023 send no fetch metadata.
-    return bool(headers.all("sec-fetch-site")) or headers.last("user-agent").startswith("Mozilla/")
 
 
 def _opens_a_page(scope: Scope, headers: _Headers) -> bool:
@@ -193,7 +187,8 @@ def _cors(origin: str, headers: _Headers) -> list[tuple[bytes, bytes]]:
 def _with_cors(send: Send, cors: list[tuple[bytes, bytes]]) -> Send:
     async def send_with_cors(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
-            kept = [(name, value) for name, value in message.get("headers", ()) if not name.lower().startswith(_CORS)]
+            given = message.get("headers", ())
+            kept = [(name, value) for name, value in given if not name.lower().startswith(b"access-control-")]
             message = {**message, "headers": [*kept, *cors]}
         await send(message)
 

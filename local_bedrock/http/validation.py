@@ -119,21 +119,21 @@ def _scalar(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 
 def _size(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    if least is not None and len(value) < least:
-        yield _fault(shape, value, path, f"Member must have length greater than or equal to {least}")
-    if most is not None and len(value) > most:
-        yield _fault(shape, value, path, f"Member must have length less than or equal to {most}")
+    minimum, maximum = shape.metadata.get("min"), shape.metadata.get("max")
+    if minimum is not None and len(value) < minimum:
+        yield _fault(shape, value, path, f"Member must have length greater than or equal to {minimum}")
+    if maximum is not None and len(value) > maximum:
+        yield _fault(shape, value, path, f"Member must have length less than or equal to {maximum}")
 
 
 def _range(shape: Shape, value: float, path: str) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    minimum, maximum = shape.metadata.get("min"), shape.metadata.get("max")
     if isinstance(value, float) and not math.isfinite(value):
         yield _fault(shape, value, path, "Member must be a finite number")
-    if least is not None and value < least:
-        yield _fault(shape, value, path, f"Member must have value greater than or equal to {least}")
-    if most is not None and value > most:
-        yield _fault(shape, value, path, f"Member must have value less than or equal to {most}")
+    if minimum is not None and value < minimum:
+        yield _fault(shape, value, path, f"Member must have value greater than or equal to {minimum}")
+    if maximum is not None and value > maximum:
+        yield _fault(shape, value, path, f"Member must have value less than or equal to {maximum}")
 
 
 def _fault(shape: Shape, value: Any, path: str, constraint: str) -> str:

@@ -14,7 +14,7 @@ from local_bedrock.reading import chunking, metadata
 from local_bedrock.reading.chunking import Chunk, Pieces
 from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
-from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
+from local_bedrock.reading.sources import Content, ObjectStore, ObjectTooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared, indexed_text
@@ -83,7 +83,7 @@ class Preparation:
             _check_length(base, pieces.chunks)
             record = None if rows is None else number
             chunks += self._chunks(document.name, places, found, pieces, len(parents), record)
-            parents += [ParentChunk(parent.text, *places.of(parent)) for parent in pieces.parents]
+            parents += [ParentChunk(parent.text, *places.locate(parent)) for parent in pieces.parents]
         return Prepared(
             chunks,
             base.embedding,
@@ -123,7 +123,7 @@ class Preparation:
         formats.of_name(uri)
         try:
             return self.objects.read(uri, limit or MAX_DOCUMENT_BYTES)
-        except TooLarge:
+        except ObjectTooLarge:
             if limit is not None:
                 raise formats.NotLight from None
             raise
@@ -134,10 +134,10 @@ class Preparation:
         uri = submission.request.get("metadataUri")
         try:
             if uri is None:
-                found, tag = metadata.of_inline(submission.request.get("attributes", ())), None
+                found, tag = metadata.parse_inline(submission.request.get("attributes", ())), None
             else:
                 sidecar = self.objects.read(uri, MAX_SIDECAR_BYTES)
-                found, tag = metadata.of_sidecar(sidecar.data, uri), sidecar.tag
+                found, tag = metadata.parse_sidecar(sidecar.data, uri), sidecar.tag
             metadata.check_size(found.attributes, base.search)
         except UnreadableDocument as error:
             if content.tag == submission.document.content_tag:
@@ -157,7 +157,7 @@ class Preparation:
             context = (name, title, places.outline.path_at(chunk.start)) if self.with_headers else ("", None, ())
             parent = None if chunk.parent is None else parents + chunk.parent
             header = contextual_headers.compose(*context, chosen)
-            page, position = places.of(chunk)
+            page, position = places.locate(chunk)
             indexed.append(IndexedChunk(chunk.text, header, page, parent, record, position))
         return indexed
 
@@ -170,7 +170,7 @@ class _Places:
     outline: Outline
     file_format: str
 
-    def of(self, chunk: Chunk) -> tuple[int | None, dict[str, str | int]]:
+    def locate(self, chunk: Chunk) -> tuple[int | None, dict[str, str | int]]:
         """Return the page on which a chunk begins, and the rest of its position as metadata."""
         end = chunk.start + len(chunk.text)
         page, last_page = self.parsed.page_at(chunk.start), self.parsed.page_at(end - 1)

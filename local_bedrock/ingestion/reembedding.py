@@ -11,12 +11,11 @@ from typing import Final
 
 from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.store import replacements, resources
-from local_bedrock.store.database import RETRY_SECONDS, Change, Database
+from local_bedrock.store.database import RETRY_SECONDS, Database, Transaction
 from local_bedrock.store.documents import indexed_text
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 
 EMBEDDED_AT_ONCE: Final = 64
-CLOSING_LIMIT_SECONDS: Final = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +58,9 @@ class Reembedding:
         """Stop; the embeddings are closed already, which ends a call in progress."""
         self._closing.set()
         if self._thread is not None:
-            self._thread.join(CLOSING_LIMIT_SECONDS)
+            self._thread.join(3.0)
 
-    def _outdated(self, change: Change) -> list[str]:
+    def _outdated(self, change: Transaction) -> list[str]:
         bases = resources.knowledge_bases(change.connection)
         return [base.id for base in bases if base.embedding != self.embeddings.chosen.name]
 

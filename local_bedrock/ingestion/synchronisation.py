@@ -10,7 +10,7 @@ from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.options import Pace
 from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
-from local_bedrock.store.database import Change, Database
+from local_bedrock.store.database import Database, Transaction
 from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
@@ -18,8 +18,6 @@ from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.reading import formats
 
 SUBMITTED_AT_ONCE: Final = 100
-POLL_SECONDS: Final = 0.05
-INTERNAL_FAILURE: Final = "The local Bedrock failed on this job; its log has the details."
 
 log = logging.getLogger(__name__)
 
@@ -85,10 +83,10 @@ class Synchronisation:
         except Exception:
             if not self._closing.is_set():
                 log.exception("The ingestion job %s failed", job.id)
-                self._end(job, "FAILED", INTERNAL_FAILURE)
+                self._end(job, "FAILED", "The local Bedrock failed on this job; its log has the details.")
 
     def _wait_for_the_end(self, job: Job) -> None:
-        while not self._closing.wait(POLL_SECONDS):
+        while not self._closing.wait(0.05):
             with self._database.read() as view:
                 left = jobs.unfinished_documents(view.connection, job.id)
             if not left:
@@ -116,7 +114,6 @@ class Synchronisation:
                 return
 
     def _scan(self, source: DataSource) -> tuple[dict[str, Object], dict[str, Object]]:
-        """Return the documents and the sidecars in the bucket, by URI."""
         configuration = source.request["dataSourceConfiguration"]["s3Configuration"]
         bucket = configuration["bucketArn"].rpartition(":")[2]
         prefix = (configuration.get("inclusionPrefixes") or [""])[0]
@@ -127,7 +124,7 @@ class Synchronisation:
     def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
         """Submit work, unless the job was stopped."""
 
-        def submit(change: Change) -> bool:
+        def submit(change: Transaction) -> bool:
             if _stopped(change, job):
                 return False
             for work in batch:
@@ -151,7 +148,7 @@ class Synchronisation:
     def _update(self, job: Job, status: str, **statistics: int) -> bool:
         """Set the status and statistics, unless the job was stopped."""
 
-        def update(change: Change) -> bool:
+        def update(change: Transaction) -> bool:
             if _stopped(change, job):
                 return False
             present = jobs.find(change.connection, job.data_source_id, job.id)
@@ -162,7 +159,7 @@ class Synchronisation:
         return bool(self._database.write_when_possible(update, self._closing))
 
     def _end(self, job: Job, status: str, failure: str | None = None) -> None:
-        def end(change: Change) -> None:
+        def end(change: Transaction) -> None:
             present = jobs.find(change.connection, job.data_source_id, job.id)
             failures = (*present.failures, Failure(failure)) if failure else present.failures
             ended = "STOPPED" if present.status == "STOPPING" else status
@@ -171,7 +168,7 @@ class Synchronisation:
         self._database.write_when_possible(end, self._closing)
 
 
-def _stopped(change: Change, job: Job) -> bool:
+def _stopped(change: Transaction, job: Job) -> bool:
     return jobs.find(change.connection, job.data_source_id, job.id).status in ("STOPPING", "STOPPED")
 
 

@@ -12,7 +12,7 @@ from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
-from local_bedrock.store.database import RETRY_SECONDS, Change, Database, DiskFullError
+from local_bedrock.store.database import RETRY_SECONDS, Database, DiskFullError, Transaction
 from local_bedrock.store.documents import FAILED, METADATA_UPDATE_FAILED, Prepared
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.submissions import Submission
@@ -115,7 +115,7 @@ class Ingestion:
                 thread.join(3.0)
 
     def _run(self, woken: threading.Event, turn: Callable[[], float | None]) -> None:
-        """Take turns; each returns the seconds until the next one, or None to wait for an event."""
+        """Run turns; each returns the seconds until the next one, or None to wait for an event."""
         while not self._closing.is_set():
             woken.clear()
             try:
@@ -201,7 +201,7 @@ class Ingestion:
         unread = taken[len(drafts) + len(slower) :]
         if slower or unread:
 
-            def put_back(change: Change) -> None:
+            def put_back(change: Transaction) -> None:
                 for submission in (*slower, *unread):
                     submissions.put_back(change, submission.document, slower=submission in slower)
 
@@ -220,7 +220,7 @@ class Ingestion:
         left = iter(finished)
         return [(each, next(left) if isinstance(draft, Prepared) else draft) for each, draft in drafts]
 
-    def _attempted(self, work: Callable[[], _T], of: Sequence[Submission]) -> _T | UnreadableDocument:
+    def _attempted(self, work: Callable[[], _T], batch: Sequence[Submission]) -> _T | UnreadableDocument:
         """Do a part of the work on documents; every error but NotLight becomes the reason of their failure."""
         try:
             return work()
@@ -232,11 +232,11 @@ class Ingestion:
             return UnreadableDocument(str(error))
         except Exception:
             if not self._closing.is_set():
-                log.exception("Ingesting %s failed", ", ".join(submission.document.name for submission in of))
+                log.exception("Ingesting %s failed", ", ".join(submission.document.name for submission in batch))
             return UnreadableDocument(INTERNAL_FAILURE)
 
     def _store(self, results: Sequence[tuple[Submission, _Result]]) -> None:
-        def finish(change: Change) -> None:
+        def finish(change: Transaction) -> None:
             for submission, result in results:
                 if submissions.is_newest(change.connection, submission.document):
                     self._finish(change, submission, result)
@@ -252,7 +252,7 @@ class Ingestion:
             elif not isinstance(results[0][1], UnreadableDocument):
                 self._store([(results[0][0], UnreadableDocument(INTERNAL_FAILURE))])
 
-    def _finish(self, change: Change, submission: Submission, result: _Result) -> None:
+    def _finish(self, change: Transaction, submission: Submission, result: _Result) -> None:
         document, now = submission.document, self._clock()
         if isinstance(result, UnreadableDocument):
             status = METADATA_UPDATE_FAILED if isinstance(result, MetadataUpdateFailed) else FAILED
@@ -269,7 +269,7 @@ class Ingestion:
             _count(change, submission, submission.job_id, result)
 
 
-def _count(change: Change, submission: Submission, job_id: str, result: _Result) -> None:
+def _count(change: Transaction, submission: Submission, job_id: str, result: _Result) -> None:
     job = jobs.find(change.connection, submission.document.data_source_id, job_id)
     if isinstance(result, UnreadableDocument):
         jobs.save(change, job.failed(Failure(str(result), submission.document.name)))
@@ -277,7 +277,7 @@ def _count(change: Change, submission: Submission, job_id: str, result: _Result)
         jobs.save(change, job.counted(_COUNTED_AS[submission.request["change"]]))
 
 
-def _delete_some(change: Change, knowledge_base_id: str, data_source_id: str | None) -> None:
+def _delete_some(change: Transaction, knowledge_base_id: str, data_source_id: str | None) -> None:
     """Remove a batch of documents, or the knowledge base or data source itself once it has none."""
     batch, source = [], None
     if data_source_id is not None:

@@ -20,7 +20,7 @@ THROTTLED: Final = {
     "bedrock-agent-runtime": "Your request rate is too high. Reduce the frequency of requests.",
     "bedrock-runtime": "Too many requests, please wait before trying again.",
 }
-"""By service. Reported by users of InvokeAgent and InvokeModel; for the others, AWS's general wording is assumed."""
+"""By service, as users of InvokeAgent and InvokeModel report them; the other is AWS's general wording."""
 
 
 def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
@@ -46,7 +46,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> float:
-        """Take a token and return 0, or return the seconds until one is available."""
+        """Return 0 and consume a token, or return the seconds until one is available."""
         with self._lock:
             now = self._clock()
             self._level = min(self._size, self._level + (now - self._filled_at) * self._per_second)
@@ -148,10 +148,10 @@ class Admission:
             return
         # Without the lock, two concurrent requests could both take the last place.
         with self._counting:
-            most = getattr(quotas, limit.quota)
+            maximum = getattr(quotas, limit.quota)
             with self._database.read() as view:
-                if limit.counted(view.connection, members) >= most:
-                    raise limit.error(limit.message.format(limit=most))
+                if limit.counted(view.connection, members) >= maximum:
+                    raise limit.error(limit.message.format(limit=maximum))
             yield
 
 

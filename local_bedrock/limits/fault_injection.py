@@ -78,17 +78,17 @@ class FaultRule:
         return ",".join(f"{name}={getattr(self, name)}" for name in ["operation", *changed])
 
     @classmethod
-    def of_text(cls, text: str) -> "FaultRule":
+    def parse(cls, text: str) -> "FaultRule":
         """Parse a rule such as ``operation=Retrieve,kind=throttling,rate=0.1``.
 
         Raises:
             FaultError: The rule is invalid.
         """
         parts = (part.partition("=") for part in text.split(","))
-        return cls.of_mapping({name.strip(): value.strip() for name, _, value in parts})
+        return cls.from_mapping({name.strip(): value.strip() for name, _, value in parts})
 
     @classmethod
-    def of_mapping(cls, values: Mapping[str, Any]) -> "FaultRule":
+    def from_mapping(cls, values: Mapping[str, Any]) -> "FaultRule":
         """Make a rule from its attributes.
 
         Raises:

@@ -37,7 +37,6 @@ class Context:
     Attributes:
         clock: Seconds since 1970.
         snapshots: Results of requests with further pages.
-        make_id: Returns an unused identifier.
     """
 
     options: Options
@@ -49,11 +48,10 @@ class Context:
     answering: Answering
     clock: Callable[[], float]
     snapshots: Snapshots
-    make_id: Callable[[], str] = new_id
 
     @property
     def embedding(self) -> Embedding:
-        """That of new knowledge bases."""
+        """The embedding of new knowledge bases."""
         return self.embeddings.chosen
 
     def cosine_share(self, embedding: Embedding) -> float:

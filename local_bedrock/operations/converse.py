@@ -17,15 +17,6 @@ from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, Mode
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
 
-_UNSUPPORTED: Final = (
-    "toolConfig",
-    "guardrailConfig",
-    "additionalModelRequestFields",
-    "additionalModelResponseFieldPaths",
-    "promptVariables",
-    "outputConfig",
-)
-
 
 def converse(context: Context, request: Request) -> Answer:
     """Answer a conversation."""
@@ -74,7 +65,15 @@ def _events(context: Context, request: Request) -> Iterator[Answer]:
 
 def _answer(context: Context, request: Request) -> Iterator[ModelPiece]:
     require_text_model(request["modelId"])
-    refuse_unsupported(request, *_UNSUPPORTED)
+    refuse_unsupported(
+        request,
+        "toolConfig",
+        "guardrailConfig",
+        "additionalModelRequestFields",
+        "additionalModelResponseFieldPaths",
+        "promptVariables",
+        "outputConfig",
+    )
     refuse_optimized(request)
     if request.get("serviceTier", {}).get("type", "default") != "default":
         raise InvalidRequest("The local Bedrock supports the serviceTier default only")
@@ -105,7 +104,11 @@ def _model_request(context: Context, request: Request) -> ModelRequest:
     """
     messages = request.get("messages", [])
     _check_order(messages)
-    system = [_system_text(index, block) for index, block in enumerate(request.get("system", []))]
+    system = []
+    for index, block in enumerate(request.get("system", [])):
+        if "guardContent" in block:
+            raise InvalidRequest(f"The local Bedrock does not support guardrails: omit guardContent at system.{index}")
+        system.append(str(block.get("text", "")))
     read = [_message(context, number, message) for number, message in enumerate(messages)]
     settings = inference_settings(request.get("inferenceConfig", {}))
     if context.answering.provider.quotes:
@@ -166,12 +169,6 @@ def _text(at: str, text: str) -> str:
     return text
 
 
-def _system_text(index: int, block: Request) -> str:
-    if "guardContent" in block:
-        raise InvalidRequest(f"The local Bedrock does not support guardrails: omit guardContent at system.{index}")
-    return str(block.get("text", ""))
-
-
 def _document(context: Context, at: str, role: str, document: Request) -> str:
     if role != "user":
         raise InvalidRequest(f"Only user messages can have documents: remove the one at {at}")
@@ -215,7 +212,6 @@ NO_MODEL: Final = (
     " RAGSTACK_LLM_URL, for an OpenAI-compatible server, such as http://localhost:11434/v1. Without a model it quotes"
     " document blocks, and passages in tags such as <document>...</document>; this conversation has none"
 )
-MAX_EXCERPTS: Final = 20
 MAX_QUESTION_CHARACTERS: Final = 400
 """Maximum for the text outside of tags in the last message, which ends with the question."""
 
@@ -259,7 +255,7 @@ def _quotable(context: Context, texts: Sequence[str], documents: Sequence[str]) 
     ]
     scores = score(question, [excerpt.chunk.content for excerpt in excerpts], context.embedding)
     order = sorted(range(len(excerpts)), key=lambda index: (-scores[index], index))
-    return question, [excerpts[index] for index in order[:MAX_EXCERPTS]]
+    return question, [excerpts[index] for index in order[:20]]
 
 
 def _tagged(text: str) -> list[tuple[int | None, str | None, str]]:

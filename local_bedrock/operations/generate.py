@@ -21,7 +21,6 @@ UNABLE: Final = "Sorry, I am unable to assist you with this request."
 """Amazon Bedrock's answer if the search results contain none."""
 
 _ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
-_NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|sonic")
 
 
 def require_text_model(name: str) -> None:
@@ -32,7 +31,7 @@ def require_text_model(name: str) -> None:
     """
     if not name.startswith("arn:") and not _ID.fullmatch(name):
         raise InvalidRequest("The provided model identifier is invalid.")
-    if _NO_TEXT.search(resource_id(name)):
+    if re.search("embed|rerank|image|canvas|reel|stable-diffusion|sonic", resource_id(name)):
         raise InvalidRequest(
             "This action doesn't support the model that you provided. Try again with a supported text or chat model."
         )
@@ -44,7 +43,7 @@ class _Question:
 
     Attributes:
         references: The results, in the order of the passages.
-        is_numbered: Whether numbers in brackets are citations: the prompt asked for them, or the answer quotes.
+        is_numbered: Whether numbers in brackets are citations: the prompt requires them, or the answer quotes.
     """
 
     session_id: str

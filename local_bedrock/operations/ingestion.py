@@ -14,6 +14,7 @@ from local_bedrock.operations.context import (
     Context,
     Request,
     available_data_source,
+    new_id,
     refuse_unsupported,
     requested_data_source,
     required_member,
@@ -21,7 +22,7 @@ from local_bedrock.operations.context import (
 from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
 from local_bedrock.reading import metadata
 from local_bedrock.store import documents, jobs, submissions
-from local_bedrock.store.database import Change
+from local_bedrock.store.database import Transaction
 from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
@@ -83,9 +84,9 @@ def delete_documents(context: Context, request: Request) -> Answer:
     return answer
 
 
-def _ingest(context: Context, change: Change, source: DataSource, submitted: list[_Submitted]) -> Answer:
+def _ingest(context: Context, change: Transaction, source: DataSource, submitted: list[_Submitted]) -> Answer:
     _check_no_job(change, source)
-    request_id = context.make_id()
+    request_id = new_id()
     for document in submitted:
         submissions.submit(
             change,
@@ -101,9 +102,9 @@ def _ingest(context: Context, change: Change, source: DataSource, submitted: lis
     return {"documentDetails": [_detail(change.connection, source, document.name) for document in submitted]}
 
 
-def _delete(context: Context, change: Change, source: DataSource, names: list[str]) -> Answer:
+def _delete(context: Context, change: Transaction, source: DataSource, names: list[str]) -> Answer:
     _check_no_job(change, source)
-    request_id = context.make_id()
+    request_id = new_id()
     for name in names:
         if documents.find(change.connection, source.id, name) is not None:
             submissions.submit(
@@ -156,7 +157,7 @@ def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
         raise InvalidRequest("A document of an S3 data source takes its metadata from S3: use the type S3_LOCATION")
     attributes = required_member(given, "Metadata of type IN_LINE_ATTRIBUTE", "inlineAttributes", "s3Location")
     try:
-        metadata.of_inline(attributes)
+        metadata.parse_inline(attributes)
     except InvalidDocumentError as error:
         raise InvalidRequest(f"The inline attributes cannot be used: {error}") from None
     return {"attributes": attributes}
@@ -193,7 +194,7 @@ def _check_payload(submitted: list[_Submitted]) -> None:
         )
 
 
-def _check_no_job(change: Change, source: DataSource) -> None:
+def _check_no_job(change: Transaction, source: DataSource) -> None:
     for job in jobs.running(change.connection, source.knowledge_base_id, source.id):
         raise InvalidRequest(
             f"There is an ongoing ingestion job {job.id} on data source {source.id}."
@@ -280,7 +281,7 @@ def list_jobs(context: Context, request: Request) -> Answer:
     end = start + request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         source = requested_data_source(view.connection, request)
-        found = _chosen(jobs.of_data_source(view.connection, source.id), request)
+        found = _chosen(jobs.list_jobs(view.connection, source.id), request)
     more = listing.token(end) if len(found) > end else None
     return {"ingestionJobSummaries": [_summary(job) for job in found[start:end]], "nextToken": more}
 
@@ -306,7 +307,7 @@ def stop_job(context: Context, request: Request) -> Answer:
     return {"ingestionJob": _described_job(job)}
 
 
-def _start(context: Context, change: Change, source: DataSource, request: Request, started: list[Job]) -> Answer:
+def _start(context: Context, change: Transaction, source: DataSource, request: Request, started: list[Job]) -> Answer:
     running = jobs.running(change.connection, source.knowledge_base_id)
     if running:
         raise Conflict(
@@ -315,7 +316,7 @@ def _start(context: Context, change: Change, source: DataSource, request: Reques
         )
     now = context.clock()
     job = Job(
-        id=context.make_id(),
+        id=new_id(),
         knowledge_base_id=source.knowledge_base_id,
         data_source_id=source.id,
         description=request.get("description"),

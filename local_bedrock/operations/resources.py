@@ -15,13 +15,14 @@ from local_bedrock.operations.context import (
     Request,
     active_knowledge_base,
     available_data_source,
+    new_id,
     refuse_unsupported,
     requested_data_source,
     required_member,
 )
 from local_bedrock.operations.paging import Listing
-from local_bedrock.store import jobs, resources, tags
-from local_bedrock.store.database import Change
+from local_bedrock.store import jobs, resources
+from local_bedrock.store.database import Transaction
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase, once
 
 _STORES: Final = {
@@ -109,12 +110,12 @@ def _check_knowledge_base(request: Request) -> None:
     required_member(storage, f"A storageConfiguration of type {storage['type']}", needed, *others)
 
 
-def _create_knowledge_base(context: Context, change: Change, request: Request) -> Answer:
+def _create_knowledge_base(context: Context, change: Transaction, request: Request) -> Answer:
     if resources.knowledge_base_named(change.connection, request["name"]):
         raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
     now, seconds = context.clock(), context.options.pace.creation_seconds
     base = StoredKnowledgeBase(
-        id=context.make_id(),
+        id=new_id(),
         name=request["name"],
         status=resources.CREATING if seconds else resources.ACTIVE,
         search=request["storageConfiguration"]["type"],
@@ -126,7 +127,7 @@ def _create_knowledge_base(context: Context, change: Change, request: Request) -
         due_at=now + seconds if seconds else None,
     )
     resources.add_knowledge_base(change, base)
-    tags.put(change, base.arn, request.get("tags", {}))
+    resources.put_tags(change, base.arn, request.get("tags", {}))
     return {"knowledgeBase": {**_described_base(base), "status": resources.CREATING}}
 
 
@@ -196,11 +197,7 @@ def delete_data_source(context: Context, request: Request) -> Answer:
         seconds = context.options.pace.deletion_seconds
         resources.mark_deleting(change, "data_source", source.id, context.clock(), seconds)
     context.ingestion.wake()
-    return {
-        "knowledgeBaseId": source.knowledge_base_id,
-        "dataSourceId": source.id,
-        "status": resources.DELETING,
-    }
+    return {"knowledgeBaseId": source.knowledge_base_id, "dataSourceId": source.id, "status": resources.DELETING}
 
 
 def _check_data_source(request: Request) -> None:
@@ -232,13 +229,13 @@ def _check_data_source_unchanged(source: DataSource, request: Request) -> None:
         )
 
 
-def _create_data_source(context: Context, change: Change, request: Request) -> Answer:
+def _create_data_source(context: Context, change: Transaction, request: Request) -> Answer:
     base = active_knowledge_base(change.connection, request["knowledgeBaseId"])
     if resources.data_source_named(change.connection, base.id, request["name"]):
         raise Conflict(f"DataSource with name {request['name']} already exists.")
     now = context.clock()
     source = DataSource(
-        id=context.make_id(),
+        id=new_id(),
         knowledge_base_id=base.id,
         name=request["name"],
         status=resources.AVAILABLE,
@@ -262,20 +259,17 @@ def _described_source(source: DataSource) -> Answer:
     }
 
 
-_CONFIGURATION_OF: Final = {
-    "FIXED_SIZE": "fixedSizeChunkingConfiguration",
-    "HIERARCHICAL": "hierarchicalChunkingConfiguration",
-    "SEMANTIC": "semanticChunkingConfiguration",
-    "NONE": "chunkingStrategy",
-}
-
-
 def _check_chunking(chunking: Request | None) -> None:
     """Check a ``chunkingConfiguration`` beyond the service model."""
     if chunking is None:
         return
     strategy = chunking["chunkingStrategy"]
-    needed = _CONFIGURATION_OF[strategy]
+    needed = {
+        "FIXED_SIZE": "fixedSizeChunkingConfiguration",
+        "HIERARCHICAL": "hierarchicalChunkingConfiguration",
+        "SEMANTIC": "semanticChunkingConfiguration",
+        "NONE": "chunkingStrategy",
+    }[strategy]
     others = sorted(set(chunking) - {"chunkingStrategy", needed})
     required_member(chunking, f"The chunking strategy {strategy}", needed, *others)
     if strategy != "HIERARCHICAL":
@@ -305,24 +299,24 @@ def tag_resource(context: Context, request: Request) -> Answer:
     _check_tags(added)
     with context.database.write() as change:
         arn = _tagged_arn(change.connection, request)
-        count = len({**tags.tags_of(change.connection, arn), **added})
+        count = len({**resources.find_tags(change.connection, arn), **added})
         if count > MAX_TAGS:
             raise QuotaExceeded(f"The resource would have {count} tags; the maximum is {MAX_TAGS}")
-        tags.put(change, arn, added)
+        resources.put_tags(change, arn, added)
     return {}
 
 
 def untag_resource(context: Context, request: Request) -> Answer:
     """Remove tags from a knowledge base; unknown keys are ignored."""
     with context.database.write() as change:
-        tags.remove(change, _tagged_arn(change.connection, request), request["tagKeys"])
+        resources.remove_tags(change, _tagged_arn(change.connection, request), request["tagKeys"])
     return {}
 
 
 def list_tags(context: Context, request: Request) -> Answer:
     """Return the tags of a knowledge base."""
     with context.database.read() as view:
-        return {"tags": tags.tags_of(view.connection, _tagged_arn(view.connection, request))}
+        return {"tags": resources.find_tags(view.connection, _tagged_arn(view.connection, request))}
 
 
 def _check_tags(given: Mapping[str, str]) -> None:

@@ -223,8 +223,6 @@ def _reranking(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found
 
 
-CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
-
 _CHUNKS: Final = (
     "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), iif(p.id, p.page, c.page),"
     " iif(p.id, p.position, c.position), d.type, d.name, coalesce(r.attributes, d.attributes)"
@@ -283,7 +281,11 @@ def _members(
     name: str,
     attributes: str,
 ) -> Any:
-    metadata: dict[str, Any] = {**json.loads(attributes), **json.loads(position or "{}"), CHUNK_ID: public_id}
+    metadata: dict[str, Any] = {
+        **json.loads(attributes),
+        **json.loads(position or "{}"),
+        f"{RESERVED_PREFIX}chunk-id": public_id,
+    }
     if page is not None:
         metadata[PAGE_KEY] = page
     location = {"s3Location": {"uri": name}} if kind == "S3" else {"customDocumentLocation": {"id": name}}

@@ -60,12 +60,7 @@ class UnavailableEmbedding(Embedding):
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The embedding of new knowledge bases, and those of others until they are embedded again.
-
-    Attributes:
-        chosen: That of new knowledge bases.
-        earlier: The others, by name.
-    """
+    """The embedding for new knowledge bases, and earlier ones by name, until their texts are embedded again."""
 
     chosen: Embedding
     earlier: Mapping[str, Embedding] = field(default_factory=dict)

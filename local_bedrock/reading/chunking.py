@@ -86,7 +86,7 @@ class Unit:
 
 def count_tokens(text: str) -> int:
     """Estimate the number of tokens for an embedding model."""
-    return sum(_tokens_of(match[0]) for match in _TOKEN.finditer(text))
+    return sum(_word_tokens(match[0]) for match in _TOKEN.finditer(text))
 
 
 def units(text: str, max_tokens: int) -> list[Unit]:
@@ -100,7 +100,7 @@ def units(text: str, max_tokens: int) -> list[Unit]:
     ]
 
 
-def _tokens_of(word: str) -> int:
+def _word_tokens(word: str) -> int:
     if _UNSPACED.search(word):
         return len(word)
     return -(-len(word) // CHARACTERS_PER_TOKEN)
@@ -113,7 +113,7 @@ def _fitting(text: str, unit: Unit, max_tokens: int) -> Iterator[Unit]:
         return
     start, tokens = unit.start, 0
     for match in _TOKEN.finditer(text, unit.start, unit.end):
-        cost = _tokens_of(match[0])
+        cost = _word_tokens(match[0])
         if tokens and tokens + cost > max_tokens:
             yield Unit(start, match.start(), tokens)
             start, tokens = match.start(), 0

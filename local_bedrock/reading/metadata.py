@@ -23,7 +23,7 @@ SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
 DATA_SOURCE_ID: Final = RESERVED_PREFIX + "data-source-id"
 
 
-def of_sidecar(data: bytes, name: str) -> Sidecar:
+def parse_sidecar(data: bytes, name: str) -> Sidecar:
     """Read a sidecar file.
 
     Raises:
@@ -35,7 +35,7 @@ def of_sidecar(data: bytes, name: str) -> Sidecar:
         raise UnreadableDocument(f"The metadata file {name} cannot be used: {error}.") from None
 
 
-def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
+def parse_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
     """Read the validated attributes of a request.
 
     Raises:
@@ -75,7 +75,6 @@ class Record:
     attributes: dict[str, str]
 
 
-_EXCEL_LINE: Final = re.compile(r"\s*\"?sep=.\"?\s*", re.IGNORECASE)
 _OTHER_DELIMITERS: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -144,7 +143,7 @@ def _attribute_columns(text: str, header: list[str], structure: RecordStructure)
 def _not_comma_separated(text: str, content: str) -> str | None:
     """Return why the first line is not a header with commas; None if it is one."""
     line = text.lstrip("\n").partition("\n")[0]
-    if _EXCEL_LINE.fullmatch(line):
+    if re.fullmatch(r"\s*\"?sep=.\"?\s*", line, re.IGNORECASE):
         shown = line.strip(' "')
         return (
             f"The first line of the .csv file is {shown!r}, which only Excel understands: remove it, so that the file"

@@ -21,7 +21,7 @@ _REASONS: Final = {
 }
 
 
-class TooLarge(UnreadableDocument):
+class ObjectTooLarge(UnreadableDocument):
     """An object is larger than the limit."""
 
 
@@ -60,7 +60,7 @@ class ObjectStore:
         """Read an object, ``s3://bucket/key``.
 
         Raises:
-            TooLarge: It has more than ``limit`` bytes.
+            ObjectTooLarge: It has more than ``limit`` bytes.
             UnreadableDocument: It doesn't exist, or access is denied.
         """
         bucket, key = split_uri(uri)
@@ -70,7 +70,7 @@ class ObjectStore:
             answer = self._client.get_object(Bucket=bucket, Key=key)
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
-                raise TooLarge(f"{uri} has {answer['ContentLength']:,} bytes; the maximum is {limit:,}.")
+                raise ObjectTooLarge(f"{uri} has {answer['ContentLength']:,} bytes; the maximum is {limit:,}.")
             return Content(answer["Body"].read(limit), answer["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]

@@ -143,7 +143,7 @@ def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids
         f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}",
         [knowledge_base_id, *parameters] * 2,
     )
-    return view.vectors.chunks_of(np.fromiter((row[0] for row in found), dtype=np.int64))
+    return view.vectors.find_chunks(np.fromiter((row[0] for row in found), dtype=np.int64))
 
 
 def _clipped(cosines: "Scores") -> Shares:

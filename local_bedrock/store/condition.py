@@ -9,11 +9,9 @@ import apsw
 from local_bedrock.store import schema
 
 FILE_NAME: Final = "bedrock.sqlite3"
-KEPT: Final = "replaced-index-{}"
-"""Names of the folders with replaced files, by number."""
 
 
-def fault_of(file: Path) -> str | None:
+def find_fault(file: Path) -> str | None:
     """Return why an existing index cannot be used, as the end of a sentence; None if it can.
 
     Takes a second for each gigabyte.
@@ -21,7 +19,7 @@ def fault_of(file: Path) -> str | None:
     if not file.exists():
         return None
     if not file.is_file():
-        return f"is {'a folder' if file.is_dir() else 'no regular file'}"
+        return f"is {'a folder' if file.is_dir() else 'not a regular file'}"
     if not file.stat().st_size:
         return "is empty (0 bytes)"
     try:
@@ -42,7 +40,7 @@ def fault_of(file: Path) -> str | None:
 
 def set_aside(file: Path, fault: str) -> None:
     """Move an index that cannot be used into a folder of its own, and mark the data folder as incomplete."""
-    kept = next(folder for n in count(1) if not (folder := file.with_name(KEPT.format(n))).exists())
+    kept = next(folder for n in count(1) if not (folder := file.with_name(f"replaced-index-{n}")).exists())
     file.with_name(schema.INCOMPLETE).write_text(f"The index {fault}. The replaced file is in {kept}")
     kept.mkdir()
     for part in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm"))):

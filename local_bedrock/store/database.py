@@ -25,13 +25,12 @@ import numpy as np
 from local_bedrock.http.guard import make_private
 from local_bedrock.store import condition
 from local_bedrock.store.condition import FILE_NAME
-from local_bedrock.store.postings import MAX_ROWS, segments_of
+from local_bedrock.store.postings import MAX_ROWS, build_segments
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.core.errors import RagStackError
 
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000
-PAGE_BYTES: Final = 4096
 
 RELEASED_PAGES: Final = 1000
 """Free pages of 4 KiB below which no space is released."""
@@ -42,8 +41,6 @@ RELEASED_SHARE: Final = 0.5
 
 RETRY_SECONDS: Final = 1.0
 """Interval at which background work checks a full disk for room."""
-
-JSON_COLUMNS: Final = ("failures", "request", "statistics")
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +61,7 @@ class DiskFullError(RagStackError):
 
 
 @dataclass
-class Change:
+class Transaction:
     """A transaction that writes.
 
     Attributes:
@@ -121,14 +118,14 @@ class Database:
             self._readers.put(self._connect(read_only=True))
 
     @contextmanager
-    def write(self) -> Iterator[Change]:
+    def write(self) -> Iterator[Transaction]:
         """Run a transaction; an exception rolls it back.
 
         Raises:
             DiskFullError: There is no room for it.
         """
         with self._writing, self._noticing_a_full_disk():
-            change = Change(self._writer)
+            change = Transaction(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield change
@@ -143,7 +140,7 @@ class Database:
             self._vectors.tidy()
             self._checkpoint()
 
-    def write_when_possible(self, work: Callable[[Change], _T], closing: threading.Event) -> _T | None:
+    def write_when_possible(self, work: Callable[[Transaction], _T], closing: threading.Event) -> _T | None:
         """Run a transaction, on a full disk as soon as there is room; None if *closing* is set before that."""
         while True:
             try:
@@ -234,7 +231,7 @@ class Database:
         return connection
 
     def _check_index(self, *, replaces_index: bool) -> None:
-        fault = condition.fault_of(self._path)
+        fault = condition.find_fault(self._path)
         if fault is None:
             return
         if not replaces_index:
@@ -250,7 +247,7 @@ class Database:
         # Readers would wait for a checkpoint inside a commit, so the hook only counts and write() does it later.
         self._writer.execute(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-            f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}"
+            f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * 4096}"
         )
         self._writer.set_wal_hook(self._count_log_pages)
 
@@ -262,7 +259,7 @@ class Database:
             while batch := list(islice(of_base, MAX_ROWS)):
                 _, documents, chunks, values, words = zip(*batch, strict=True)
                 found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
-                segments = segments_of(words)
+                segments = build_segments(words)
                 self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segments)
                 self._vectors.tidy()
 
@@ -276,7 +273,7 @@ class Database:
         return apsw.SQLITE_OK
 
 
-def insert(change: Change, table: str, values: Mapping[str, Any], *, replace: bool = False) -> int:
+def insert(change: Transaction, table: str, values: Mapping[str, Any], *, replace: bool = False) -> int:
     """Insert a row, with lists and objects as JSON, and return its row id."""
     columns, marks = ", ".join(values), ", ".join("?" * len(values))
     row = [json.dumps(value) if isinstance(value, list | tuple | dict) else value for value in values.values()]
@@ -299,11 +296,9 @@ def select(connection: apsw.Connection, kind: Callable[..., Row], rest: str, *pa
         rest: The statement from the name of the table on, without input of a request.
         parameters: For the placeholders in it.
     """
-    names = _columns(kind)
+    names, in_json = _columns(kind), ("failures", "request", "statistics")
     rows = connection.execute(f"SELECT {', '.join(names)} FROM {rest}", parameters)  # noqa: S608
-    return [
-        kind(**{n: json.loads(v) if n in JSON_COLUMNS else v for n, v in zip(names, row, strict=True)}) for row in rows
-    ]
+    return [kind(**{n: json.loads(v) if n in in_json else v for n, v in zip(names, row, strict=True)}) for row in rows]
 
 
 def _lock(folder: Path) -> IO[str]:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.reading.metadata import AttributeValue
-from local_bedrock.store.database import Change, insert, select
-from local_bedrock.store.postings import counted, segments_of
+from local_bedrock.store.database import Transaction, insert, select
+from local_bedrock.store.postings import build_segments, counted
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.text.words import detect_languages
 
@@ -134,7 +134,7 @@ class Prepared:
     records: Sequence[Mapping[str, AttributeValue]] = ()
 
 
-def index_document(change: Change, document: Document, prepared: Prepared, now: float) -> None:
+def index_document(change: Transaction, document: Document, prepared: Prepared, now: float) -> None:
     """Replace the indexed version and set INDEXED; readers see either version as a whole."""
     connection, base = change.connection, document.knowledge_base_id
     replaced = _remove_content(connection, document)
@@ -162,11 +162,11 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     vectors = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(base, replaced))
-    segments = segments_of(counts)
+    segments = build_segments(counts)
     change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segments))
 
 
-def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:
+def mark_failed(change: Transaction, document: Document, status: str, reason: str, now: float) -> None:
     """Set FAILED or METADATA_UPDATE_FAILED with a reason; the indexed version stays."""
     change.connection.execute(
         "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
@@ -175,7 +175,7 @@ def mark_failed(change: Change, document: Document, status: str, reason: str, no
     change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
 
 
-def remove_documents(change: Change, *gone: Document) -> None:
+def remove_documents(change: Transaction, *gone: Document) -> None:
     """Delete documents of one knowledge base with their content."""
     removed = []
     for document in gone:
@@ -185,8 +185,7 @@ def remove_documents(change: Change, *gone: Document) -> None:
         change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
 
 
-def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
-    """Add the chunks with their parents and records, and return the ids of chunks and records."""
+def _add_chunks(change: Transaction, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
 
     def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | str | None) -> int:
         public_id = _public_id(document, ordinal, piece.text)
@@ -215,17 +214,14 @@ def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple
 
 
 def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
-    rows = [
-        # SQLite has integers of 64 bits.
-        (holder, key, kind_of(member), isinstance(value, list), float(member) if _is_huge(member) else member)
-        for key, value in attributes.items()
-        for member in (value if isinstance(value, list) else [value])
-    ]
+    rows = []
+    for key, value in attributes.items():
+        for member in value if isinstance(value, list) else [value]:
+            # SQLite has integers of 64 bits.
+            is_huge = isinstance(member, int) and not -(2**63) <= member < 2**63
+            stored = float(member) if is_huge else member
+            rows.append((holder, key, kind_of(member), isinstance(value, list), stored))
     connection.executemany("INSERT INTO attribute VALUES (?, ?, ?, ?, ?)", rows)
-
-
-def _is_huge(value: object) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:

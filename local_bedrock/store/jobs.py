@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from local_bedrock.http.errors import NotFound
-from local_bedrock.store.database import Change, insert, select
+from local_bedrock.store.database import Transaction, insert, select
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")
-FAILURES_KEPT: Final = 1000
+MAX_FAILURES: Final = 1000
 
 STATISTICS: Final = (
     "numberOfDocumentsScanned",
@@ -51,17 +51,17 @@ class Job:
 
     def failed(self, failure: Failure) -> "Job":
         """Return the job with one more failed document."""
-        failures = (*self.failures, failure) if len(self.failures) < FAILURES_KEPT else self.failures
+        failures = (*self.failures, failure) if len(self.failures) < MAX_FAILURES else self.failures
         return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
 
 
-def save(change: Change, job: Job) -> None:
+def save(change: Transaction, job: Job) -> None:
     """Insert or update."""
     insert(change, "ingestion_job", vars(job), replace=True)
 
 
 def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:
-    """Return one.
+    """Return a job.
 
     Raises:
         NotFound: The data source has no job with this id.
@@ -72,7 +72,7 @@ def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:
     return jobs[0]
 
 
-def of_data_source(connection: apsw.Connection, data_source_id: str) -> list[Job]:
+def list_jobs(connection: apsw.Connection, data_source_id: str) -> list[Job]:
     """List all jobs of a data source."""
     return _select(connection, "data_source_id = ?", data_source_id)
 

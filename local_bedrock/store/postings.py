@@ -20,11 +20,10 @@ MAX_ROWS: Final = 8192
 """Rows of a segment. Fewer make a search slower, and more a commit."""
 
 WORD_BYTES: Final = 8
-COUNT_BYTES: Final = 1
 MAX_COUNT: Final = 255
 """More occurrences of a word in a chunk count as this many, which changes its part of BM25 by less than 1 %."""
 
-WORDS_REMEMBERED: Final = 100_000
+MAX_REMEMBERED: Final = 100_000
 
 Words = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.float64]
@@ -34,7 +33,7 @@ class _Numbers(dict[str, int]):
     """A number of 64 bits for each word: its hash, so that numbers need no table."""
 
     def __missing__(self, word: str) -> int:
-        if len(self) >= WORDS_REMEMBERED:
+        if len(self) >= MAX_REMEMBERED:
             self.clear()
         number = int.from_bytes(blake2b(word.encode(), digest_size=WORD_BYTES).digest(), "little")
         self[word] = number
@@ -87,9 +86,9 @@ class Segment:
         return len(self.lengths)
 
     @classmethod
-    def of(cls, chunks: Sequence[bytes]) -> "Segment":
+    def build(cls, chunks: Sequence[bytes]) -> "Segment":
         """Make one from the words of at most MAX_ROWS chunks, as :func:`counted` returns them."""
-        sizes = np.array([len(chunk) // (WORD_BYTES + COUNT_BYTES) for chunk in chunks], dtype=int)
+        sizes = np.array([len(chunk) // (WORD_BYTES + 1) for chunk in chunks], dtype=int)
         both = zip(chunks, (sizes * WORD_BYTES).tolist(), strict=True)
         parts = [(chunk[:end], chunk[end:]) for chunk, end in both]
         words = np.frombuffer(b"".join(part for part, _ in parts), dtype="<u8").astype(np.uint64)
@@ -129,9 +128,9 @@ class Segment:
         return list(map(slice, starts.tolist(), ends.tolist()))
 
 
-def segments_of(chunks: Sequence[bytes]) -> list[Segment]:
+def build_segments(chunks: Sequence[bytes]) -> list[Segment]:
     """Make the segments of any number of chunks, each in the form of :func:`counted`."""
-    return [Segment.of(chunks[first : first + MAX_ROWS]) for first in range(0, len(chunks), MAX_ROWS)]
+    return [Segment.build(chunks[first : first + MAX_ROWS]) for first in range(0, len(chunks), MAX_ROWS)]
 
 
 def grown(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -142,7 +141,7 @@ def grown(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     return tuple(found)
 
 
-def kept_of(segments: Sequence[Segment], kept: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
+def filter_segments(segments: Sequence[Segment], kept: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
     """Return segments with only the rows to keep, which are counted over all of them."""
     found, first = [], 0
     for segment in segments:
@@ -187,11 +186,7 @@ class Postings:
         return {tag: count for tag, count in zip(TAGS, found.tolist(), strict=True) if count}
 
     def bm25(self, weights: Mapping[str, float]) -> Scores:
-        """Return the BM25 of every row, 0 without any of the words.
-
-        Args:
-            weights: Of the stemmed words of a query.
-        """
+        """Return the BM25 of every row for the weighted stems of a query, 0 without any of the words."""
         if not weights or not self.segments:
             return np.zeros(len(self.alive))
         words = numbers([*weights])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.store import resources
-from local_bedrock.store.database import Change, insert, select
+from local_bedrock.store.database import Transaction, insert, select
 from ragstack_common.embedding.protocol import Embedding
 
 _MISSING = (
@@ -27,7 +27,7 @@ class StoredText:
     text: str
 
 
-def begin(change: Change, embedding: str) -> None:
+def begin(change: Transaction, embedding: str) -> None:
     """Drop what an earlier start made with another embedding."""
     change.connection.execute("DELETE FROM replacement WHERE embedding != ?", (embedding,))
 
@@ -48,14 +48,14 @@ def missing(
     return select(connection, StoredText, rest, embedding, knowledge_base_id, after, limit)
 
 
-def add(change: Change, embedding: str, chunks: Sequence[StoredText], vectors: npt.NDArray[np.float32]) -> None:
+def add(change: Transaction, embedding: str, chunks: Sequence[StoredText], vectors: npt.NDArray[np.float32]) -> None:
     """Store new vectors."""
     for chunk, vector in zip(chunks, vectors.astype("<f2"), strict=True):
         row = {"chunk_id": chunk.id, "embedding": embedding, "value": vector.tobytes()}
         insert(change, "replacement", row, replace=True)
 
 
-def finish(change: Change, knowledge_base_id: str, embedding: Embedding) -> bool:
+def finish(change: Transaction, knowledge_base_id: str, embedding: Embedding) -> bool:
     """Use the new vectors, unless a chunk has none; searches see the old vectors or the new ones as a whole."""
     connection = change.connection
     if missing(connection, knowledge_base_id, embedding.name, 1):
@@ -85,6 +85,6 @@ def finish(change: Change, knowledge_base_id: str, embedding: Embedding) -> bool
     return True
 
 
-def end(change: Change) -> None:
+def end(change: Transaction) -> None:
     """Drop the vectors of chunks that were deleted meanwhile."""
     change.connection.execute("DELETE FROM replacement")

@@ -1,7 +1,7 @@
-"""Knowledge bases, data sources and client tokens in the database."""
+"""Knowledge bases, data sources, client tokens and tags in the database."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -9,8 +9,7 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.http.errors import InvalidRequest, NotFound
-from local_bedrock.store import tags
-from local_bedrock.store.database import Change, insert, select
+from local_bedrock.store.database import Transaction, insert, select
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
@@ -66,12 +65,12 @@ class DataSource:
         return str(self.request["dataSourceConfiguration"]["type"])
 
 
-def add_knowledge_base(change: Change, knowledge_base: StoredKnowledgeBase) -> None:
+def add_knowledge_base(change: Transaction, knowledge_base: StoredKnowledgeBase) -> None:
     """Insert a knowledge base."""
     insert(change, "knowledge_base", vars(knowledge_base))
 
 
-def update(change: Change, resource: StoredKnowledgeBase | DataSource) -> None:
+def update(change: Transaction, resource: StoredKnowledgeBase | DataSource) -> None:
     """Write the name, the request and the time of an update."""
     table = "knowledge_base" if isinstance(resource, StoredKnowledgeBase) else "data_source"
     change.connection.execute(
@@ -80,7 +79,7 @@ def update(change: Change, resource: StoredKnowledgeBase | DataSource) -> None:
     )
 
 
-def replace_embedding(change: Change, knowledge_base_id: str, name: str, dimension: int) -> None:
+def replace_embedding(change: Transaction, knowledge_base_id: str, name: str, dimension: int) -> None:
     """Record another embedding."""
     change.connection.execute(
         "UPDATE knowledge_base SET embedding = ?, dimension = ? WHERE id = ?", (name, dimension, knowledge_base_id)
@@ -93,7 +92,7 @@ def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int 
 
 
 def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> StoredKnowledgeBase:
-    """Return one.
+    """Return a knowledge base.
 
     Raises:
         NotFound: It doesn't exist.
@@ -109,8 +108,8 @@ def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
     return found
 
 
-def add_data_source(change: Change, data_source: DataSource) -> None:
-    """Insert one."""
+def add_data_source(change: Transaction, data_source: DataSource) -> None:
+    """Insert a data source."""
     insert(change, "data_source", vars(data_source))
 
 
@@ -123,7 +122,7 @@ def data_sources(
 
 
 def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_source_id: str) -> DataSource:
-    """Return one.
+    """Return a data source.
 
     Raises:
         NotFound: The knowledge base or the data source doesn't exist.
@@ -142,7 +141,7 @@ def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name:
     return found
 
 
-def mark_deleting(change: Change, table: str, resource_id: str, now: float, seconds: float) -> None:
+def mark_deleting(change: Transaction, table: str, resource_id: str, now: float, seconds: float) -> None:
     """Set DELETING; the background threads delete it after ``seconds``, also after a restart."""
     assert table in ("knowledge_base", "data_source")
     change.connection.execute(
@@ -151,7 +150,7 @@ def mark_deleting(change: Change, table: str, resource_id: str, now: float, seco
     )
 
 
-def activate_due(change: Change, now: float) -> None:
+def activate_due(change: Transaction, now: float) -> None:
     """Set the knowledge bases ACTIVE whose creation is due."""
     change.connection.execute(
         "UPDATE knowledge_base SET status = ?, due_at = NULL, updated_at = ? WHERE status = ? AND due_at <= ?",
@@ -179,15 +178,16 @@ def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | N
     return [(row[0], row[1]) for row in rows]
 
 
-def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
+def remove_knowledge_base(change: Transaction, knowledge_base_id: str) -> None:
     """Delete a knowledge base that has no documents."""
     change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
     change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
-    tags.remove_all(change, KNOWLEDGE_BASE_ARN.format(knowledge_base_id))
+    arn = KNOWLEDGE_BASE_ARN.format(knowledge_base_id)
+    change.connection.execute("DELETE FROM resource_tag WHERE arn = ?", (arn,))
     change.after_commit.append(lambda vectors: vectors.drop(knowledge_base_id))
 
 
-def remove_data_source(change: Change, data_source_id: str) -> None:
+def remove_data_source(change: Transaction, data_source_id: str) -> None:
     """Delete a data source, but not its documents."""
     change.connection.execute("DELETE FROM ingestion_job WHERE data_source_id = ?", (data_source_id,))
     change.connection.execute("DELETE FROM data_source WHERE id = ?", (data_source_id,))
@@ -200,7 +200,7 @@ Answer = dict[str, Any]
 
 
 def once(
-    change: Change, operation: str, scope: str, request: Mapping[str, Any], now: float, act: Callable[[], Answer]
+    change: Transaction, operation: str, scope: str, request: Mapping[str, Any], now: float, act: Callable[[], Answer]
 ) -> Answer:
     """Run ``act``, or return the earlier answer if the request repeats a client token.
 
@@ -227,3 +227,19 @@ def once(
     if row[0] != fingerprint:
         raise InvalidRequest(f"The clientToken of this {operation} request was used before with other parameters")
     return dict(json.loads(row[1]))
+
+
+def find_tags(connection: apsw.Connection, arn: str) -> dict[str, str]:
+    """Return the tags of a resource by key."""
+    return dict(connection.execute("SELECT key, value FROM resource_tag WHERE arn = ? ORDER BY key", (arn,)))
+
+
+def put_tags(change: Transaction, arn: str, tags: Mapping[str, str]) -> None:
+    """Add tags or replace their values."""
+    rows = [(arn, key, value) for key, value in tags.items()]
+    change.connection.executemany("INSERT OR REPLACE INTO resource_tag VALUES (?, ?, ?)", rows)
+
+
+def remove_tags(change: Transaction, arn: str, keys: Iterable[str]) -> None:
+    """Remove tags; unknown keys are ignored."""
+    change.connection.executemany("DELETE FROM resource_tag WHERE arn = ? AND key = ?", [(arn, key) for key in keys])

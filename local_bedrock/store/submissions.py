@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.store.database import Change, insert, select
+from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.documents import Document, DocumentKey
 from ragstack_common.reading.formats import PLAIN
 
@@ -40,7 +40,7 @@ class Submission:
 
 
 def submit(
-    change: Change,
+    change: Transaction,
     document: DocumentKey,
     action: str,
     *,
@@ -59,9 +59,9 @@ def submit(
         document: The document, which may be new.
         action: ``ingest`` or ``delete``.
         now: Seconds since 1970.
-        request: As in :class:`Submission`.
-        content: As in :class:`Submission`.
-        job_id: As in :class:`Submission`.
+        request: The document as submitted, without inline content.
+        content: Inline content.
+        job_id: The ingestion job that submitted it.
         seconds: Minimum time before the work, divided among the earlier statuses.
         request_id: The call that submitted it directly.
         speed: How quickly it is likely to be processed: 0 may take long; the higher, the sooner others follow.
@@ -110,7 +110,7 @@ def unfinished(connection: apsw.Connection, data_source_id: str) -> set[str]:
     return {name for (name,) in connection.execute(query, (data_source_id,))}
 
 
-def advance(change: Change, now: float) -> None:
+def advance(change: Transaction, now: float) -> None:
     """Set the statuses of waiting documents that are due."""
     rows: list[tuple[Any, ...]] = change.connection.execute(
         "SELECT s.document_id, d.status, s.next_at, s.step_seconds"
@@ -145,7 +145,7 @@ def next_change(connection: apsw.Connection, now: float) -> float | None:
     return found
 
 
-def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
+def take_up(change: Transaction, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
     """Claim work that is due, deletions first, and set the statuses of its documents.
 
     First come, first served; but the worker of light documents takes those first that need no conversion, so that
@@ -182,7 +182,7 @@ def _taken(connection: apsw.Connection, action: str, document_id: Any, now: floa
     return Submission(document, action, job_id, json.loads(request), content)
 
 
-def put_back(change: Change, document: Document, *, slower: bool = False) -> None:
+def put_back(change: Transaction, document: Document, *, slower: bool = False) -> None:
     """Return claimed work to the queue; ``slower`` if it proved to take longer than was expected."""
     if is_newest(change.connection, document):
         change.connection.execute(
@@ -190,7 +190,7 @@ def put_back(change: Change, document: Document, *, slower: bool = False) -> Non
         )
 
 
-def put_back_unfinished(change: Change) -> None:
+def put_back_unfinished(change: Transaction) -> None:
     """After a restart, make claimed work available again."""
     for action, status in ((INGEST, "PENDING"), (DELETE, "DELETING")):
         change.connection.execute(
@@ -207,7 +207,7 @@ def is_newest(connection: apsw.Connection, document: Document) -> bool:
     return row is not None and row[0] == document.generation
 
 
-def withdraw(change: Change, *, job_id: str | None = None, data_source_id: str | None = None) -> None:
+def withdraw(change: Transaction, *, job_id: str | None = None, data_source_id: str | None = None) -> None:
     """Drop the unstarted work of a job or data source, and restore the earlier state of its documents.
 
     Documents that didn't exist before are deleted.

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from local_bedrock.store.postings import Postings, Segment, grown, kept_of
+from local_bedrock.store.postings import Postings, Segment, filter_segments, grown
 
-QUERIES_AT_ONCE: Final = 32
+MAX_QUERIES: Final = 32
 ROWS_MULTIPLIED: Final = 32
 """Rows in one product of two matrices: so few that BLAS does not copy them, or the processor's cache has the copy.
 
@@ -30,10 +30,10 @@ instead of 148, and up to three take as long as one by one.
 """
 
 PATIENCE: Final = 0.5
-"""How long a product waits for other searches at most, as a share of the time that the last product took."""
+"""Maximum wait of a product for other searches, as a share of the time that the last product took."""
 
-MATRICES_FOR_EVERY_CORE: Final = 6
-"""Fewer than this are multiplied before another core has begun."""
+MIN_MATRICES_PER_CORE: Final = 6
+"""Fewer matrices are multiplied before another core has started."""
 
 Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float32]
@@ -69,12 +69,12 @@ class Products:
         self._patience = 0.0
         self._cores = ThreadPoolExecutor(os.cpu_count(), "products")
 
-    def of(self, matrices: tuple[Vectors, ...], query: Vectors) -> Scores:
+    def compute(self, matrices: tuple[Vectors, ...], query: Vectors) -> Scores:
         """Return the product of every row of all matrices with a query.
 
         Args:
             matrices: One or more, of shape ``(rows, dimension)``; searches that share the tuple are computed together.
-            query: Of shape ``(dimension,)``.
+            query: Its shape is ``(dimension,)``.
         """
         mine = _Waiting(matrices, query)
         with self._changed:
@@ -101,14 +101,14 @@ class Products:
         with self._changed:
             self._changed.wait_for(lambda: len(self._queue) >= self._expected, self._patience)
             others = [waiting for waiting in self._queue if waiting.matrices is mine.matrices and waiting is not mine]
-            taken = [mine, *others[: QUERIES_AT_ONCE - 1]]
+            taken = [mine, *others[: MAX_QUERIES - 1]]
             self._queue = [waiting for waiting in self._queue if waiting not in taken]
         return taken
 
     def _pass_on(self, served: int, seconds: float) -> None:
         """Hand over to the thread that has waited longest."""
         with self._changed:
-            self._expected = min(served + len(self._queue), QUERIES_AT_ONCE)
+            self._expected = min(served + len(self._queue), MAX_QUERIES)
             self._patience = PATIENCE * seconds
             self._is_busy = bool(self._queue)
             if self._queue:
@@ -126,7 +126,7 @@ class Products:
             for matrix, end in left:
                 _multiply(matrix, queries, scores[:, end - len(matrix) : end])
 
-        others = (os.cpu_count() or 1) - 1 if len(matrices) >= MATRICES_FOR_EVERY_CORE else 0
+        others = (os.cpu_count() or 1) - 1 if len(matrices) >= MIN_MATRICES_PER_CORE else 0
         helpers = [self._cores.submit(multiply) for _ in range(others)]
         multiply()
         for helper in helpers:
@@ -153,7 +153,7 @@ DEAD_SHARE: Final = 0.5
 
 ROWS_SCORED_AT_ONCE: Final = 64
 
-SCOPES_REMEMBERED: Final = 16
+MAX_SCOPES: Final = 16
 """Scopes of searches whose lengths are kept: of 100,000 chunks, BM25 takes 3 ms within one, and 9 within a new one."""
 
 _SCOPES_LOCK: Final = threading.Lock()
@@ -234,9 +234,9 @@ class VectorSnapshot:
 
     @cached_property
     def _scopes(self) -> LRUCache[bytes, Postings]:
-        return LRUCache(SCOPES_REMEMBERED)
+        return LRUCache(MAX_SCOPES)
 
-    def chunks_of(self, documents: Ids) -> Ids:
+    def find_chunks(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""
         parts = [
             block.chunks[rows[np.isin(block.documents[rows], documents)]]
@@ -260,7 +260,7 @@ class VectorSnapshot:
         """Return the best of some rows and their cosines, best first, ties by chunk id.
 
         Args:
-            query: Of unit length, or zero.
+            query: A vector of unit length, or zero.
             rows: Ascending.
             limit: Maximum number of results.
             score: Computes the scores to order by from rows and their cosines, in the precision of the cosines; a score
@@ -270,7 +270,7 @@ class VectorSnapshot:
             # Keep everything as good as the last result that fits, so that ties are decided by the id. The products
             # are exact up to rounding; the remaining rows are scored again, all in the same way.
             chosen = slice(None) if len(rows) == len(self.chunks) else rows
-            approximate = score(chosen, _PRODUCTS.of(self._matrices, query)[chosen])
+            approximate = score(chosen, _PRODUCTS.compute(self._matrices, query)[chosen])
             floor = np.partition(approximate, -limit)[-limit]
             rows = rows[approximate >= floor - _ROUNDING]
         exact = self._exact(rows, query)
@@ -365,7 +365,7 @@ class VectorIndex:
             if len(kept := block.living):
                 self.extend(knowledge_base_id, block.documents[kept], block.chunks[kept], block.vectors[kept])
         if living:
-            segments = kept_of(before.segments, VectorSnapshot(tuple(blocks)).alive)
+            segments = filter_segments(before.segments, VectorSnapshot(tuple(blocks)).alive)
             self._snapshots[knowledge_base_id] = replace(self.snapshot(knowledge_base_id), segments=segments)
 
     def tidy(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.factory import judge_from, provider_from
@@ -22,8 +22,6 @@ from ragstack_common.settings.knowledge import KnowledgeSettings
 from ragstack_common.settings.names import CHROMA_ENGINE
 from ragstack_common.settings.retriever_tool import MilvusSettings
 from ragstack_common.settings.search import QuerySettings
-
-CONFIG_SUFFIX: Final = ".json"
 
 
 @contextmanager
@@ -76,9 +74,9 @@ def _chroma(collection: str | None, db_path: Path | None, environment: Mapping[s
 
 
 def _from_file(engine: str, collection: str | None, db_path: Path | None) -> dict[str, Any]:
-    if not engine.endswith(CONFIG_SUFFIX):
+    if not engine.endswith(".json"):
         raise ConfigurationError(
-            f"--engine {engine} is unknown: write bedrock, {CHROMA_ENGINE}, or the name of a {CONFIG_SUFFIX} file that"
+            f"--engine {engine} is unknown: write bedrock, {CHROMA_ENGINE}, or the name of a .json file that"
             ' describes an engine, such as {"type": "milvus", "uri": "milvus.db", "collection_name": "handbook"}'
         )
     if collection or db_path:

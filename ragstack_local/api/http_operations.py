@@ -33,20 +33,18 @@ TIMEOUT_SECONDS: Final = 30.0
 """API Gateway answers within 29."""
 
 UPLOAD_SECONDS: Final = 300.0
-"""For 50 MB over a slow line; the permission to upload expires a little later."""
+"""Time limit for 50 MB over a slow line; the permission to upload expires a little later."""
 
 SILENT_SECONDS: Final = 45.0
 """How long a stream of events may be silent; the API sends a heartbeat every 10."""
 
 THROTTLED_ATTEMPTS: Final = 120
 THROTTLED_PAUSE_SECONDS: Final = 0.5
-"""Requests are repeated for a minute that the API rejects because there are too many a second."""
+"""Throttled requests are repeated for a minute."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
 SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
-REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
 
 _CODE_OF_S3: Final = re.compile(rb"\A\s*(?:<\?xml[^>]*>\s*)?<Error>.*?<Code>(\w+)</Code>", re.DOTALL)
 """MiniStack, which serves S3 on the same port, answers so to an address without a stage."""
@@ -137,7 +135,7 @@ class HttpOperations:
             path: Begins with a slash; URL-quoted.
             response_model: The form of the response.
             body: Sent as JSON; None for no body.
-            parameters: Of the query; None leaves one out.
+            parameters: Parameters of the query; those that are None are left out.
 
         Raises:
             ApiError: The API rejected the request or could not be reached; the message says why in one line.
@@ -159,7 +157,7 @@ class HttpOperations:
 
         Raises:
             ApiError: The bucket rejected the file or could not be reached, or the file would leave this machine for an
-                address that nobody confirmed, or unencrypted for one that an encrypted API names.
+                address that the user has not confirmed, or unencrypted for one that an encrypted API names.
         """
         address = self._find()
         if address.file is not None and not (is_here(address.api_url) and is_here(url)):
@@ -209,7 +207,7 @@ class HttpOperations:
 
 
 async def _has_events(response: httpx2.Response) -> bool:
-    """Whether a response has events. MiniStack buffers them, and labels them as JSON."""
+    """Return whether a response has events. MiniStack buffers them, and labels them as JSON."""
     if response.headers.get("content-type", "").startswith(EVENT_STREAM):
         return True
     if not (await response.aread()).startswith((b"event:", b":")):
@@ -219,7 +217,7 @@ async def _has_events(response: httpx2.Response) -> bool:
 
 
 def _events(response: httpx2.Response, texts: AsyncIterator[str]) -> httpx2.EventSource:
-    """Return the events of a response, whose texts somebody else closes."""
+    """Return the events of a response; the caller closes its texts."""
     read: Any = SimpleNamespace(headers=response.headers, request=response.request, aiter_text=lambda: texts)
     # A limit against servers that are not an API: the event with a whole answer has its sources too.
     return httpx2.EventSource(read, max_event_size=64 * 1024 * 1024)
@@ -296,7 +294,7 @@ def _rejected(url: str, status: int, data: bytes) -> ApiError:
     # API Gateway uses both spellings.
     text = answer.get("message", answer.get("Message", answer)) or data.decode(errors="replace")
     said = f"The API answered {status}: {' '.join(str(text).split()):.300}"
-    if status in REFUSED:
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return ApiError(f"{said}; {HOW_TO_AUTHENTICATE}")
     lacks_stage = urlsplit(url).path.startswith("/api/")
     return ApiError(f"{said}; does --api-url end with the API's stage, such as /prod?" if lacks_stage else said)

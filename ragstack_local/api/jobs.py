@@ -13,12 +13,9 @@ if TYPE_CHECKING:
 
 JOBS: Final = "/api/ingestion-jobs"
 
-POLL_SECONDS: Final = 0.5
-MAX_POLL_SECONDS: Final = 5.0
-
 
 def is_running(job: "JobAnswer") -> bool:
-    """Whether a job of the API has not ended."""
+    """Return whether a job of the API has not ended."""
     return job.status in ("QUEUED", "RUNNING")
 
 
@@ -37,14 +34,14 @@ def follow_job(
         ApiError: The API failed, or does not know the job.
     """
     deadline = clock() + timeout_seconds
-    pause = POLL_SECONDS
+    pause = 0.5
     while True:
         job = run(api.request("GET", f"{JOBS}/{job.id}", type(job)))
         changed(job)
         if not is_running(job) or clock() > deadline:
             return job
         sleep(pause)
-        pause = min(pause * 1.2, MAX_POLL_SECONDS)
+        pause = min(pause * 1.2, 5.0)
 
 
 def check_complete(job: "JobAnswer", timeout_seconds: float) -> None:

@@ -72,7 +72,7 @@ def build(
         db_path: Folder of the database; created if missing.
         collection_name: Created if missing.
         plan: How files become chunks.
-        embedding: Of the chunks.
+        embedding: Embeds the chunks.
         folder_name: First part of the files' keys. Other documents below it in the plan's corpus are removed from the
             collection; None removes nothing.
         unread: Keys of files and folders that cannot be read, with the reasons. They are reported as failed, and the
@@ -89,7 +89,11 @@ def build(
         client = open_folder(db_path)
         try:
             collection = get_or_create(client, collection_name, embedding)
-            _refuse_foreign(collection)
+            if recorded_embedding(collection) is None:
+                raise ConfigurationError(
+                    f"The collection {collection.name} was not built here and does not record its embedding: "
+                    "choose another name"
+                )
             report = _update(collection, files, plan, embedding, folder_name, unread or {}, done)
             report.manifest = _manifest(collection, plan, embedding, report, clock())
         finally:
@@ -182,14 +186,6 @@ def _metadata(collection: "Collection", where: dict[str, Any] | None = None) -> 
         offset += PAGE
 
 
-def _refuse_foreign(collection: "Collection") -> None:
-    if recorded_embedding(collection) is None:
-        raise ConfigurationError(
-            f"The collection {collection.name} was not built here and does not record its embedding: "
-            "choose another name"
-        )
-
-
 def _manifest(
     collection: "Collection", plan: BuildPlan, embedding: Embedding, report: Report, seconds: float
 ) -> Manifest:
@@ -218,8 +214,10 @@ def _manifest(
 
 
 def _counts(chunks: Iterable[tuple[str, Any]]) -> dict[str, Counts]:
-    """Count documents and chunks by a value."""
     found: dict[str, list[Any]] = defaultdict(list)
     for value, document in chunks:
         found[value].append(document)
-    return {value: Counts(documents=len(set(of)), chunks=len(of)) for value, of in sorted(found.items())}
+    return {
+        value: Counts(documents=len(set(documents)), chunks=len(documents))
+        for value, documents in sorted(found.items())
+    }

@@ -26,9 +26,9 @@ class BuildPlan:
     """How files become chunks.
 
     Attributes:
-        corpus: Of files whose sidecar sets none.
+        corpus: Corpus of files whose sidecar sets none.
         embedding: Name of the embedding.
-        version: Of files whose sidecar sets none; None takes it from the path, as in ``docs/v3/intro.md``.
+        version: Version of files whose sidecar sets none; None takes it from the path, as in ``docs/v3/intro.md``.
         chunk_size: Maximum characters of a chunk.
         chunk_overlap: Maximum characters that a chunk repeats from the previous one.
         embedding_choice: The embedding as ``--embedding`` takes it.
@@ -122,6 +122,6 @@ def to_pieces(file: LocalFile, content: Content, plan: BuildPlan, parser: Parser
 def _attributes(file: LocalFile, content: Content) -> dict[str, Any]:
     if content.sidecar is None:
         return {}
-    found = metadata.of_sidecar(content.sidecar, file.key + SIDECAR_SUFFIX).attributes
+    found = metadata.parse_sidecar(content.sidecar, file.key + SIDECAR_SUFFIX).attributes
     # Chroma rejects empty lists; for its filters one equals an absent attribute.
     return {name: value for name, value in found.items() if value != []}

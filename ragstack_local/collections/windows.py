@@ -52,9 +52,9 @@ def _end(text: str, start: int, size: int) -> int:
     limit = start + size
     if limit >= len(text):
         return len(text)
-    least = start + max(1, int(size * MIN_SHARE))
+    minimum = start + max(1, int(size * MIN_SHARE))
     for pattern in _ENDS:
-        ends = [match.end() for match in pattern.finditer(text, least, limit)]
+        ends = [match.end() for match in pattern.finditer(text, minimum, limit)]
         if ends:
             return ends[-1]
     return limit

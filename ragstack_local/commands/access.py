@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragstack_local.api.http_operations import HttpOperations
 
 ACCESS: Final = "/api/access"
-CALLS_AT_ONCE: Final = 8
 
 Label = Annotated[str, typer.Argument(help="A label of the access file.", show_default=False)]
 Principal = Annotated[
@@ -69,7 +68,7 @@ def show(
 @access.command()
 @with_options
 def grant(stack: ConnectionOptions, label: Label, principal: Principal, as_json: AsJson = False) -> None:
-    """Let somebody see the documents of a label.
+    """Allow a principal to see the documents of a label.
 
     Example:  ragstack access grant people user:bob
     """
@@ -87,7 +86,7 @@ def revoke(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hide the documents of a label from somebody, whatever else allows them.
+    """Hide the documents of a label from a principal, whatever else allows them.
 
     A denied principal stays denied even if another of the caller's principals is allowed.
 
@@ -108,7 +107,7 @@ def explain(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Say whether somebody sees a document, and which rule decides it.
+    """Show whether a user sees a document, and which rule decides it.
 
     Name the groups too: the stack does not know who is in them.
 
@@ -182,7 +181,7 @@ def check(
 
 
 async def explained(api: "HttpOperations", document: str, viewer: str) -> "Explanation":
-    """Ask who sees a document."""
+    """Return whether a user sees a document, and why."""
     from ragstack_common.services.access import Explanation  # noqa: PLC0415 - imports the AWS SDK
 
     return await api.request("GET", f"{ACCESS}/explain", Explanation, parameters={"as": viewer, "document": document})
@@ -191,7 +190,7 @@ async def explained(api: "HttpOperations", document: str, viewer: str) -> "Expla
 async def _checked(api: "HttpOperations", expectations: list[Expectation]) -> list[_Checked]:
     from ragstack_common.services.access import UNKNOWN_DOCUMENT  # noqa: PLC0415 - imports the AWS SDK
 
-    slots = asyncio.Semaphore(CALLS_AT_ONCE)
+    slots = asyncio.Semaphore(8)
 
     async def look(viewer: str, document: str, expected: str) -> _Checked:
         async with slots:

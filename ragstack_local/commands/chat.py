@@ -85,7 +85,6 @@ def _hold(conversation: "Conversation", *, is_interactive: bool) -> None:
 
 
 def _line(conversation: "Conversation", *, is_interactive: bool) -> str | None:
-    """Read a line; None at the end."""
     if is_interactive and conversation.as_json:  # input() would print the prompt on the standard output
         conversation.console.print(PROMPT, end="")
     try:
@@ -99,11 +98,8 @@ class Conversation:
     """The questions and answers so far.
 
     Attributes:
-        operations: Those of the API, or of an engine here.
-        options: What to answer from.
-        data: Remembers what was explained once.
+        data: Folder that remembers what was explained once.
         roots: Where documents are on this machine.
-        as_json: Whether answers are printed as lines of JSON.
         history: The turns, as the API takes them.
         answer: The last answer.
         failed: Whether a question failed.
@@ -124,7 +120,7 @@ class Conversation:
         return display.console_for(as_json=self.as_json)
 
     def enter(self, line: str) -> None:
-        """Obey a command, or answer a question; errors are printed."""
+        """Run a command, or answer a question; errors are printed."""
         command, _, argument = line.partition(" ")
         try:
             match command:

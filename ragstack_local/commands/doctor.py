@@ -3,8 +3,7 @@
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -31,12 +30,7 @@ ATTRIBUTE: Final = "ragstack-doctor"
 FINDABLE_SECONDS: Final = 60.0
 """How long a document may be INDEXED before a search finds it; about a second is usual."""
 
-POLL_SECONDS: Final = 1.0
-
 Status = Literal["ok", "warning", "failed", "skipped"]
-STYLES: Final[dict[Status, str]] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-
-API_ADVICE: Final = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
 
 CALIBRATE: Final = (
     "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval relevance"
@@ -120,7 +114,8 @@ def doctor(
         checks.skip("only an API is named", "permissions", "knowledge base", "alarms", "dead letters")
     else:
         _check_stack(checks, connection, stack.stack_prefix)
-    if checks.run("api", lambda: _health(api), API_ADVICE):
+    advice = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
+    if checks.run("api", lambda: _health(api), advice):
         _check_documents(checks, api, connection, timeout)
     else:
         checks.skip("the API does not answer", "upload", "search", "answer", "relevance", "clean-up")
@@ -149,7 +144,7 @@ def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
 
 
 def _check_documents(checks: Checks, api: "HttpOperations", connection: "Connection | None", timeout: float) -> None:
-    """Take a probe through upload, search, answer and deletion."""
+    """Upload a probe, search for it, ask about it and delete it."""
     from ragstack_local.files.documents import ApiDocuments  # noqa: PLC0415 - help does without
 
     token = secrets.token_hex(6)
@@ -180,10 +175,11 @@ def _check_documents(checks: Checks, api: "HttpOperations", connection: "Connect
 
 def _permissions(connection: "Connection") -> str:
     from ragstack_common.registry.table import document_id, document_key  # noqa: PLC0415 - help does without
+    from ragstack_common.services.status import read_depth  # noqa: PLC0415
 
     calls: dict[str, Callable[[], Any]] = {
         "s3:ListBucket": lambda: connection.client("s3").list_objects_v2(Bucket=connection.bucket, MaxKeys=1),
-        "sqs:GetQueueAttributes": lambda: _depth(connection, connection.queue_url),
+        "sqs:GetQueueAttributes": lambda: read_depth(connection.client("sqs"), "events", connection.queue_url),
         "dynamodb:GetItem": lambda: connection.client("dynamodb").get_item(
             TableName=connection.registry_table, Key=document_key(document_id("s3://probe"))
         ),
@@ -234,14 +230,10 @@ def _alarms(connection: "Connection", prefix: str) -> str:
     return f"{display.counted(len(alarms), 'alarm')}, none of them firing"
 
 
-def _depth(connection: "Connection", url: str) -> int:
-    name = "ApproximateNumberOfMessages"
-    answer = connection.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name])
-    return int(answer["Attributes"][name])
-
-
 def _dead_letters(connection: "Connection") -> str:
-    if number := _depth(connection, connection.dead_letter_queue_url):
+    from ragstack_common.services.status import read_depth  # noqa: PLC0415 - help does without
+
+    if number := read_depth(connection.client("sqs"), "dead letters", connection.dead_letter_queue_url).waiting:
         raise CheckError(f"{number:,} messages could not be processed", "warning")
     return "None"
 
@@ -255,7 +247,9 @@ def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> 
     from ragstack_local.connection.following import Uploaded  # noqa: PLC0415 - help does without
     from ragstack_local.files.uploads import LocalFile  # noqa: PLC0415
 
-    with _probe(token) as path:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "probe.md")
+        path.write_text(f"# Probe of ragstack doctor\n\nThe word of the probe is {token}.\n", encoding="utf-8")
         ((_, uri, result),) = documents.upload([LocalFile(path, key)], force=True)
     if uri is None or not isinstance(result, Uploaded):
         raise CheckError(f"The probe was not uploaded: {getattr(result, 'reason', result)}")
@@ -263,14 +257,6 @@ def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> 
     if status != "INDEXED":
         raise CheckError(f"{uri} is {status} after {timeout:g} s at most: {status.reason or 'no reason was given'}")
     return f"{uri} is INDEXED"
-
-
-@contextmanager
-def _probe(token: str) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "probe.md")
-        path.write_text(f"# Probe of ragstack doctor\n\nThe word of the probe is {token}.\n", encoding="utf-8")
-        yield path
 
 
 def _found(api: "HttpOperations", chosen: dict[str, Any], token: str) -> "RetrieveResponse":
@@ -284,7 +270,7 @@ def _search(api: "HttpOperations", chosen: dict[str, Any], token: str) -> str:
     while not any(token in result.content for result in _found(api, chosen, token).results):
         if time.monotonic() > start + FINDABLE_SECONDS:
             raise CheckError(f"The probe is INDEXED, but no search found it within {FINDABLE_SECONDS:g} s")
-        time.sleep(POLL_SECONDS)
+        time.sleep(1.0)
     answer = _found(api, chosen, token)
     if not answer.complete:
         raise CheckError("A part of the search failed: " + ", ".join(each.error or "" for each in answer.slices))
@@ -341,7 +327,8 @@ def _delete_objects(connection: "Connection | None", *keys: str) -> None:
 
 
 def _print(check: Check) -> None:
-    line = Text.assemble((f"{check.status:8}", STYLES[check.status]), f" {check.name}: {check.found}")
+    styles = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
+    line = Text.assemble((f"{check.status:8}", styles[check.status]), f" {check.name}: {check.found}")
     if check.seconds:
         line.append(f"  {check.seconds:g} s", "dim")
     display.console.print(line, soft_wrap=True)

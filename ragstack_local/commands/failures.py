@@ -150,11 +150,11 @@ def discard(
 
     Unreadable messages, kept in a file:  ragstack discard --unreadable --yes --json > letters.json
     """
+    from ragstack_common.services.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
+
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
     api = stack.api()
-    from ragstack_common.services.failure_models import DiscardAnswer  # noqa: PLC0415 - help does without
-
     request = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}
     chosen = run(api.request("POST", f"{FAILURES}/discard", DiscardAnswer, request)).messages
     if as_json:
@@ -285,7 +285,6 @@ async def _statuses_since(api: "HttpOperations", replayed: "Iterable[ReplayedDoc
 
 
 def _print_replayed(replayed: "ReplayAnswer") -> None:
-    """Show the replayed documents and the remaining dead letters."""
     sent, deleted = counted(len(replayed.documents), "document"), counted(replayed.deleted, "dead letter")
     console.print(f"Sent again: {sent}; deleted: {deleted}")
     for count, why, command in (

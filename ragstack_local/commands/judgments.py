@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import SOURCE_URI_KEY
+from ragstack_common.settings.names import RESERVED_PREFIX, SOURCE_URI_KEY
 from ragstack_local.api.calls import run
 from ragstack_local.connection_options import ConnectionOptions, with_options
 from ragstack_local.errors import NOTHING_FOUND
@@ -22,10 +22,6 @@ from ragstack_local.show import display
 if TYPE_CHECKING:
     from ragstack_common.services.judgments import Judgment
     from ragstack_local.api.http_operations import HttpOperations
-
-CALLS_AT_ONCE: Final = 8
-
-_OWN_ATTRIBUTES: Final = "x-amz-bedrock-kb-"
 
 judgments = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
@@ -105,7 +101,7 @@ class _DataSet:
         _write_lines(folder / "queries.jsonl", queries)
         _write_lines(folder / "corpus.jsonl", self.texts.values())
         lines = [
-            f"{query}\t{_name_of(source)}\t{grade}"
+            f"{query}\t{_document_name(source)}\t{grade}"
             for query, grades in self.grades.items()
             for source, grade in grades.items()
         ]
@@ -125,7 +121,7 @@ async def _exported(api: "HttpOperations", *, of_all: bool) -> _DataSet:
             data.grades[judgment.query_id][judgment.document] = judgment.grade
         elif judgment.reference is not None:
             data.references[judgment.query_id] = judgment.reference
-    slots = asyncio.Semaphore(CALLS_AT_ONCE)
+    slots = asyncio.Semaphore(8)
 
     async def read(source: str, query: str) -> None:
         async with slots:
@@ -173,13 +169,13 @@ async def _document(api: "HttpOperations", source: str, query: str) -> dict[str,
     results = [each for each in (await api.search(request)).results if each.source == source]
     if not results:
         return None
-    attributes = {name: value for name, value in results[0].metadata.items() if not name.startswith(_OWN_ATTRIBUTES)}
+    attributes = {name: value for name, value in results[0].metadata.items() if not name.startswith(RESERVED_PREFIX)}
     text = "\n\n".join(each.content for each in results)
-    title = PurePosixPath(_name_of(source)).stem
-    return {"_id": _name_of(source), "title": title, "text": text, "metadata": attributes}
+    title = PurePosixPath(_document_name(source)).stem
+    return {"_id": _document_name(source), "title": title, "text": text, "metadata": attributes}
 
 
-def _name_of(source: str) -> str:
+def _document_name(source: str) -> str:
     """Return the key of an S3 URI, and any other source as it is."""
     return key_of_uri(source) or source
 

@@ -2,7 +2,7 @@
 
 import webbrowser
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -17,10 +17,7 @@ from ragstack_local.show import display
 if TYPE_CHECKING:
     from ragstack_common.services.access import Me, WritablePrefix
     from ragstack_local.connection.connection import Connection
-    from ragstack_local.signin.provider import Application, Provider, Tokens
-
-METADATA: Final = "/.well-known/oauth-protected-resource"
-"""Source: RFC 9728."""
+    from ragstack_local.signin.provider import ClientRegistration, Provider, Tokens
 
 
 class _Metadata(BaseModel):
@@ -41,7 +38,7 @@ Audience = Annotated[
 ]
 Scope = Annotated[
     list[str] | None,
-    typer.Option(help="A scope to ask for. Repeatable. Default: openid, email, profile and offline_access."),
+    typer.Option(help="A scope to request. Repeatable. Default: openid, email, profile and offline_access."),
 ]
 
 
@@ -89,10 +86,10 @@ def login(
     if client_id is None:
         raise typer.BadParameter("name the command line's id at the issuer", param_hint="--client-id")
     from ragstack_local.signin.logins import Login  # noqa: PLC0415 - help does without
-    from ragstack_local.signin.provider import Application, Provider  # noqa: PLC0415 - the same
+    from ragstack_local.signin.provider import ClientRegistration, Provider  # noqa: PLC0415 - the same
 
-    issuer = issuer or (connection.oidc_issuer if connection else None) or _issuer_of(url)
-    application = Application(client_id, tuple(audiences or [client_id]), tuple(scope or ()))
+    issuer = issuer or (connection.oidc_issuer if connection else None) or _read_issuer(url)
+    application = ClientRegistration(client_id, tuple(audiences or [client_id]), tuple(scope or ()))
     provider = Provider.discover(issuer)
     tokens = _signed_in(provider, application, user=user, device=device)
     found = Login(
@@ -179,7 +176,7 @@ def _audiences(connection: "Connection | None") -> list[str]:
     return [each.strip() for each in named.split(",") if each.strip()]
 
 
-def _issuer_of(url: str) -> str:
+def _read_issuer(url: str) -> str:
     """Return the issuer that an API names.
 
     Raises:
@@ -188,13 +185,14 @@ def _issuer_of(url: str) -> str:
     """
     from ragstack_local.api.http_operations import HttpOperations  # noqa: PLC0415 - help does without
 
-    issuers = run(HttpOperations(lambda: Address(url)).request("GET", METADATA, _Metadata)).authorization_servers
+    path = "/.well-known/oauth-protected-resource"  # Source: RFC 9728
+    issuers = run(HttpOperations(lambda: Address(url)).request("GET", path, _Metadata)).authorization_servers
     if not issuers:
         raise typer.BadParameter("the API names no issuer: add it", param_hint="--issuer")
     return issuers[0]
 
 
-def _signed_in(provider: "Provider", application: "Application", *, user: str | None, device: bool) -> "Tokens":
+def _signed_in(provider: "Provider", application: "ClientRegistration", *, user: str | None, device: bool) -> "Tokens":
     from ragstack_local.signin.browser import redirect  # noqa: PLC0415 - help does without
 
     if user is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -20,8 +20,6 @@ from ragstack_local.show import display
 
 PROCESSES: Final = ("answers", "bedrock", "ministack")
 """Parts of the local stack that log to a file; a function streams answers on AWS."""
-
-POLL_SECONDS: Final = 2.0
 
 LATE_MILLISECONDS: Final = 60_000
 """How far before the newest line new ones are looked for: CloudWatch may take seconds to list one."""
@@ -40,7 +38,6 @@ _UNSHOWN: Final = frozenset(
         "exception_name",
     }
 )
-_STYLES: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 
 Line = tuple[float, str, str]
 """Time in seconds since 1970 (0 if unknown), name of the source, and text."""
@@ -91,7 +88,7 @@ def logs(
             count += sum(_print(*line, raw=raw) for line in lines)
             if not follow:
                 break
-            time.sleep(POLL_SECONDS)
+            time.sleep(2.0)
     except KeyboardInterrupt:
         if follow:
             return
@@ -101,16 +98,9 @@ def logs(
         raise typer.Exit(NOTHING_FOUND)
 
 
-class _Source(Protocol):
-    name: str
-
-    def read(self, since: float) -> Iterator[Line]:
-        """Yield the lines since a time that were not read before."""
-
-
 @dataclass
 class _LogGroup:
-    """The log group of a function."""
+    """The log group of a function; yields each line once."""
 
     name: str
     group: str
@@ -130,7 +120,7 @@ class _LogGroup:
 
 @dataclass
 class _LogFile:
-    """The log file of a process of the local stack."""
+    """The log file of a process of the local stack; yields each line once."""
 
     name: str
     file: Path
@@ -146,21 +136,20 @@ class _LogFile:
             self._offset = lines.tell()
 
 
-def _sources(connection: Connection, prefix: str) -> list[_Source]:
-    logged = connection.client("logs")
+def _sources(connection: Connection, prefix: str) -> list[_LogGroup | _LogFile]:
+    client = connection.client("logs")
     pages = connection.client("lambda").get_paginator("list_functions").paginate()
-    found: list[_Source] = []
+    found: list[_LogGroup | _LogFile] = []
     for function in (each for page in pages for each in page["Functions"]):
         name = function.get("Environment", {}).get("Variables", {}).get("POWERTOOLS_SERVICE_NAME")
         if name and function["FunctionName"].startswith(prefix):
-            found.append(_LogGroup(name, function["LoggingConfig"]["LogGroup"], logged))
+            found.append(_LogGroup(name, function["LoggingConfig"]["LogGroup"], client))
     if connection.data:
         found += [_LogFile(name, Path(connection.data) / running.LOGS / f"{name}.log") for name in PROCESSES]
     return found
 
 
 def _print(seconds: float, name: str, text: str, *, raw: bool) -> bool:
-    """Print a line, and return whether it is shown."""
     entry = _entry(text)
     if raw or entry is None:
         if not raw and text.startswith(_PLATFORM):
@@ -173,7 +162,8 @@ def _print(seconds: float, name: str, text: str, *, raw: bool) -> bool:
     details = " ".join(
         f"{key}={value}" for key, value in entry.items() if key not in _SHOWN_APART | _UNSHOWN and value is not None
     )
-    head = Text.assemble((f"{_clock(seconds)} {name} ", "dim"), (level, _STYLES.get(level, "")), " ")
+    style = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}.get(level, "")
+    head = Text.assemble((f"{_clock(seconds)} {name} ", "dim"), (level, style), " ")
     display.console.print(Text.assemble(head, str(entry.get("message", "")), (f"  {details}", "dim")), soft_wrap=True)
     if entry.get("exception"):
         display.console.print(Text(str(entry["exception"]), "red"), soft_wrap=True)

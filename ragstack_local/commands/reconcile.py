@@ -1,7 +1,7 @@
 """``ragstack reconcile``."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def reconcile(
     stack: ConnectionOptions,
     full: Annotated[
-        bool, typer.Option("--full", help="Let the knowledge base read the whole bucket, instead of comparing first.")
+        bool, typer.Option("--full", help="Make the knowledge base read the whole bucket, instead of comparing first.")
     ] = False,
     wait: Wait = True,
     timeout: Timeout = 3600.0,
@@ -74,10 +74,11 @@ def print_report(report: Mapping[str, Any]) -> None:
     table.columns[1].justify = "right"
     table.columns[2].overflow = "fold"
     others = []
-    # The snapshot of the catalogue is no difference between bucket, registry and knowledge base.
+    # The snapshot of the catalogue is not a difference between bucket, registry and knowledge base.
     for name, value in _rows({name: value for name, value in report.items() if name != "snapshot"}):
         if isinstance(value, Mapping):
-            table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
+            example, *more = value["samples"] or [""]
+            table.add_row(name, f"{value['count']:,}", Text(f"{example}{' ...' if more else ''}", "dim"))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             table.add_row(name, f"{value:,}")
         elif name != "complete" and value not in (None, "", []):
@@ -102,7 +103,3 @@ def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any
 def _words(name: str) -> str:
     """Write ``camelCase`` or ``snake_case`` in words."""
     return re.sub("(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", name).replace("_", " ")
-
-
-def _examples(samples: Sequence[object]) -> str:
-    return f"{samples[0]}{' ...' if len(samples) > 1 else ''}" if samples else ""

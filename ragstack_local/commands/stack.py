@@ -6,16 +6,15 @@ import shlex
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from local_bedrock import command as bedrock
-from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_CHOICE_HELP
-from ragstack_common.settings.access import AuthKind
+from ragstack_common.settings.access import AuthKind, Tenants
 from ragstack_common.settings.model_cache import AUTOMATIC, EMBEDDING_VARIABLE
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import NAMES, Connection, Project
@@ -24,36 +23,72 @@ from ragstack_local.connection_options import DeploymentOptions, local_settings,
 from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
-from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
-from ragstack_local.stack.console import DEFAULT_PORT as DEFAULT_CONSOLE_PORT
 from ragstack_local.stack.console import question_url
-from ragstack_local.stack.issuer import DEFAULT_PORT as DEFAULT_ISSUER_PORT
 from ragstack_local.stack.issuer import USERS
-from ragstack_local.stack.last_callers import LOCAL_AUTH, Callers, Tenants
-from ragstack_local.stack.local_stack import DEFAULT_DATA, DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.stack.last_callers import LOCAL_AUTH, LastCallers
+from ragstack_local.stack.local_stack import DEFAULT_DATA, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.model_servers import ModelServer, chosen_server, running_servers
 
 STOP_SECONDS: Final = 60.0
 """Three processes end one after the other, each within 8 seconds; a busy machine took 29."""
 
-POLL_SECONDS: Final = 0.2
-
-COSINE_SHARE: Final = "cosine_share"
-"""The setting that is for the local Bedrock, not for the app."""
-
 ANSWER_MODEL: Final = "answer_model"
-"""The context value that has answers written by a model."""
+"""The context value that names the model which writes answers."""
 
-Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
-BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
-AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", min=1, max=65535)]
-IssuerPort = Annotated[int, typer.Option(help="Port of the local issuer, with --auth oidc.", min=1, max=65535)]
-ConsolePort = Annotated[int, typer.Option(help="Port of the console.", min=1, max=65535)]
+
+def _port(purpose: str) -> Any:
+    return typer.Option(help=f"Port {purpose}.", min=1, max=65535)
+
+
+@dataclass(frozen=True)
+class StartOptions(SettingsOptions):
+    """How `ragstack up` and `ragstack demo` start the local stack."""
+
+    port: Annotated[int, _port("of MiniStack: S3, SQS, Lambda, API Gateway")] = StackOptions.port
+    bedrock_port: Annotated[int, _port("of the local Bedrock")] = StackOptions.bedrock_port
+    answers_port: Annotated[int, _port("on which answers stream")] = StackOptions.answers_port
+    issuer_port: Annotated[int, _port("of the local issuer, with --auth oidc")] = StackOptions.issuer_port
+    console_port: Annotated[int, _port("of the console")] = StackOptions.console_port
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
+    ] = None
+    embedding: Annotated[str, typer.Option(envvar=EMBEDDING_VARIABLE, help=EMBEDDING_CHOICE_HELP)] = AUTOMATIC
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--context",
+            metavar="NAME=VALUE",
+            help="A context value of the CDK app, such as multi_corpus_metadata=people,product. Repeatable.",
+        ),
+    ] = None
+
+    def read(self, project: Project, bedrock_arguments: Sequence[str], origins: Sequence[str] = ()) -> StackOptions:
+        """Check everything, also the options for the local Bedrock, before a process starts."""
+        project.require_checkout()
+        values = self.values()
+        share = values.pop("cosine_share", None)  # for the local Bedrock, not for the app
+        arguments = [*(() if share is None else ("--cosine-share", share)), *bedrock_arguments]
+        chosen = bedrock.check(arguments)
+        answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
+        return StackOptions(
+            data=(self.data_dir or project.data / DEFAULT_DATA).absolute(),
+            port=self.port,
+            bedrock_port=self.bedrock_port,
+            answers_port=self.answers_port,
+            issuer_port=self.issuer_port,
+            console_port=self.console_port,
+            embedding=self.embedding,
+            bedrock_arguments=tuple(arguments),
+            origins=tuple(origins),
+            context={**answering, **values, **dict(_context_value(text) for text in self.context or ())},
+        )
+
+
 Auth = Annotated[
     str | None,
     typer.Option(
         metavar="none|oidc|none,oidc",
-        help="How callers prove who they are: not at all, with a token of a local issuer that has three example users,"
+        help="How callers authenticate: not at all, with a token of a local issuer that has three example users,"
         " or in both ways, each with an API of its own. Default: as at the last start, at first none",
         show_default=False,
     ),
@@ -74,49 +109,27 @@ TenantsOption = Annotated[
         show_default=False,
     ),
 ]
-DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
-]
-Embedding = Annotated[str, typer.Option(envvar=EMBEDDING_VARIABLE, help=EMBEDDING_CHOICE_HELP)]
 BedrockArguments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[-- BEDROCK_OPTIONS]", help="After a --, options of `ragstack bedrock`.", show_default=False
     ),
 ]
-Context = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--context",
-        metavar="NAME=VALUE",
-        help="A context value of the CDK app, such as multi_corpus_metadata=people,product. Repeatable.",
-    ),
-]
-
-
 Llm = Annotated[
     str | None,
     typer.Option(
         metavar="auto|MODEL",
-        help="Let a model of a server that runs on this machine (Ollama, LM Studio, llama.cpp) write the answers.",
+        help="Write the answers with a model of a server that runs on this machine (Ollama, LM Studio, llama.cpp).",
     ),
 ]
 
 
 @with_options
 def up(
-    settings: SettingsOptions,
-    port: Port = DEFAULT_PORT,
-    bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
-    answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
-    issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
-    console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
+    start: StartOptions,
     auth: Auth = None,
     access: Access = None,
     tenants: TenantsOption = None,
-    data_dir: DataDir = None,
-    embedding: Embedding = AUTOMATIC,
-    context: Context = None,
     allow_origin: bedrock.AllowOrigin = None,
     llm: Llm = None,
     bedrock_arguments: BedrockArguments = None,
@@ -137,12 +150,11 @@ def up(
 
     With people who sign in and see what samples/access.json allows:  ragstack up --auth none,oidc
     """
-    project = Project.find()
-    ports = (port, bedrock_port, answers_port, issuer_port, console_port)
+    project, arguments = Project.find(), bedrock_arguments or []
     if llm is not None:
         url, model = chosen_server(llm, running_servers())
-        bedrock_arguments = [*(bedrock_arguments or ()), "--llm-url", url, "--llm-model", model]
-    options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
+        arguments = [*arguments, "--llm-url", url, "--llm-model", model]
+    options = start.read(project, arguments, allow_origin or ())
     last = _last_callers(options.data, auth, access)
     options = replace(options, **_callers(project, auth, access, tenants, last))
     with local_stack(project, options, display.step) as stack:
@@ -165,21 +177,13 @@ def up(
 
 @with_options
 def demo(
-    settings: SettingsOptions,
+    start: StartOptions,
     once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
-    port: Port = DEFAULT_PORT,
-    bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
-    answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
-    issuer_port: IssuerPort = DEFAULT_ISSUER_PORT,
-    console_port: ConsolePort = DEFAULT_CONSOLE_PORT,
-    data_dir: DataDir = None,
-    embedding: Embedding = AUTOMATIC,
-    context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
 
-    The documents stay in the data folder, which is that of `ragstack up`. Its access rules are those of
+    The documents stay in the data folder, which `ragstack up` uses too. Its access rules are those of
     samples/access.json, also if `ragstack up` had others; the next `ragstack up` has its own again.
 
     Example:  ragstack demo --once
@@ -187,9 +191,9 @@ def demo(
     from ragstack_local.demo import run_demo  # noqa: PLC0415 - help does without
 
     project = Project.find()
-    ports = (port, bedrock_port, answers_port, issuer_port, console_port)
-    options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
-    options = replace(options, **_callers(project, "none,oidc", None), is_demonstration=True)
+    options = replace(
+        start.read(project, bedrock_arguments or []), **_callers(project, "none,oidc", None), is_demonstration=True
+    )
     with local_stack(project, options, display.step) as stack:
         _follow_embedding(stack.connection)
         run_demo(stack.connection, project.root)
@@ -277,61 +281,29 @@ def _follow_embedding(connection: Connection) -> None:
         bar = bars.add_task("Embedding the stored texts", total=None, detail="searches are answered")
         while (found := connection.embedding()) and (progress := found["reembedding"]):
             bars.update(bar, completed=progress["done"], total=progress["total"])
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.2)
         if found:
             bars.update(bar, completed=bars.tasks[bar].total)
 
 
 def _advise_on_servers(servers: Sequence[ModelServer]) -> None:
-    """Say in a line how to use a model server that runs already."""
+    """Print how to use a model server that runs already."""
     for server in servers[:1]:
         display.console.print(
-            f"\n{server.name} runs on this machine. To let its model {server.models[0]} write the answers:"
+            f"\n{server.name} runs on this machine. To write the answers with its model {server.models[0]}:"
             f"  {display.program()} up --llm auto",
             soft_wrap=True,
         )
 
 
-def _options(
-    project: Project,
-    ports: tuple[int, int, int, int, int],
-    data_dir: Path | None,
-    embedding: str,
-    context: list[str] | None,
-    settings: SettingsOptions,
-    bedrock_arguments: list[str] | None,
-    origins: list[str] | None = None,
-) -> StackOptions:
-    """Check everything, also the options for the local Bedrock, before a process starts."""
-    project.require_checkout()
-    values = settings.values()
-    share = values.pop(COSINE_SHARE, None)
-    arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
-    chosen = bedrock.check(arguments)
-    answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
-    port, bedrock_port, answers_port, issuer_port, console_port = ports
-    return StackOptions(
-        data=(data_dir or project.data / DEFAULT_DATA).absolute(),
-        port=port,
-        bedrock_port=bedrock_port,
-        answers_port=answers_port,
-        issuer_port=issuer_port,
-        console_port=console_port,
-        embedding=embedding,
-        bedrock_arguments=tuple(arguments),
-        origins=tuple(origins or ()),
-        context={**answering, **values, **dict(_context_value(text) for text in context or ())},
-    )
-
-
-def _last_callers(data: Path, auth: str | None, access: Path | None) -> Callers | None:
+def _last_callers(data: Path, auth: str | None, access: Path | None) -> LastCallers | None:
     """Return the callers of the last start; None if there was none, or its damaged record is not needed.
 
     Raises:
         StackError: The record is damaged, and the options do not replace it.
     """
     try:
-        return Callers.read(data)
+        return LastCallers.read(data)
     except StackError:
         if auth is None or (access is None and AuthKind.OIDC in auth.split(",")):
             raise
@@ -343,17 +315,17 @@ def _callers(
     auth: str | None,
     access: Path | None,
     tenants: Tenants | None = None,
-    last: Callers | None = None,
+    last: LastCallers | None = None,
 ) -> dict[str, Any]:
-    """Return how callers prove who they are, the access file, and how tenants are separated.
+    """Return how callers authenticate, the access file, and how tenants are separated.
 
     Raises:
-        BadParameter: The local stack has no such kinds, or nobody signs in whom the file is about.
+        BadParameter: The local stack has no such kinds, or the file is about people and nobody can sign in.
         StackError: The access file of the last start is missing.
     """
     kinds = tuple(auth.split(",")) if auth is not None else last.auth if last is not None else (AuthKind.NONE,)
     if kinds not in LOCAL_AUTH:
-        raise typer.BadParameter(f"{auth} is none of none, oidc, and none,oidc", param_hint="--auth")
+        raise typer.BadParameter(f"{auth} is not none, oidc or none,oidc", param_hint="--auth")
     if AuthKind.OIDC not in kinds:
         if access is not None:
             raise typer.BadParameter("it is for people: add --auth oidc or --auth none,oidc", param_hint="--access")
@@ -375,20 +347,16 @@ def _callers(
 
 def _start_again(project: Project, options: StackOptions) -> str:
     """Write the command that starts a stack on the same data folder and ports; it keeps the callers."""
-    chosen = (
-        ("--port", options.port, DEFAULT_PORT),
-        ("--bedrock-port", options.bedrock_port, DEFAULT_BEDROCK_PORT),
-        ("--answers-port", options.answers_port, DEFAULT_ANSWERS_PORT),
-        ("--issuer-port", options.issuer_port, DEFAULT_ISSUER_PORT),
-        ("--console-port", options.console_port, DEFAULT_CONSOLE_PORT),
-        ("--data-dir", options.data, project.data / "local"),
-    )
-    given = [f"{option} {shlex.quote(str(value))}" for option, value, default in chosen if value != default]
+    ports = [each for each in fields(options) if each.name.endswith("port")]
+    chosen = {each.name: value for each in ports if (value := getattr(options, each.name)) != each.default}
+    if options.data != project.data / DEFAULT_DATA:
+        chosen["data-dir"] = shlex.quote(str(options.data))
+    given = [f"--{name.replace('_', '-')} {value}" for name, value in chosen.items()]
     return " ".join([display.program(), "up", *given])
 
 
 def _model_id(model: str | None) -> str:
-    """Return a model id for Converse; whatever it is, the local Bedrock uses the model of its own options."""
+    """Return a model id for Converse; the local Bedrock ignores it and uses the model of its own options."""
     return f"local.{re.sub(r'[^a-zA-Z0-9.:-]+', '-', model or 'model')}"
 
 

@@ -139,7 +139,6 @@ def _print_failed(document: "DocumentSummary") -> None:
 
 
 def _print_document(document: "DocumentDetail") -> None:
-    """Show a document: whether searches find it, why not, what happens next, and its history."""
     style = "green" if document.searchable else "red" if document.status == Status.FAILED else "cyan"
     console.print(Text.assemble((document.status, style), " ", (document.uri, "bold")), soft_wrap=True)
     print_below("Searches find this version" if document.searchable else "Searches do not find this version")

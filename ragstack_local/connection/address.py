@@ -67,7 +67,7 @@ class Address:
                 raise ConfigurationError(f"{url} is not encrypted, so no key, token or login is sent to it: use https")
 
     @classmethod
-    def of(cls, connection: "Connection", api_key: str | None = None, token: str | None = None) -> "Address":
+    def for_stack(cls, connection: "Connection", api_key: str | None = None, token: str | None = None) -> "Address":
         """Use a stack's API: that for people with a token or a login, otherwise that for programs.
 
         Requests to the latter are unsigned on this machine or with a key.
@@ -80,7 +80,7 @@ class Address:
         return cls(url, api_key, token, logins, sign=sign, answers_url=connection.answers_url)
 
     @classmethod
-    def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Address":
+    def for_url(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Address":
         """Use an API given only its URL, without access to the rest of its stack.
 
         Without a key, a token or a login, requests are signed: to a host of API Gateway for the region in its name; to
@@ -157,7 +157,6 @@ def _has_credentials() -> bool:
 
 
 def _checked(url: str) -> tuple[str, str]:
-    """Return the scheme and the host of an API's URL."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

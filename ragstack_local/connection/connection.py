@@ -14,6 +14,7 @@ from local_bedrock.options import LOCAL
 from ragstack_common.core.addresses import is_here
 from ragstack_common.core.metrics import STACKS
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS
+from ragstack_common.settings.names import OTHER_STORE
 from ragstack_local.connection import running
 from ragstack_local.connection.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
@@ -26,19 +27,11 @@ LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
 TRANSFER_THREADS: Final = 16
 
-BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
-    f"AWS_ENDPOINT_URL_{service}" for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
-)
-"""Where AWS SDKs look for the endpoints of the services that the local Bedrock serves."""
-
 LOCAL_CREDENTIALS: Final = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local")
 LOCAL_REGIONS: Final = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), LOCAL_REGION)
 
 NAMES: Final = ("API", "ANSWERS", "BUCKET", "KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID", "PEOPLE_API", "OIDC_ISSUER")
 """Variables of `ragstack env` that AWS SDKs do not read."""
-
-OTHER_STORE: Final = "OTHER"
-"""A vector store with unknown limits, among ``STORE_RULES``."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +138,7 @@ class Connection:
         """
         merged = {name: value for part in STACKS for name, value in outputs.get(prefix + part, {}).items()}
         try:
+            people_url = merged.get("PeopleApiUrl", merged["ApiUrl"])
             return cls(
                 # ApiUrl is that of the first kind of caller.
                 api_url=merged.get("ProgramsApiUrl", merged["ApiUrl"]).rstrip("/"),
@@ -157,7 +151,7 @@ class Connection:
                 jobs_queue_url=merged["JobsQueueUrl"],
                 registry_table=merged["RegistryTableName"],
                 vector_store=merged.get("VectorStore", OTHER_STORE),
-                people_url=_people_url(merged),
+                people_url=people_url.rstrip("/") if "OidcIssuer" in merged else None,
                 oidc_issuer=merged.get("OidcIssuer"),
                 oidc_audience=merged.get("OidcAudience"),
                 tenants=json.loads(merged.get("TenantKnowledgeBases", "{}")),
@@ -167,7 +161,7 @@ class Connection:
             raise StackError(f"The stacks {prefix}* have no output {error}: deploy them again") from None
 
     @classmethod
-    def of_running_stack(cls, file: Path) -> "Connection":
+    def from_running_stack(cls, file: Path) -> "Connection":
         """Read where the running local stack is.
 
         Raises:
@@ -190,7 +184,7 @@ class Connection:
         return found
 
     @classmethod
-    def of_deployed_stack(cls, prefix: str = DEFAULT_PREFIX) -> "Connection":
+    def from_deployed_stack(cls, prefix: str = DEFAULT_PREFIX) -> "Connection":
         """Ask CloudFormation, in the account and region of the AWS settings, where the deployed stack is.
 
         Raises:
@@ -236,8 +230,9 @@ class Connection:
         values = (self.api_url, answers_url, *ids, self.people_url, self.oidc_issuer)
         found = {name: value for name, value in zip(NAMES, values, strict=True) if value is not None}
         if self.is_local:
-            local = {name: str(self.bedrock_endpoint) for name in BEDROCK_ENDPOINT_VARIABLES}
-            found |= {**LOCAL_CREDENTIALS, **LOCAL_REGIONS, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
+            found |= {**LOCAL_CREDENTIALS, **LOCAL_REGIONS, "AWS_ENDPOINT_URL": str(self.aws_endpoint)}
+            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME"):
+                found[f"AWS_ENDPOINT_URL_{service}"] = str(self.bedrock_endpoint)
         return found
 
     def embedding(self) -> dict[str, Any] | None:
@@ -263,12 +258,6 @@ class Connection:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
         endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
         return local_client(service, str(endpoint), config)
-
-
-def _people_url(outputs: Mapping[str, str]) -> str | None:
-    if "OidcIssuer" not in outputs:
-        return None
-    return outputs.get("PeopleApiUrl", outputs["ApiUrl"]).rstrip("/")
 
 
 def local_client(service: str, endpoint: str, config: "Config") -> Any:
@@ -301,10 +290,8 @@ def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:
     return inherited | {
         "NO_PROXY": without_proxy,
         "no_proxy": without_proxy,
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
-        "AWS_REGION": LOCAL_REGION,
-        "AWS_DEFAULT_REGION": LOCAL_REGION,
+        **LOCAL_CREDENTIALS,
+        **LOCAL_REGIONS,
         "AWS_ENDPOINT_URL": aws_endpoint,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,

@@ -66,8 +66,6 @@ _SERVERS: Final = {
 }
 """Settings whose values with a beginning name a server, and the variable with the key that would be sent to it."""
 
-_OWN: Final = "RAGSTACK_"
-
 _files: dict[str, Path] = {}
 """The file of each variable that one has set in this process."""
 
@@ -77,19 +75,14 @@ def user_folder() -> Path:
     return Path(os.environ.get(DATA_VARIABLE) or typer.get_app_dir("ragstack"))
 
 
-def file_of(variable: str) -> Path | None:
+def source_file(variable: str) -> Path | None:
     """Return the file that has set a variable; None if the environment has it, or nothing."""
     return _files.get(variable)
 
 
 @dataclass
 class FilesRead:
-    """What was read from the files of the current folder.
-
-    Attributes:
-        lines: What to tell the user in any case: which file sets what.
-        details: The rest.
-    """
+    """Messages about the files of the current folder: which one sets what, and details for ``--verbose``."""
 
     lines: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
@@ -160,7 +153,7 @@ def _set(path: Path, found: Mapping[str, str], before: frozenset[str], read: Fil
     added = sorted(known - os.environ.keys())
     os.environ.update({name: found[name] for name in added})
     _files.update(dict.fromkeys(added, path))
-    ignored = sorted(name for name in found.keys() - SETTINGS if name.startswith(_OWN))
+    ignored = sorted(name for name in found.keys() - SETTINGS if name.startswith("RAGSTACK_"))
     said = [f"sets {', '.join(added)}"] if added else []
     if ignored:
         said.append(f"a file cannot set {', '.join(ignored)}")

@@ -29,11 +29,8 @@ FOUND: Final = frozenset(map(str, SEARCHABLE))
 
 NO_SIDECAR: Final = ""
 
-POLL_SECONDS: Final = 0.3
-MAX_POLL_SECONDS: Final = 3.0
-
-_BUCKET_SECONDS: Final = 5.0
-"""Interval of the checks for objects that were replaced by someone else."""
+BUCKET_SECONDS: Final = 5.0
+"""Interval of the checks for objects that another user has replaced."""
 
 
 class Awaited(Protocol):
@@ -54,7 +51,7 @@ class Uploaded:
     Attributes:
         etag: Its entity tag.
         version_id: Its version.
-        sidecar_etag: Of the sidecar that was uploaded with it; None for any, :data:`NO_SIDECAR` for none.
+        sidecar_etag: ETag of the sidecar that was uploaded with it; None for any, :data:`NO_SIDECAR` for none.
     """
 
     etag: str
@@ -88,14 +85,14 @@ class Gone:
         return DocumentStatus(Status.WAITING, "The deletion has not been processed yet")
 
 
-def registry_of(connection: Connection) -> "DocumentRegistry":
+def open_registry(connection: Connection) -> "DocumentRegistry":
     """Use the registry of a stack."""
     from ragstack_common.registry.documents import DocumentRegistry  # noqa: PLC0415 - imports the AWS SDK
 
     return DocumentRegistry(connection.registry_table, connection.client("dynamodb"))
 
 
-def statuses_of(registry: "DocumentRegistry", awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
+def read_statuses(registry: "DocumentRegistry", awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
     """Read the status of documents once, by URI; it is in :data:`ENDED` if the awaited outcome has been reached.
 
     Raises:
@@ -119,7 +116,7 @@ def follow(
     """Poll until every document has its awaited outcome, or the time is over.
 
     Args:
-        ask: Returns the statuses of documents, such as :func:`statuses_of` a registry.
+        ask: Returns the statuses of documents, such as :func:`read_statuses` a registry.
         awaited: Outcomes by URI.
         changed: Called after each poll with all known statuses.
         timeout_seconds: For all documents.
@@ -129,12 +126,12 @@ def follow(
         sleep: Waits that many seconds.
 
     Returns:
-        The last known status of each; one that is not in :data:`ENDED` timed out. Errors are those of *ask*.
+        The last known status of each; one that is not in :data:`ENDED` timed out. Errors of *ask* pass through.
     """
     waiting = dict(awaited)
     statuses: dict[str, DocumentStatus] = {}
     start = checked_at = clock()
-    pause = POLL_SECONDS
+    pause = 0.3
     while waiting:
         found = ask(waiting)
         statuses.update(found)
@@ -142,12 +139,12 @@ def follow(
         changed(statuses)
         if not waiting or clock() - start > timeout_seconds:
             break
-        if current is not None and clock() - checked_at > _BUCKET_SECONDS:
+        if current is not None and clock() - checked_at > BUCKET_SECONDS:
             untouched = [uri for uri, outcome in waiting.items() if found[uri] == outcome.until_then]
             waiting.update({uri: current(uri) for uri in untouched})
             checked_at = clock()
         sleep(pause)
-        pause = min(pause * 1.2, MAX_POLL_SECONDS)
+        pause = min(pause * 1.2, 3.0)
     return statuses
 
 

@@ -33,18 +33,18 @@ class Roots:
     _forgotten: set[Path] = field(default_factory=set, init=False, repr=False)
 
     @classmethod
-    def of_stack(cls, connection: Connection) -> "Roots":
+    def for_stack(cls, connection: Connection) -> "Roots":
         """Read what is remembered for a stack: in its data folder, or in the user's folder if it is elsewhere."""
         if connection.is_local:
             return cls.read(Path(connection.data or Project.find().data) / "roots.json")
-        return cls.of_api(connection.api_url)
+        return cls.for_api(connection.api_url)
 
     @classmethod
-    def of_api(cls, url: str) -> "Roots":
+    def for_api(cls, url: str) -> "Roots":
         """Read what is remembered for the stack with this API."""
         here = running.read(Project.find().running) or {}
         if here.get("api_url") == url:
-            return cls.of_stack(Connection(**here))
+            return cls.for_stack(Connection(**here))
         return cls.read(user_folder() / "roots" / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json")
 
     @classmethod

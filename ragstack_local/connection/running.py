@@ -27,12 +27,10 @@ IN_USE: Final = "in-use"
 """The file that a stack leaves in its data folder until it ends cleanly."""
 
 LOGS: Final = "logs"
-"""Below the data folder: the logs of the stack's processes."""
+"""Subfolder of the data folder with the logs of the stack's processes."""
 
 TEMPORARY: Final = "unpacked-functions"
-"""Below the data folder: MiniStack unpacks functions there, about 40 MB for each worker. Removed after each run."""
-
-_DATA: Final = "data"
+"""Subfolder of the data folder into which MiniStack unpacks functions, 40 MB a worker. Removed after each run."""
 
 
 @contextmanager
@@ -66,7 +64,7 @@ def announcing(file: Path, data: Path) -> Iterator[Callable[[Mapping[str, Any]],
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
-            held.write(json.dumps({"process_id": os.getpid(), **fields, _DATA: str(data)}, indent=2))
+            held.write(json.dumps({"process_id": os.getpid(), **fields, "data": str(data)}, indent=2))
             held.flush()
 
         announce({})
@@ -91,15 +89,15 @@ def read(file: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     except ValueError:
-        return {}  # the file is being written
+        return {}
     is_written = isinstance(fields, dict) and isinstance(fields.get("process_id"), int)
     return fields if is_written else {}
 
 
-def data_of(file: Path) -> Path | None:
+def read_data_folder(file: Path) -> Path | None:
     """Return the data folder of the running stack; None if no stack is running, or the file is being written."""
     fields = read(file)
-    return Path(fields[_DATA]) if fields else None
+    return Path(fields["data"]) if fields else None
 
 
 def was_killed(file: Path) -> bool:
@@ -134,7 +132,7 @@ def _end_leftovers(announced: str) -> None:
         fields = parse_json(announced)
     except ValueError:  # empty after an orderly end; incomplete after an early kill
         return
-    named = fields.get(_DATA) if isinstance(fields, dict) else None
+    named = fields.get("data") if isinstance(fields, dict) else None
     if isinstance(named, str) and (data := Path(named)).is_absolute() and (data / IN_USE).is_file():
         end_leftovers(data / LOGS)
         shutil.rmtree(data / TEMPORARY, ignore_errors=True)
@@ -150,12 +148,12 @@ def _lock(file: IO[str], how: int) -> bool:
 
 def note(log: Path, process_id: int) -> None:
     """Record a process next to its log, so that another command can end it if this one is killed."""
-    _note_of(log).write_text(f"{process_id} {_look_at(process_id)[1]}")
+    log.with_suffix(".pid").write_text(f"{process_id} {_look_at(process_id)[1]}")
 
 
 def forget(log: Path) -> None:
     """Remove the note of a process that has ended."""
-    _note_of(log).unlink(missing_ok=True)
+    log.with_suffix(".pid").unlink(missing_ok=True)
 
 
 def end_leftovers(logs: Path) -> None:
@@ -197,10 +195,6 @@ def _look_at(process_id: int) -> tuple[bool, str]:
 def _boot() -> str:
     file = Path("/proc/sys/kernel/random/boot_id")
     return file.read_text().strip() if file.exists() else "-"
-
-
-def _note_of(log: Path) -> Path:
-    return log.with_suffix(".pid")
 
 
 def signal_group(group: int, number: signal.Signals) -> None:

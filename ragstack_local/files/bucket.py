@@ -23,7 +23,7 @@ from ragstack_local.connection.following import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.files.uploads import LocalFile, sidecar_for
 
 _ATTEMPTS: Final = 5
-"""For a file that changes while it is read or uploaded."""
+"""Maximum attempts for a file that changes while it is read or uploaded."""
 
 _KNOWN: Final = frozenset({*SEARCHABLE, Status.FAILED})
 """Final statuses that another upload of the same content would not change."""
@@ -62,15 +62,11 @@ class Bucket:
     given: Attributes = field(default_factory=dict)  # for documents whose own sidecar does not set them
 
     @classmethod
-    def of(cls, connection: Connection, given: Attributes | None = None) -> "Bucket":
+    def for_stack(cls, connection: Connection, given: Attributes | None = None) -> "Bucket":
         """Use the bucket of a stack."""
         return cls(connection.bucket, connection.vector_store, connection.client("s3"), given or {})
 
-    def uri(self, file: LocalFile) -> str:
-        """Return the URI of the document that a file becomes."""
-        return self.uri_of(file.key)
-
-    def uri_of(self, key: str) -> str:
+    def uri(self, key: str) -> str:
         """Return the URI of an object; of the bucket for the empty key."""
         return s3_uri(self.name, key)
 
@@ -89,7 +85,7 @@ class Bucket:
         """
         threads = ThreadPoolExecutor(TRANSFER_THREADS)
         try:
-            started = {threads.submit(self.put, file, known.get(self.uri(file))): file for file in files}
+            started = {threads.submit(self.put, file, known.get(self.uri(file.key))): file for file in files}
             for ended in as_completed(started):
                 yield started[ended], ended.result()
         finally:
@@ -109,10 +105,10 @@ class Bucket:
             ClientError: The bucket rejected a request.
             BotoCoreError: The bucket could not be reached.
         """
-        if fault := fault_of_uri(self.uri(file)):
+        if fault := fault_of_uri(self.uri(file.key)):
             return NotUploaded(fault)
         for _ in range(_ATTEMPTS):
-            before = state_of(file)
+            before = file_state(file)
             try:
                 if file.path.stat().st_size > MAX_DOCUMENT_BYTES:
                     return NotUploaded(f"It is larger than the {MAX_DOCUMENT_BYTES // 1024**2} MB that Bedrock accepts")
@@ -125,10 +121,10 @@ class Bucket:
                 return NotUploaded(f"{what} cannot be read: {os.strerror(error.errno or 0)}")
             except InvalidDocumentError as error:
                 return NotUploaded(str(error))
-            if state_of(file) != before:
+            if file_state(file) != before:
                 continue
             result = self._put(file, content, sidecar, known)
-            after = state_of(file)
+            after = file_state(file)
             if after == before or after[0] is None:
                 return result
         return NotUploaded("It kept changing while it was uploaded: upload it again when it is complete")
@@ -146,7 +142,7 @@ class Bucket:
             if not is_same_sidecar and sidecar is None:
                 # Deleting the sidecar alone causes the document to be indexed without attributes.
                 self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
-                return Uploaded(*_tags_of(head), NO_SIDECAR)
+                return Uploaded(*_version(head), NO_SIDECAR)
         if not is_same_sidecar and sidecar is not None:
             sidecar_etag = self.s3.put_object(Bucket=self.name, Key=sidecar_key, Body=sidecar)["ETag"]
         answer = self.s3.put_object(Bucket=self.name, Key=file.key, Body=content)
@@ -158,14 +154,14 @@ class Bucket:
 
     def current(self, uri: str) -> Uploaded | Gone:
         """Return what the bucket has now under a URI; nothing for a URI of another bucket."""
-        here = self.uri_of("")
+        here = self.uri("")
         head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
-        return Gone() if head is None else Uploaded(*_tags_of(head))
+        return Gone() if head is None else Uploaded(*_version(head))
 
-    def entity_tags(self, prefix: str, most: int | None = None) -> dict[str, str]:
-        """List the entity tags of objects by key, of at most that many."""
+    def entity_tags(self, prefix: str, limit: int | None = None) -> dict[str, str]:
+        """List the entity tags of at most *limit* objects by key."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.name, Prefix=prefix, PaginationConfig={"MaxItems": most}
+            Bucket=self.name, Prefix=prefix, PaginationConfig={"MaxItems": limit}
         )
         return {each["Key"]: each["ETag"] for page in pages for each in page.get("Contents", [])}
 
@@ -186,7 +182,7 @@ class Bucket:
     def _as_known(self, key: str, known: DocumentRecord) -> Any | None:
         """Return an object's description; None if the bucket has another version than the registry."""
         head = self._head(key)
-        if head is None or _tags_of(head) != (known.observed.etag, known.observed.version_id):
+        if head is None or _version(head) != (known.observed.etag, known.observed.version_id):
             return None
         return head
 
@@ -199,8 +195,8 @@ class Bucket:
             raise
 
 
-def state_of(file: LocalFile) -> State:
-    """Return what differs after a change of a file or its sidecar, without reading them."""
+def file_state(file: LocalFile) -> State:
+    """Return what changes with a file or its sidecar, without reading them."""
     return _stat(file.path), _stat(file.sidecar_path)
 
 
@@ -238,5 +234,5 @@ def _is_about(known: DocumentRecord, content: bytes) -> bool:
     return known.status in _KNOWN and not known.again and known.observed.etag == entity_tag(content)
 
 
-def _tags_of(head: Mapping[str, Any]) -> tuple[str, str | None]:
+def _version(head: Mapping[str, Any]) -> tuple[str, str | None]:
     return head["ETag"], head.get("VersionId")

@@ -33,8 +33,8 @@ from ragstack_local.connection.following import (
     Gone,
     Uploaded,
     follow,
-    registry_of,
-    statuses_of,
+    open_registry,
+    read_statuses,
 )
 from ragstack_local.connection.roots import is_below
 from ragstack_local.errors import ApiError
@@ -58,8 +58,7 @@ class Present:
     """A document that a stack has.
 
     Attributes:
-        uri: Its URI.
-        etag: Of its content.
+        etag: ETag of its content.
         status: Its final status; None while it is in progress.
         attributes: What the bucket or the API says about them: the entity tag of its sidecar, or the attributes.
         record: What the registry knows, if it was read.
@@ -120,20 +119,20 @@ class StackDocuments:
     registry: DocumentRegistry
 
     @classmethod
-    def of(cls, connection: Connection, given: Attributes | None = None) -> "StackDocuments":
+    def for_stack(cls, connection: Connection, given: Attributes | None = None) -> "StackDocuments":
         """Use a stack, with attributes for documents whose own sidecar does not set them."""
-        return cls(Bucket.of(connection, given), registry_of(connection))
+        return cls(Bucket.for_stack(connection, given), open_registry(connection))
 
     def upload(self, files: Sequence[LocalFile], *, force: bool = False) -> Results:
         """Upload the files that differ; see :class:`Documents`."""
-        known = {} if force else self.registry.read([self.bucket.uri(file) for file in files])
+        known = {} if force else self.registry.read([self.bucket.uri(file.key) for file in files])
         for file, result in self.bucket.put_all(files, known):
-            yield file, self.bucket.uri(file), result
+            yield file, self.bucket.uri(file.key), result
 
     def present(self, key: str) -> dict[str, Present]:
         """List the objects, and read their records; see :class:`Documents`."""
         tags = self.bucket.entity_tags_of_name(f"{key}/" if key and not formats.is_supported(key) else key)
-        keys = {each: self.bucket.uri_of(each) for each in tags if is_below(each, key) and formats.is_supported(each)}
+        keys = {each: self.bucket.uri(each) for each in tags if is_below(each, key) and formats.is_supported(each)}
         records = self.registry.read(keys.values())
         return {each: _present(records[uri], tags[each], tags.get(each + SIDECAR_SUFFIX)) for each, uri in keys.items()}
 
@@ -152,15 +151,13 @@ class StackDocuments:
         """Compare entity tags; see :class:`Documents`."""
         # Twenty requests.
         tags = self.bucket.entity_tags("", 20_000) if uploaded else {}
-        return _copies(
-            {self.bucket.uri_of(key): tag for key, tag in tags.items() if formats.is_supported(key)}, uploaded
-        )
+        return _copies({self.bucket.uri(key): tag for key, tag in tags.items() if formats.is_supported(key)}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete from the bucket, in parallel; see :class:`Documents`."""
 
         def remove(uri: str) -> tuple[str, DocumentStatus]:
-            self.bucket.remove(uri.removeprefix(self.bucket.uri_of("")))
+            self.bucket.remove(uri.removeprefix(self.bucket.uri("")))
             return uri, Gone().until_then
 
         with ThreadPoolExecutor(TRANSFER_THREADS) as threads:
@@ -168,7 +165,7 @@ class StackDocuments:
 
     def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll the registry; see :class:`Documents`."""
-        ask = partial(statuses_of, self.registry)
+        ask = partial(read_statuses, self.registry)
         return follow(ask, awaited, changed, timeout_seconds, current=self.bucket.current)
 
 
@@ -244,9 +241,7 @@ class ApiDocuments:
             DocumentNotFoundError: There is no such document.
             ApiError: The API rejected a request.
         """
-        found = [name] if _ID.fullmatch(name) else [each.id for each in self._summaries(name)]
-        if not found:
-            raise _not_found(name)
+        found = [name] if _ID.fullmatch(name) else [each.id for each in self._known(name)]
         return [self._detail(identifier) for identifier in found]
 
     def _detail(self, identifier: str) -> "DocumentDetail":
@@ -274,9 +269,7 @@ class ApiDocuments:
         """
         if _ID.fullmatch(name):
             return self._detail(name)
-        found = self._summaries(name)
-        if not found:
-            raise _not_found(name)
+        found = self._known(name)
         if len(found) > 1:
             raise ambiguous_name(name, [each.uri for each in found], "by its id")
         return found[0]
@@ -292,6 +285,11 @@ class ApiDocuments:
     def _summaries(self, name: str) -> "list[DocumentSummary]":
         return run(self.api.document(DocumentStatusRequest(document=name))).documents
 
+    def _known(self, name: str) -> "list[DocumentSummary]":
+        if found := self._summaries(name):
+            return found
+        raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
+
     def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
         content = file.path.read_bytes()
         body: dict[str, Any] = {
@@ -301,7 +299,7 @@ class ApiDocuments:
             "attributes": self.attributes(file),
         }
         if file.path.suffix.lower() == ".csv":
-            sidecar = _sidecar_of(file)
+            sidecar = _read_sidecar(file)
             body["document_structure_configuration"] = read_structure(sidecar) if sidecar else {}
         from ragstack_common.services.uploads import UploadAnswer  # noqa: PLC0415 - as above
 
@@ -311,20 +309,16 @@ class ApiDocuments:
 
 
 def _attributes(file: LocalFile, given: Attributes) -> dict[str, Any]:
-    sidecar = _sidecar_of(file)
+    sidecar = _read_sidecar(file)
     own = parse_sidecar(sidecar).attributes if sidecar else {}
     return {**canonical_attributes(given), **canonical_attributes(own)}
 
 
-def _sidecar_of(file: LocalFile) -> bytes:
+def _read_sidecar(file: LocalFile) -> bytes:
     """Return a file's sidecar; empty if it has none."""
     with suppress(FileNotFoundError):
         return file.sidecar_path.read_bytes()
     return b""
-
-
-def _not_found(name: str) -> DocumentNotFoundError:
-    return DocumentNotFoundError(f"Neither the bucket nor the registry has {name}")
 
 
 def _has_content(file: LocalFile, present: Present) -> bool:

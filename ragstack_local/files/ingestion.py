@@ -154,7 +154,7 @@ def note_keys(selection: Selection, roots: Roots, *, as_json: bool = False) -> N
 def note_skipped(selection: Selection, *, every: bool = False, as_json: bool = False) -> None:
     """Print how many files are skipped and why."""
     console = display.console_for(as_json=as_json)
-    if counted := Counter(map(_kind_of, selection.skipped)):
+    if counted := Counter(map(_skip_kind, selection.skipped)):
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counted.items()))
         more = "" if every else f" ({SHOW_SKIPPED} lists them)"
         console.print(f"Skipped: {counts}{more}", style="dim", soft_wrap=True)
@@ -162,7 +162,7 @@ def note_skipped(selection: Selection, *, every: bool = False, as_json: bool = F
         console.print(f"  {shown(each.path)}: {each.why}", style="dim", soft_wrap=True)
 
 
-def _kind_of(skipped: Skipped) -> str:
+def _skip_kind(skipped: Skipped) -> str:
     """Return a file's type, or why it is skipped if that is not its type."""
     if skipped.why is not Skip.TYPE:
         return str(skipped.why)

@@ -41,7 +41,7 @@ class Folder:
 
     Attributes:
         path: Its absolute path.
-        roots: Of the stack; those of the folder are changed if it moves.
+        roots: The keys of the stack; those of the folder change if it moves.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class Folder:
         return str(self.roots.key_of(self.path))
 
     def name(self, prefix: str | None) -> None:
-        """Choose the folder's key: the one that it has, unless a prefix asks for another.
+        """Choose the folder's key: the present one, unless there is another prefix.
 
         Raises:
             UsageError: Another folder has the same key, and there is no prefix, or the prefix leads out of the bucket.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -26,8 +26,6 @@ from ragstack_local.show import display
 
 if TYPE_CHECKING:
     from ragstack_common.access.policy import AccessPolicy
-
-PREFIXES_SHOWN: Final = 5
 
 
 @dataclass(frozen=True)
@@ -73,15 +71,15 @@ class UploadOptions:
         require(paths)
         if stack.is_api:
             api = stack.api()
-            return ApiDocuments(api, given), Roots.of_api(api.url)
+            return ApiDocuments(api, given), Roots.for_api(api.url)
         connection = stack.connect()
-        return StackDocuments.of(connection, given), Roots.of_stack(connection)
+        return StackDocuments.for_stack(connection, given), Roots.for_stack(connection)
 
 
 def note_unlabelled(
     stack: ConnectionOptions, documents: Documents, files: Sequence[LocalFile], done: Round, *, as_json: bool
 ) -> None:
-    """Say which uploads have no access label, and where documents get one. Only operators may ask for the rules."""
+    """Print which uploads have no access label, and where documents get one. Only operators may read the rules."""
     connection = None if stack.is_api else stack.connect()
     if not done.uploaded or (connection is not None and connection.is_local and connection.people_url is None):
         return
@@ -120,14 +118,14 @@ def _how_to_label(policy: "AccessPolicy") -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:PREFIXES_SHOWN]) + (", ..." if len(names) > PREFIXES_SHOWN else "")
+    return ", ".join([*names[:5], *(["..."] if names[5:] else [])])
 
 
 def _policy(stack: ConnectionOptions, connection: Connection | None) -> "AccessPolicy | None":
-    """Return what the access file says about labels; None if there is no file, or the caller may not ask for it.
+    """Return what the access file says about labels; None if there is no file, or the caller may not read it.
 
-    Who uploads into the bucket of a local stack is asked for no login, and may be signed in as somebody who is no
-    operator: a stack that has an API without a login tells it there.
+    Uploads into the bucket of a local stack need no login, so the user may be signed in without the rights of an
+    operator: if the stack has an API without a login, that one is called first.
     """
     from ragstack_common.access.policy import AccessPolicy, LabelRule  # noqa: PLC0415 - help does without
     from ragstack_common.services.access import Me, RulesView  # noqa: PLC0415 - imports the AWS SDK

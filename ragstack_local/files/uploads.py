@@ -176,7 +176,6 @@ class _Search:
                 self.named[place] = key
 
     def _key(self, place: Path) -> str:
-        """Return the key of a path that the user named."""
         key = self.roots.key_of(place)
         if key is None:
             return join_key(self.prefix, place.name)

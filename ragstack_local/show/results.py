@@ -1,6 +1,6 @@
 """How search results are shown: ranked passages, and how the search went."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from rich.text import Text
@@ -12,11 +12,6 @@ from ragstack_local.show.display import console, counted, print_indented
 
 RESULT_INDENT: Final = 5
 
-_HINTS: Final = {
-    "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
-    "version_filter": "`ragstack versions` lists the values of --doc-version.",
-}
-
 
 def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, roots: Roots | None = None) -> None:
     """Show ranked results and how the search went.
@@ -25,7 +20,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, root
         answer: The response of ``POST /api/retrieve``.
         query: Its words choose the excerpt of each passage.
         passages: Maximum passages of each result.
-        roots: Of the stack that was searched, to name the file that a result came from.
+        roots: The keys of local files, to name the file that a result came from.
     """
     _print_best(answer)
     for rank, result in enumerate(answer["results"], start=1):
@@ -51,7 +46,6 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1, root
 
 
 def _print_best(answer: Mapping[str, Any]) -> None:
-    """Say that nothing relevant was found, or nothing that reaches the minimum."""
     best = answer.get("best_relevance")
     if best is not None and answer["answerable"] is False:
         console.print("Probably none of the results is relevant.", style="yellow")
@@ -59,7 +53,7 @@ def _print_best(answer: Mapping[str, Any]) -> None:
         console.print(f"Nothing reaches the minimum (best relevance: {best:.2f}).", style="yellow")
 
 
-def place_of(passage: Mapping[str, Any], section: str | None) -> str:
+def describe_place(passage: Mapping[str, Any], section: str | None) -> str:
     """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
     known = {name: passage.get(name) for name in ("page", "last_page", "sheet")}
     return Position(**known, section=section).place
@@ -67,11 +61,10 @@ def place_of(passage: Mapping[str, Any], section: str | None) -> str:
 
 def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
     words, _ = excerpt(passage["content"], query)
-    return words, place_of(passage, passage.get("section"))
+    return words, describe_place(passage, passage.get("section"))
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:
-    """Show how the search went."""
     slices = ", ".join(f"{_name(s)} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
@@ -96,15 +89,16 @@ def print_local_file(source: str | None, roots: Roots | None, indent: int) -> No
         console.print(Text(f"{'':{indent}}{file}", "dim"), soft_wrap=True)
 
 
-def print_hints(request: Iterable[str]) -> None:
-    """Say how to list the allowed values of a request's members, after a search that found nothing."""
-    for name, hint in _HINTS.items():
-        if name in request:
-            console.print(hint, style="dim")
+def print_hints(request: Container[str]) -> None:
+    """Print how to list the allowed values of a request's members, after a search that found nothing."""
+    if "corpus_filter" in request:
+        console.print("`ragstack corpora` lists the values of --corpus.", style="dim")
+    if "version_filter" in request:
+        console.print("`ragstack versions` lists the values of --doc-version.", style="dim")
 
 
 def print_incomplete(answer: Mapping[str, Any]) -> None:
-    """Say which slices of the search are missing, if any."""
+    """Print which slices of the search are missing, if any."""
     if not answer["complete"]:
         console.print("Incomplete: a slice failed or timed out, and its results are missing.", style="yellow")
         for part in answer["slices"]:

@@ -22,11 +22,7 @@ _DONE: Final = b"<!doctype html><title>RAGStack</title><p>Back to the terminal: 
 
 @dataclass
 class Redirect:
-    """A server to which a browser is sent back.
-
-    Attributes:
-        url: Its address.
-    """
+    """A server to which a browser is sent back."""
 
     url: str
     _server: "_Server"

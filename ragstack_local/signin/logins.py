@@ -25,13 +25,11 @@ class Login:
 
     Attributes:
         api_url: The API, to which alone the token is sent.
-        issuer: Who issued the token.
-        client_id: The command line's id there.
+        client_id: The command line's id at the issuer.
         audiences: The audiences that the API accepts.
-        scopes: The scopes that were asked for; empty for the usual ones.
+        scopes: The requested scopes; empty for the usual ones.
         bearer: The token for the API.
         expires_at: When it expires, in seconds since 1970.
-        refresh: The refresh token, if there is one.
         user: The example user of the local issuer, who can be signed in again without a page.
     """
 
@@ -60,11 +58,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Logins:
-    """The logins of this user, one file for each API.
-
-    Attributes:
-        folder: Where they are.
-    """
+    """The logins of this user, one file for each API."""
 
     folder: Path
 
@@ -134,9 +128,9 @@ def _renewed(login: Login) -> Login:
     Raises:
         StackError: Neither is possible.
     """
-    from ragstack_local.signin.provider import Application, Provider, Tokens  # noqa: PLC0415 - takes 0.1 s to import
+    from ragstack_local.signin.provider import ClientRegistration, Provider, Tokens  # noqa: PLC0415 - takes 0.1 s to import
 
-    application = Application(login.client_id, login.audiences, login.scopes)
+    application = ClientRegistration(login.client_id, login.audiences, login.scopes)
     tokens: Tokens | None = None
     try:
         provider = Provider.discover(login.issuer)

@@ -18,27 +18,16 @@ from ragstack_common.core.json_text import parse_json
 from ragstack_local.errors import StackError
 
 TIMEOUT_SECONDS: Final = 30.0
-VERIFIER_CHARACTERS: Final = 64
-"""Source: RFC 7636, section 4.1: 43 to 128."""
-
 WANTED_SCOPES: Final = ("openid", "email", "profile", "offline_access")
-"""What is asked for if the provider has it; a refresh token often needs the last."""
+"""Requested if the provider has them; a refresh token often needs the last."""
 
 DEFAULT_POLL_SECONDS: Final = 5.0
 """Source: RFC 8628, section 3.2."""
 
-FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
-
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a provider issued.
-
-    Attributes:
-        bearer: The token that the API accepts.
-        expires_at: When it expires, in seconds since 1970.
-        refresh: The refresh token, if there is one.
-    """
+    """The token that the API accepts, when it expires in seconds since 1970, and a refresh token if there is one."""
 
     bearer: str
     expires_at: float
@@ -46,13 +35,13 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Application:
+class ClientRegistration:
     """The command line, as it is registered with the provider.
 
     Attributes:
         client_id: Its id. It has no secret.
         audiences: The audiences of tokens that the API accepts.
-        scopes: What it asks for; empty for the usual scopes.
+        scopes: The requested scopes; empty for the usual ones.
     """
 
     client_id: str
@@ -97,10 +86,10 @@ class Provider:
         os.environ |= {"OAUTHLIB_INSECURE_TRANSPORT": "1", "OAUTHLIB_RELAX_TOKEN_SCOPE": "1"}
         return cls(found)
 
-    def authorization(self, application: Application, redirect_uri: str) -> Authorization:
+    def authorization(self, application: ClientRegistration, redirect_uri: str) -> Authorization:
         """Prepare a request with PKCE."""
         client = WebApplicationClient(application.client_id)
-        verifier = client.create_code_verifier(VERIFIER_CHARACTERS)
+        verifier = client.create_code_verifier(64)  # Source: RFC 7636, section 4.1: 43 to 128
         state, nonce = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         url = client.prepare_request_uri(
             self.metadata["authorization_endpoint"],
@@ -113,7 +102,7 @@ class Provider:
         )
         return Authorization(url, redirect_uri, state, nonce, verifier)
 
-    def redeem(self, application: Application, asked: Authorization, answered: str) -> Tokens:
+    def redeem(self, application: ClientRegistration, asked: Authorization, answered: str) -> Tokens:
         """Exchange the code in the URL to which the browser was sent back.
 
         Raises:
@@ -127,7 +116,7 @@ class Provider:
         body = client.prepare_request_body(code, asked.redirect_uri, code_verifier=asked.verifier)
         return self._tokens(application, body, asked.nonce)
 
-    def refreshed(self, application: Application, refresh_token: str) -> Tokens:
+    def refreshed(self, application: ClientRegistration, refresh_token: str) -> Tokens:
         """Exchange a refresh token; the new tokens keep it if there is no newer one."""
         client = WebApplicationClient(application.client_id)
         return self._tokens(
@@ -136,19 +125,13 @@ class Provider:
 
     def from_device(
         self,
-        application: Application,
+        application: ClientRegistration,
         show: Callable[[Mapping[str, Any]], None],
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> Tokens:
-        """Wait until somebody signs in elsewhere with a code.
-
-        Args:
-            application: The command line.
-            show: Called with the provider's answer: a code and the page for it.
-            sleep: Waits between two looks.
-            clock: Seconds.
+        """Wait until a user signs in elsewhere with a code; *show* gets it and the page for it.
 
         Raises:
             StackError: The provider has no device codes, or nobody signed in.
@@ -173,7 +156,7 @@ class Provider:
                     raise
         raise StackError("Nobody signed in with the code before it expired")
 
-    def silently(self, application: Application, user: str) -> Tokens:
+    def silently(self, application: ClientRegistration, user: str) -> Tokens:
         """Sign in as an example user of the local issuer, as its page would.
 
         Raises:
@@ -188,16 +171,17 @@ class Provider:
             raise StackError(f"The local issuer has no user {user}: its users are alice, bob and olga")
         return self.redeem(application, asked, answer.headers["location"])
 
-    def _scopes(self, application: Application) -> list[str]:
+    def _scopes(self, application: ClientRegistration) -> list[str]:
         known = self.metadata.get("scopes_supported", WANTED_SCOPES)
         return list(application.scopes) or [name for name in WANTED_SCOPES if name in known]
 
-    def _tokens(self, application: Application, body: str, nonce: str | None = None) -> Tokens:
-        answer = _sent("POST", self.metadata["token_endpoint"], content=body, headers=FORM)
-        if nonce is not None and claims_of(answer.get("id_token", "")).get("nonce") != nonce:
+    def _tokens(self, application: ClientRegistration, body: str, nonce: str | None = None) -> Tokens:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = _sent("POST", self.metadata["token_endpoint"], content=body, headers=headers)
+        if nonce is not None and read_claims(answer.get("id_token", "")).get("nonce") != nonce:
             raise StackError("Signing in failed: the answer is for another request")
-        bearer = bearer_of(answer, application.audiences)
-        expires_at = claims_of(bearer).get("exp") or time.time() + float(answer.get("expires_in", 0))
+        bearer = choose_bearer(answer, application.audiences)
+        expires_at = read_claims(bearer).get("exp") or time.time() + float(answer.get("expires_in", 0))
         return Tokens(bearer, float(expires_at), answer.get("refresh_token"))
 
 
@@ -229,7 +213,7 @@ def _sent(method: str, url: str, **request: Any) -> dict[str, Any]:
     return found
 
 
-def bearer_of(answer: Mapping[str, Any], audiences: Sequence[str]) -> str:
+def choose_bearer(answer: Mapping[str, Any], audiences: Sequence[str]) -> str:
     """Return the token that the API accepts: the access token if it is for the API, else the ID token.
 
     The console has the same rule: web/src/bearer.ts.
@@ -238,7 +222,7 @@ def bearer_of(answer: Mapping[str, Any], audiences: Sequence[str]) -> str:
         StackError: Neither is for one of the audiences.
     """
     for name in ("access_token", "id_token"):
-        claims = claims_of(answer.get(name) or "")
+        claims = read_claims(answer.get(name) or "")
         # The access tokens of Amazon Cognito name the client only.
         named = claims.get("aud", claims.get("client_id"))
         if any(each in audiences for each in (named if isinstance(named, list) else [named])):
@@ -246,7 +230,7 @@ def bearer_of(answer: Mapping[str, Any], audiences: Sequence[str]) -> str:
     raise StackError(f"The issuer issued no token for {' or '.join(audiences)}: see --audience and --scope")
 
 
-def claims_of(token: str) -> dict[str, Any]:
+def read_claims(token: str) -> dict[str, Any]:
     """Read the claims of a token without verifying them, which the API does; empty if it is not a JWT."""
     try:
         payload = token.split(".")[1]

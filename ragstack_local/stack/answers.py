@@ -3,23 +3,19 @@
 ``python -m ragstack_local.stack.answers PORT HANDLER [ORIGIN ...]`` serves the ASGI application of a handler's file.
 """
 
-import importlib.util
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
-from local_bedrock.http.guard import PRIVATE_UMASK, Guard, end_with_parent
+from local_bedrock.http.guard import PRIVATE_UMASK, BrowserGuard, end_with_parent
 from local_bedrock.options import LOCAL
 
 DEFAULT_PORT: Final = 4568
 
 HANDLER: Final = Path("lambdas", "answers", "handler.py")
-"""Below the checkout."""
-
-SHUTDOWN_LIMIT_SECONDS: Final = 2
-KEEP_ALIVE_SECONDS: Final = 60
+"""Path in the checkout."""
 
 
 def main() -> None:
@@ -31,26 +27,18 @@ def main() -> None:
     port, handler, *origins = sys.argv[1:]
     os.umask(PRIVATE_UMASK)
     end_with_parent()
+    sys.path.append(str(Path(handler).parent))
     uvicorn.run(
-        Guard(_load(Path(handler)).app, origins=origins),
+        BrowserGuard(import_module(Path(handler).stem).app, origins=origins),
         host=LOCAL,
         port=int(port),
         http=Protocol,
         ws="none",
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=60,
     )
-
-
-def _load(handler: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location("handler", handler)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

@@ -52,25 +52,25 @@ class ApiQueue:
     Args:
         application: MiniStack.
         workers: Concurrent requests of one function.
-        longest_wait_seconds: A request that waits longer is answered with 429.
+        max_wait_seconds: A request that waits longer is answered with 429.
     """
 
     def __init__(
-        self, application: Application, *, workers: int = WORKERS, longest_wait_seconds: float = MAX_WAIT_SECONDS
+        self, application: Application, *, workers: int = WORKERS, max_wait_seconds: float = MAX_WAIT_SECONDS
     ) -> None:
         self._application = application
-        self._longest_wait_seconds = longest_wait_seconds
+        self._max_wait_seconds = max_wait_seconds
         self._free: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(workers))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        function = function_of(scope["path"]) if scope["type"] == "http" else None
+        function = find_function(scope["path"]) if scope["type"] == "http" else None
         if function in (None, SERVED_ELSEWHERE):
             await self._application(scope, receive, send)
             return
         free = self._free[str(function)]
         try:
-            async with asyncio.timeout(self._longest_wait_seconds):
+            async with asyncio.timeout(self._max_wait_seconds):
                 await free.acquire()
         except TimeoutError:
             await _respond(send, 429, "Throttled", "The local stack is busy with earlier requests: try again later")
@@ -108,7 +108,7 @@ class _Translated:
             await _respond(self._send, *error)
 
 
-def function_of(path: str) -> str | None:
+def find_function(path: str) -> str | None:
     """Return the function that answers a request, or None for a request to another service."""
     request = _REQUEST.fullmatch(path)
     if request is None:

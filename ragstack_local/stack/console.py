@@ -1,8 +1,7 @@
 """The console of the local stack: where it is, and what it is served with."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -22,13 +21,9 @@ class ConsoleSettings:
     """What the console is served with.
 
     Attributes:
-        port: Its port.
         api_url: The API of callers without a token.
-        answers_url: Where answers stream.
-        uploads_url: Where documents are uploaded to.
         people_url: The API of callers with a token; None if nobody signs in.
-        issuer: Where people sign in.
-        client_id: The console's, at the issuer.
+        client_id: The console's id at the issuer.
         anonymous: Whether the API answers callers without a token too.
         origins: Other pages that may use it.
     """
@@ -62,17 +57,13 @@ class ConsoleSettings:
             example=EXAMPLE,
         )
 
-    def as_argument(self) -> str:
-        """Write them for the command line of the server."""
-        return json.dumps(asdict(self))
-
 
 def console_url(port: int) -> str:
     """Return the URL of the console, to which the issuer sends people back."""
     return f"http://localhost:{port}/"
 
 
-def origins_of(port: int) -> tuple[str, ...]:
+def console_origins(port: int) -> tuple[str, ...]:
     """Return the origins of the console's page, one for each name of this machine."""
     return tuple(f"http://{name}:{port}" for name in ("localhost", LOCAL))
 

@@ -21,16 +21,21 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from local_bedrock.http.body_limit import API_BYTES, BodyLimit
-from local_bedrock.http.guard import PRIVATE_UMASK, Application, Guard, Message, Receive, Scope, Send, end_with_parent
+from local_bedrock.http.guard import (
+    PRIVATE_UMASK,
+    Application,
+    BrowserGuard,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    end_with_parent,
+)
 from local_bedrock.options import LOCAL
 from ragstack_common.http.console import API_PATHS, ASK_AGAIN, ASSETS, FOREVER, REFERRER_POLICY, SETTINGS_FILE
 from ragstack_local.console import STATIC
 from ragstack_local.stack.api_queue import OTHER_FUNCTIONS, SERVED_ELSEWHERE
-from ragstack_local.stack.console import ConsoleSettings, origins_of
-
-CONNECT_SECONDS: Final = 5.0
-
-SHUTDOWN_LIMIT_SECONDS: Final = 2
+from ragstack_local.stack.console import ConsoleSettings, console_origins
 
 _NOT_BUILT: Final = (
     "<!doctype html><html lang=en><title>RAGStack</title><h1>The console is not built</h1>"
@@ -55,17 +60,17 @@ _OF_THE_BROWSER: Final = frozenset(
 """The API is called by this server, whose guard has checked the page."""
 
 
-def create_console(settings: ConsoleSettings, static: Path = STATIC) -> Guard:
+def create_console(settings: ConsoleSettings, static: Path = STATIC) -> BrowserGuard:
     """Make the application.
 
     Args:
         settings: Where the API is, and who may call it.
         static: Folder of the built files.
     """
-    origins = (*origins_of(settings.port), *settings.origins)
+    origins = (*console_origins(settings.port), *settings.origins)
     application = Starlette(routes=[Mount("/", app=_Console(settings, static))])
     limited = BodyLimit(application, lambda _: API_BYTES)
-    return Guard(_Secured(limited, settings.content_security_policy), origins=origins, pages=("/",))
+    return BrowserGuard(_Secured(limited, settings.content_security_policy), origins=origins, pages=("/",))
 
 
 class _Secured:
@@ -102,7 +107,7 @@ class _Console:
         # One connection for each request: MiniStack closes idle ones, and the next request on such a one would fail.
         self._client = httpx2.AsyncClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(None, connect=5.0),
             trust_env=False,
         )
         self._client.headers.clear()
@@ -193,7 +198,7 @@ def main() -> None:
         access_log=False,
         date_header=False,  # the API's own is passed on
         server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
+        timeout_graceful_shutdown=2,
     )
 
 

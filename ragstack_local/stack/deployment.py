@@ -36,9 +36,6 @@ Step = Callable[[str], AbstractContextManager[Any]]
 BUCKET: Final = "ragstack-documents"
 KNOWLEDGE_BASE: Final = "ragstack-local"
 
-BOOTSTRAP_STACK: Final = "CDKToolkit"
-"""Source: CDK developer guide, "AWS CDK bootstrapping"."""
-
 WITHOUT_RULES: Final = {"CDK_VALIDATION": "false"}
 """Loading AWS's rules for templates takes longer than synthesis, and nothing is deployed to AWS here.
 
@@ -80,8 +77,8 @@ class LocalKnowledgeBase:
 
         Args:
             bedrock_endpoint: The local Bedrock.
-            name: Of the knowledge base and its data source.
-            prefix: Of the documents that the data source reads; None reads the whole bucket.
+            name: Name of the knowledge base and its data source.
+            prefix: Prefix of the documents that the data source reads; None reads the whole bucket.
         """
         agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
         pages = agent.get_paginator("list_knowledge_bases").paginate()
@@ -105,12 +102,7 @@ class LocalKnowledgeBase:
 
     @classmethod
     def ensure_tenants(cls, bedrock_endpoint: str, prefixes: Mapping[str, str]) -> dict[str, str]:
-        """Find or create the knowledge base of each tenant; return their ids as the context value has them.
-
-        Args:
-            bedrock_endpoint: The local Bedrock.
-            prefixes: The prefixes of tenants by name.
-        """
+        """Find or create the knowledge base of each tenant; return their ids as the context value has them."""
         found = {
             name: cls.ensure(bedrock_endpoint, f"{KNOWLEDGE_BASE}-{name}", each) for name, each in prefixes.items()
         }
@@ -130,7 +122,7 @@ class Assembly:
     is_current: bool = False
 
     @classmethod
-    def of(cls, project: Project, path: Path, context: Mapping[str, str]) -> "Assembly":
+    def compare(cls, project: Project, path: Path, context: Mapping[str, str]) -> "Assembly":
         """Compare a folder with the inputs that the checkout and the context values have now."""
         assembly = cls(path, _digest(project, context))
         note = assembly._note
@@ -200,10 +192,10 @@ def deploy(
         "answers_endpoint": answers_endpoint,
     }
     outputs = data / OUTPUTS
-    assembly = Assembly.of(project, data / "cdk.out", context)
+    assembly = Assembly.compare(project, data / "cdk.out", context)
     env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
     cdk = _Cdk(project, env, data / "logs")
-    target = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+    files = ("--app", str(assembly.path), "--outputs-file", str(outputs))
     options = ("--require-approval", "never", "--method", "direct")
     with assembly.deployed():
         with step(
@@ -214,7 +206,7 @@ def deploy(
             _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint)
         with (
             step("Deploying storage, ingestion and API"),
-            cdk.running("deploy", "--all", *target, *options) as deploying,
+            cdk.running("deploy", "--all", *files, *options) as deploying,
         ):
             cdk.finish(deploying)
     return Connection.from_outputs(
@@ -256,7 +248,8 @@ def _prepare(cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str], elsewh
 def _is_bootstrapped(aws_endpoint: str) -> bool:
     cloudformation = local_client("cloudformation", aws_endpoint, Config(retries={"mode": "standard"}))
     try:
-        (stack,) = cloudformation.describe_stacks(StackName=BOOTSTRAP_STACK)["Stacks"]
+        # Source: CDK developer guide, "AWS CDK bootstrapping".
+        (stack,) = cloudformation.describe_stacks(StackName="CDKToolkit")["Stacks"]
     except ClientError:
         return False
     return str(stack["StackStatus"]) in ("CREATE_COMPLETE", "UPDATE_COMPLETE")

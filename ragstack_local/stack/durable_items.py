@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -33,7 +34,7 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 T = TypeVar("T")
 
-TARGET: Final = b"x-amz-target"
+OPERATION_HEADER: Final = b"x-amz-target"
 PREFIX: Final = "DynamoDB_20120810."
 WRITES: Final = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"})
 MAX_BATCH: Final = 25
@@ -42,16 +43,12 @@ MAX_BATCH: Final = 25
 COMPACT_BYTES: Final = 4 * 1024 * 1024
 """A longer journal is written again without the states that later ones replace."""
 
-OK: Final = 200
-
 
 class KeptItems(NamedTuple):
     """Which items of a table survive.
 
     Attributes:
         partitions: Names of partitions; a partition key is one of them, or begins with one and ``#``.
-        partition_key: Name of the partition key.
-        sort_key: Name of the sort key.
         expires_at: Name of the attribute with the seconds since 1970 after which an item may be removed.
         index_name: Name of an index that no table but this one has.
     """
@@ -129,7 +126,7 @@ class Journal:
                 _write(file, items)
                 written = file.tell()
         except OSError:
-            with suppress(OSError):  # what was written is no whole line
+            with suppress(OSError):  # an incomplete line
                 os.truncate(self._file, end)
             raise
         if written > self._compact_at:
@@ -160,8 +157,6 @@ class DurableItems:
 
     Args:
         application: MiniStack.
-        journal: The file.
-        kept: Which items it has.
         clock: Seconds since 1970.
     """
 
@@ -214,7 +209,7 @@ class DurableItems:
     async def _write(self, scope: Scope, body: bytes, places: Mapping[str, list[Place]]) -> Answer:
         """Write to MiniStack and keep the present state of items; of several writers, the last line has it."""
         answer = await self._answer(scope, body)
-        for table, of_table in places.items() if answer[0] == OK else ():
+        for table, of_table in places.items() if answer[0] == HTTPStatus.OK else ():
             gets = [{"Get": {"TableName": table, "Key": self._kept.key(place)}} for place in of_table]
             async with self._lock:
                 got = await self._call(scope, "TransactGetItems", {"TransactItems": gets})
@@ -269,21 +264,20 @@ class DurableItems:
             RuntimeError: It failed, and *or_none* is not set.
         """
         status, _, answer = await self._answer(scope, json.dumps(request).encode(), operation)
-        if status == OK:
+        if status == HTTPStatus.OK:
             return json.loads(answer)
         if or_none:
             return None
         raise RuntimeError(f"{operation} failed with {status}: {answer.decode(errors='replace')[:200]}")
 
     async def _answer(self, scope: Scope, body: bytes, operation: str | None = None) -> Answer:
-        """Return what MiniStack answers: the status, the headers and the body."""
         sent: list[Message] = []
 
         async def send(message: Message) -> None:
             sent.append(message)
 
         if operation is not None:
-            changed = {TARGET: f"{PREFIX}{operation}".encode(), b"content-length": str(len(body)).encode()}
+            changed = {OPERATION_HEADER: f"{PREFIX}{operation}".encode(), b"content-length": str(len(body)).encode()}
             others = [(name, value) for name, value in scope["headers"] if name.lower() not in changed]
             scope = {**scope, "headers": [*others, *changed.items()]}
         await self._application(scope, _received(body), send)
@@ -291,11 +285,12 @@ class DurableItems:
 
 
 def _operation(scope: Scope) -> str | None:
-    """Return the operation of DynamoDB that a request asks for; None for other requests."""
+    """Return the operation of DynamoDB that a request calls; None for other requests."""
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
-    target = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == TARGET), "")
-    return target.removeprefix(PREFIX) if target.startswith(PREFIX) else None
+    values = (value.decode("latin-1") for name, value in scope["headers"] if name.lower() == OPERATION_HEADER)
+    operation = next(values, "")
+    return operation.removeprefix(PREFIX) if operation.startswith(PREFIX) else None
 
 
 def _tables(body: bytes) -> dict[str, list[Mapping[str, Any]]]:

@@ -31,7 +31,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from local_bedrock.http.body_limit import BodyLimit
-from local_bedrock.http.guard import PRIVATE_UMASK, Guard, end_with_parent
+from local_bedrock.http.guard import PRIVATE_UMASK, BrowserGuard, end_with_parent
 from local_bedrock.options import LOCAL
 from ragstack_local.stack.issuer import CLIENT, USERS
 
@@ -40,8 +40,6 @@ SCOPES: Final = ("openid", "email", "profile", "offline_access")
 TOKEN_SECONDS: Final = 3600
 CODE_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 1
-
-MAX_FORM_BYTES: Final = 64 * 1024
 
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 """Source: RFC 8628, section 3.4."""
@@ -242,7 +240,7 @@ def create_issuer(
     origins: Sequence[str] = (),
     token_seconds: int = TOKEN_SECONDS,
     clock: Callable[[], float] = time.time,
-) -> Guard:
+) -> BrowserGuard:
     """Make the application.
 
     Args:
@@ -273,8 +271,8 @@ def create_issuer(
             Route("/logout", pages.logout),
         ]
     )
-    limited = BodyLimit(application, lambda _: MAX_FORM_BYTES)
-    return Guard(limited, origins=[issuer, *origins], pages=("/authorize", "/logout"))
+    limited = BodyLimit(application, lambda _: 64 * 1024)
+    return BrowserGuard(limited, origins=[issuer, *origins], pages=("/authorize", "/logout"))
 
 
 class _Pages:
@@ -331,12 +329,12 @@ class _Pages:
         return Response(body, status, headers)
 
     async def token(self, request: Request) -> Response:
-        uri, body = str(request.url), await _body_of(request)
+        uri, body = str(request.url), await _read_form(request)
         headers, answer, status = self._tokens.create_token_response(uri, "POST", body, dict(request.headers))
         return Response(answer, status, headers)
 
     async def device_authorization(self, request: Request) -> Response:
-        uri, body = str(request.url), await _body_of(request)
+        uri, body = str(request.url), await _read_form(request)
         headers = {"Content-Type": request.headers.get("content-type", "")}
         try:
             _, found, status = self._devices.create_device_authorization_response(uri, "POST", body, headers)
@@ -390,7 +388,7 @@ def _user_code() -> str:
     return f"{''.join(letters[:4])}-{''.join(letters[4:])}"
 
 
-async def _body_of(request: Request) -> str:
+async def _read_form(request: Request) -> str:
     """Return the form in a body; in one that is not text, no name and no value is valid."""
     return (await request.body()).decode(errors="replace")
 
@@ -399,7 +397,7 @@ async def _user_in(request: Request) -> str | None:
     """Return the example user whom the form names; None for another one, or before the form was sent."""
     if request.method != "POST":
         return None
-    named = parse_qs(await _body_of(request)).get("user", [""])[0]
+    named = parse_qs(await _read_form(request)).get("user", [""])[0]
     return named if named in USERS else None
 
 

@@ -1,40 +1,28 @@
-"""How callers of a local stack proved who they are at its last start, which the next start keeps.
+"""How callers of a local stack authenticated at its last start, which the next start keeps.
 
-A start that forgot the people of the last one would give everybody all rights, and synthesize the templates again.
+A start that forgot the people of the last one would give all callers all rights, and synthesize the templates again.
 """
 
 import json
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from ragstack_common.core.json_text import parse_json
-from ragstack_common.settings.access import AuthKind
+from ragstack_common.settings.access import AuthKind, Tenants
 from ragstack_local.errors import StackError
 
 LOCAL_AUTH: Final = ((AuthKind.NONE,), (AuthKind.OIDC,), (AuthKind.NONE, AuthKind.OIDC))
-"""How callers of a local stack can prove who they are."""
 
 FILE: Final = "callers.json"
-"""Below the data folder."""
-
-
-class Tenants(StrEnum):
-    """What separates the tenants of the access file: labels in one knowledge base, or a knowledge base of each."""
-
-    LABEL = "label"
-    INDEX = "index"
 
 
 @dataclass(frozen=True)
-class Callers:
-    """How callers prove who they are, and how tenants are separated.
+class LastCallers:
+    """How callers authenticate, and how tenants are separated.
 
     Attributes:
-        auth: `none`, `oidc` or both.
         access: The access file of people; None for that of the samples.
-        tenants: What separates tenants.
     """
 
     auth: tuple[AuthKind, ...]
@@ -42,7 +30,7 @@ class Callers:
     tenants: Tenants = Tenants.LABEL
 
     @classmethod
-    def read(cls, data: Path) -> "Callers | None":
+    def read(cls, data: Path) -> "LastCallers | None":
         """Read those of the last start on a data folder; None if there was none.
 
         Raises:

@@ -19,14 +19,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "http" / "guard.py"
-QUEUE: Final = Path(__file__).with_name("api_queue.py")
-BODY_LIMIT: Final = GUARD.with_name("body_limit.py")
-REFUSED_TOKENS: Final = Path(__file__).with_name("refused_tokens.py")
-DURABLE_ITEMS: Final = Path(__file__).with_name("durable_items.py")
-INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
-
 
 MAX_BODY_BYTES: Final = 250 * 1024 * 1024
 """Longest body for other services: packages of functions. Source: AWS Lambda quotas, deployment package, unzipped.
@@ -62,12 +56,16 @@ class SharedZipFile(zipfile.ZipFile):
 def is_closed(method: str, path: str) -> bool:
     """Return whether a route of MiniStack's own changes its state, as ``reset`` and ``config`` do."""
     is_signal = method == "PUT" and path.startswith(SIGNALS)
-    return path.startswith(INTERNAL) and method not in ("GET", "HEAD") and not is_signal
+    return path.startswith("/_ministack/") and method not in ("GET", "HEAD") and not is_signal
 
 
 def main() -> None:
     """Serve until asked to end."""
-    guard, limit, refused, queue, durable = map(_load, (GUARD, BODY_LIMIT, REFUSED_TOKENS, QUEUE, DURABLE_ITEMS))
+    here = Path(__file__)
+    guard, limit = _load(GUARD), _load(GUARD.with_name("body_limit.py"))
+    refused, queue, durable = (
+        _load(here.with_name(name)) for name in ("refused_tokens.py", "api_queue.py", "durable_items.py")
+    )
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
@@ -80,7 +78,7 @@ def main() -> None:
         refused.RefusedTokens(queue.ApiQueue(items)),
         lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES,
     )
-    ministack.app = guard.Guard(limited, origins=origins, is_closed=is_closed)
+    ministack.app = guard.BrowserGuard(limited, origins=origins, is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()
 

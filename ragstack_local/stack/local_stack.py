@@ -20,7 +20,7 @@ from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
 from ragstack_common.registry.table import BY_LABEL, EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
-from ragstack_common.settings.access import NO_ACCESS_FILE, AuthKind
+from ragstack_common.settings.access import NO_ACCESS_FILE, AuthKind, Tenants
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection, Project, local_environment
 from ragstack_local.connection.environment import DATA_VARIABLE
@@ -28,27 +28,20 @@ from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.durable_items import Journal, KeptItems
-from ragstack_local.stack.last_callers import Callers, Tenants
+from ragstack_local.stack.last_callers import LastCallers
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
 DEFAULT_DATA: Final = "local"
-"""Below the project's folder of data."""
+"""Subfolder of the project's data folder."""
 
 START_SECONDS: Final = 60.0
 
 BEDROCK: Final = "bedrock"
-"""Below the data folder: that of the local Bedrock."""
+"""Subfolder of the data folder for the local Bedrock."""
 
 KEPT_ITEMS: Final = KeptItems(IRRECOVERABLE, PARTITION_KEY, SORT_KEY, EXPIRES_AT, BY_LABEL)
-
-UPLOADING_AGAIN: Final = (
-    "The last run did not end cleanly: uploading its documents again. Changes of access rules, judgments and budgets"
-    " are kept"
-)
-
-WATCH_SECONDS: Final = 0.5
 
 ANSWER_SECONDS: Final = 900
 """API Gateway waits as long for a response that streams."""
@@ -61,14 +54,9 @@ class StackOptions:
     Attributes:
         data: Folder of objects, index and logs; survives a restart.
         port: MiniStack's port: S3, SQS, Lambda, API Gateway.
-        bedrock_port: The local Bedrock's port.
-        answers_port: The port on which answers stream.
         embedding: As `ragstack bedrock` takes it.
         bedrock_arguments: More options of `ragstack bedrock`.
-        issuer_port: The port of the local issuer.
-        console_port: The port of the console.
-        auth: How callers prove who they are: `none`, `oidc` or both.
-        access: The access file, for people.
+        auth: How callers authenticate: `none`, `oidc` or both.
         tenants: Whether the tenants of the access file share a knowledge base, or each has its own.
         is_demonstration: Whether the next start keeps these callers only if there are none of an earlier start.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
@@ -92,13 +80,13 @@ class StackOptions:
 
     @property
     def has_people(self) -> bool:
-        """Whether people sign in, for whom the stack has an issuer."""
+        """Whether people sign in, so that the stack has an issuer."""
         return AuthKind.OIDC in self.auth
 
     @property
     def pages(self) -> tuple[str, ...]:
         """Origins of the pages that may use MiniStack and the issuer: those of the console, and the deployer's own."""
-        return (*console.origins_of(self.console_port), *self.origins)
+        return (*console.console_origins(self.console_port), *self.origins)
 
     @property
     def tenant_prefixes(self) -> Mapping[str, str]:
@@ -153,7 +141,7 @@ class RunningStack:
         while True:
             for child in self.children:
                 child.require_alive()
-            time.sleep(WATCH_SECONDS)
+            time.sleep(0.5)
 
 
 @contextmanager
@@ -179,7 +167,7 @@ def local_stack(
         session = cleanup.enter_context(folder.opened())
         # Before anything starts: a start that ends early is not followed by one with other callers.
         access = None if options.access == project.sample_access else options.access
-        Callers(options.auth, access, options.tenants).write(options.data, replaces=not options.is_demonstration)
+        LastCallers(options.auth, access, options.tenants).write(options.data, replaces=not options.is_demonstration)
         with step("Starting MiniStack and the local Bedrock"):
             with held_interrupts():
                 ministack = _start_ministack(project, options, folder)
@@ -218,7 +206,10 @@ def local_stack(
             serving = _started(cleanup, lambda: _start_console(options, connection), ready)
         session.is_deployed = True
         if session.recovers:
-            with step(UPLOADING_AGAIN):
+            with step(
+                "The last run did not end cleanly: uploading its documents again. Changes of access rules, judgments"
+                " and budgets are kept"
+            ):
                 folder.restore(connection)
         from ragstack_local.stack.rebuilding import rebuild  # noqa: PLC0415 - help does without
 
@@ -240,7 +231,7 @@ def _place(project: Project, data: Path) -> Path:
         raise StackError(
             f"A local stack is running already in {data}: end it with `{DATA_VARIABLE}={data} ragstack down`"
         )
-    other = running.data_of(project.running)
+    other = running.read_data_folder(project.running)
     return project.running if other in (None, data) or data == project.data / DEFAULT_DATA else own
 
 
@@ -340,7 +331,7 @@ def _start_console(options: StackOptions, connection: Connection) -> Child:
         anonymous=AuthKind.NONE in options.auth,
         origins=options.origins,
     )
-    command: list[str | Path] = [sys.executable, "-P", "-m", console.SERVER, settings.as_argument()]
+    command: list[str | Path] = [sys.executable, "-P", "-m", console.SERVER, json.dumps(asdict(settings))]
     environment = local_environment(str(connection.aws_endpoint))
     return Child.start("The console", command, environment, _logs(options) / "console.log", ends_with_parent=True)
 

@@ -14,7 +14,7 @@ USUAL: Final = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080))
 
 PROBE: Final = urllib3.Timeout(connect=0.3, read=1.0)
 NO_ANSWERS: Final = ("embed", "minilm", "bge-", "rerank")
-"""Parts of the names of models that write no answers."""
+"""Parts of the names of models that cannot write answers."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def chosen_server(wanted: str, servers: Iterable[ModelServer]) -> tuple[str, str
 
     Args:
         wanted: auto, or the name of a model.
-        servers: Those that run.
+        servers: The running servers.
 
     Raises:
         StackError: None of them has such a model.

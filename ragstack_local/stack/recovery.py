@@ -31,7 +31,6 @@ from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
 
-SYNCHRONISATION_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.1
 
 _DESCRIPTION_SUFFIX: Final = ".meta.json"
@@ -46,18 +45,12 @@ class Session:
 
     Attributes:
         recovers: Whether the last run on the folder was killed.
-        is_deployed: Whether all stacks were deployed.
         is_written: Whether MiniStack wrote its state and ended.
     """
 
     recovers: bool = False
     is_deployed: bool = False
     is_written: bool = False
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the next run can go on from here."""
-        return self.is_deployed and self.is_written
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,7 @@ class DataFolder:
             try:
                 yield session
             finally:
-                if session.is_whole:
+                if session.is_deployed and session.is_written:
                     self._in_use.unlink()
 
     def _start_empty(self) -> None:
@@ -177,7 +170,6 @@ class DataFolder:
 
 
 def _delete(connection: Connection, ids: tuple[str, str], uris: list[str]) -> None:
-    """Delete documents from a knowledge base and wait until it has done so."""
     agent = connection.client("bedrock-agent")
     delete_documents_with_retry(*ids, uris, client=agent)
     deadline = time.monotonic() + 60.0
@@ -195,10 +187,10 @@ def _synchronise(connection: Connection, ids: tuple[str, str]) -> None:
     """Synchronise a knowledge base with the bucket: the way to remove URIs that direct deletion does not accept."""
     agent = connection.client("bedrock-agent")
     job = start_ingestion_with_retry(*ids, client=agent)
-    deadline = time.monotonic() + SYNCHRONISATION_SECONDS
+    deadline = time.monotonic() + 600.0
     while (status := job["status"]) not in _ENDED:
         if time.monotonic() > deadline:
-            raise StackError(f"The knowledge base is {status} for {SYNCHRONISATION_SECONDS:g} s: see its log")
+            raise StackError(f"The knowledge base is {status} for 10 minutes: see its log")
         time.sleep(POLL_SECONDS)
         job = agent.get_ingestion_job(
             knowledgeBaseId=ids[0], dataSourceId=ids[1], ingestionJobId=job["ingestionJobId"]

@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REMEMBERED_SECONDS: Final = 60.0
-"""For as long, API Gateway remembers a token that is valid."""
+"""API Gateway caches a valid token for the same time."""
 
 MAX_REMEMBERED: Final = 1000
 
@@ -45,7 +45,7 @@ class RefusedTokens:
     """An ASGI application that repeats the refusals of an API.
 
     It accepts no token itself. Once a route has refused a token, it refuses the same token for a minute; and once it
-    has refused one that is expired or no JSON Web Token, all of these.
+    has refused one that is expired or not a JSON Web Token, all of these.
 
     Args:
         application: MiniStack.

@@ -20,7 +20,7 @@ from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection
-from ragstack_local.connection.following import ENDED, registry_of, statuses_of
+from ragstack_local.connection.following import ENDED, open_registry, read_statuses
 from ragstack_local.files.bucket import Bucket
 from tests.ragstack_local.support import ragstack
 from tests.support.children import start_child
@@ -30,7 +30,7 @@ from tests.support.waiting import eventually
 T = TypeVar("T")
 
 # Who waits asks ten times a second, and a client takes longer to make than to ask.
-registry = cache(registry_of)
+registry = cache(open_registry)
 client = cache(Connection.client)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ class LocalStack:
 
     @property
     def connection(self) -> Connection:
-        return Connection.of_running_stack(self.folder / "home" / "running.json")
+        return Connection.from_running_stack(self.folder / "home" / "running.json")
 
     @property
     def log(self) -> Path:
@@ -187,11 +187,11 @@ class LocalStack:
 
     def settled(self, *uris: str) -> dict[str, DocumentStatus]:
         """Wait until every document is in a final state for the current content of the bucket."""
-        bucket = Bucket.of(self.connection)
+        bucket = Bucket.for_stack(self.connection)
         awaited = {uri: bucket.current(uri) for uri in uris}
 
         def look() -> dict[str, DocumentStatus] | None:
-            found = statuses_of(registry(self.connection), awaited)
+            found = read_statuses(registry(self.connection), awaited)
             return found if all(status in ENDED for status in found.values()) else None
 
         return eventually(look)

@@ -11,7 +11,7 @@ import pytest
 import urllib3
 
 from ragstack_common.registry.table import document_id
-from ragstack_local.signin.provider import Application, Provider
+from ragstack_local.signin.provider import ClientRegistration, Provider
 from ragstack_local.stack.issuer import CLIENT
 from tests.e2e.support import ROOT, LocalStack
 from tests.ragstack_local.support import ragstack
@@ -27,7 +27,7 @@ Answer = tuple[int, Any, Mapping[str, str]]
 
 @cache
 def token_of(issuer: str, user: str) -> str:
-    return Provider.discover(issuer).silently(Application(CLIENT, (CLIENT,)), user).bearer
+    return Provider.discover(issuer).silently(ClientRegistration(CLIENT, (CLIENT,)), user).bearer
 
 
 class People:

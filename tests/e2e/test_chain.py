@@ -39,7 +39,7 @@ def test_an_uploaded_document_is_found_through_api_gateway(stack: LocalStack) ->
 
 def test_an_answer_streams_and_the_stage_returns_the_same_one(stack: LocalStack, handbook: Path) -> None:
     question = {"question": "How many requests a minute may one API key make?", "metadata_filter": {"current": True}}
-    operations = HttpOperations(lambda: Address.of(stack.connection))
+    operations = HttpOperations(lambda: Address.for_stack(stack.connection))
 
     events = list(each(operations.ask(AskRequest.model_validate(question))))
     status, answer = stack.request("POST", "/api/ask", question)

@@ -18,7 +18,7 @@ def methods(assembly: Any) -> list[dict[str, Any]]:
 
 
 def test_the_local_stack_queues_each_route_for_its_function() -> None:
-    found = {route: api_queue.function_of(f"/_aws/execute-api/b4e4899f/prod{route[1]}") for route in FUNCTIONS}
+    found = {route: api_queue.find_function(f"/_aws/execute-api/b4e4899f/prod{route[1]}") for route in FUNCTIONS}
 
     assert found == FUNCTIONS
 

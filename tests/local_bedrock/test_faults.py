@@ -198,13 +198,13 @@ def test_connections_closed_on_purpose_are_not_logged(each_protocol: Faulty, cap
 
 
 def test_rules_of_the_start_are_in_force(tmp_path: Path) -> None:
-    rules = (FaultRule.of_text("operation=ListKnowledgeBases,kind=internal"),)
+    rules = (FaultRule.parse("operation=ListKnowledgeBases,kind=internal"),)
     with running(tmp_path, faults=rules) as url:
         assert refused(Bedrock.at(url).agent.list_knowledge_bases)[0] == 500
 
 
 def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
-    unknown = (FaultRule.of_text("operation=Retreive,kind=drop"),)
+    unknown = (FaultRule.parse("operation=Retreive,kind=drop"),)
     with pytest.raises(FaultError, match="No operation matches 'Retreive'"), running(tmp_path, faults=unknown):
         pass
 
@@ -228,7 +228,7 @@ def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
 )
 def test_an_invalid_rule_is_refused_by_the_name_of_its_mistake(text: str, wrong: str) -> None:
     with pytest.raises(FaultError, match=f"{wrong}: .*Write a fault as"):
-        FaultRule.of_text(text)
+        FaultRule.parse(text)
 
 
 rules = st.builds(
@@ -247,7 +247,7 @@ calls = st.lists(st.sampled_from(OPERATIONS), max_size=60)
 
 @given(rules)
 def test_a_rule_is_written_as_it_is_read(rule: FaultRule) -> None:
-    assert FaultRule.of_text(str(rule)) == rule
+    assert FaultRule.parse(str(rule)) == rule
 
 
 @given(st.lists(rules, max_size=4), calls)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.http.guard import Guard, checked_origin, make_private
+from local_bedrock.http.guard import BrowserGuard, checked_origin, make_private
 from local_bedrock.server import running
 from tests.local_bedrock.support import Bedrock
 from tests.support.web_pages import EVIL, PAGES, send
@@ -146,7 +146,7 @@ def test_cors_headers_of_the_application_are_removed() -> None:
         await send({"type": "http.response.start", "headers": [(b"Access-Control-Allow-Origin", b"*"), (b"x", b"y")]})
 
     sent = exchange(
-        Guard(generous), {"type": "http", "headers": [(b"host", b"localhost")], "method": "GET", "path": "/"}
+        BrowserGuard(generous), {"type": "http", "headers": [(b"host", b"localhost")], "method": "GET", "path": "/"}
     )
 
     assert sent[0]["headers"] == [(b"x", b"y")]
@@ -158,7 +158,7 @@ def test_more_headers_than_any_client_sends_are_refused() -> None:
 
     headers = [(b"host", b"localhost"), *[(b"x%d" % number, b"1") for number in range(200)]]
 
-    start, _ = exchange(Guard(never), {"type": "http", "method": "POST", "path": "/api/ask", "headers": headers})
+    start, _ = exchange(BrowserGuard(never), {"type": "http", "method": "POST", "path": "/api/ask", "headers": headers})
 
     assert start["status"] == 431
 
@@ -169,13 +169,13 @@ def test_a_web_socket_of_a_page_is_closed_before_it_opens(header: tuple[bytes, b
         raise AssertionError
 
     sent = exchange(
-        Guard(unreachable), {"type": "websocket", "headers": [(b"host", b"localhost"), header], "path": "/"}
+        BrowserGuard(unreachable), {"type": "websocket", "headers": [(b"host", b"localhost"), header], "path": "/"}
     )
 
     assert sent[0]["type"] == "websocket.close"
 
 
-def exchange(guard: Guard, scope: dict[str, Any]) -> list[Any]:
+def exchange(guard: BrowserGuard, scope: dict[str, Any]) -> list[Any]:
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:

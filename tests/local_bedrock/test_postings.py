@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store import postings, vectors
-from local_bedrock.store.postings import counted, segments_of
+from local_bedrock.store.postings import build_segments, counted
 from local_bedrock.store.vectors import VectorIndex
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, query_terms
 from tests.support.soak import examples
@@ -35,7 +35,7 @@ def bm25(texts: Sequence[Sequence[str]], query: Counter[str]) -> list[float]:
 
 def extend(index: VectorIndex, first: int, texts: Sequence[Sequence[str]]) -> None:
     chunks = np.arange(first, first + len(texts))
-    words = segments_of([counted(" ".join(text)) for text in texts])
+    words = build_segments([counted(" ".join(text)) for text in texts])
     index.extend(BASE, chunks, chunks, np.ones((len(texts), 1), dtype=np.float32), words)
 
 

@@ -327,7 +327,7 @@ def log_is_a_folder(file: Path) -> None:
     ("fault", "place"),
     [
         ("is a folder", Path.mkdir),
-        ("is no regular file", os.mkfifo),
+        ("is not a regular file", os.mkfifo),
         (r"cannot be opened \(", log_is_a_folder),
     ],
 )

@@ -13,12 +13,12 @@ from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
 from ragstack_local.connection.connection import Connection
-from ragstack_local.connection.following import registry_of
+from ragstack_local.connection.following import open_registry
 
 
 @cache
 def registry(connection: Connection) -> DocumentRegistry:
-    return registry_of(connection)
+    return open_registry(connection)
 
 
 @cache

@@ -66,7 +66,7 @@ def test_each_function_has_a_limit_and_the_rest_wait_for_their_turn() -> None:
 def test_a_request_that_waits_too_long_gets_the_error_of_the_api() -> None:
     async def load() -> tuple[tuple[int, Any], list[tuple[int, Any]]]:
         ministack = MiniStack(body={})
-        queue = ApiQueue(ministack, workers=1, longest_wait_seconds=0.01)
+        queue = ApiQueue(ministack, workers=1, max_wait_seconds=0.01)
         first = asyncio.create_task(request(queue, f"{STAGE}/tools"))
         await asyncio.sleep(0)
         waited = await request(queue, f"{STAGE}/health")

@@ -54,14 +54,14 @@ def note(folder: Path, text: str = "Thirty days.", sidecar: dict[str, Any] | Non
 
 
 def put(connection: Connection, file: LocalFile, **given: Any) -> Result:
-    bucket = Bucket.of(connection, given)
-    return bucket.put(file, functions.record_of(connection, bucket.uri(file)))
+    bucket = Bucket.for_stack(connection, given)
+    return bucket.put(file, functions.record_of(connection, bucket.uri(file.key)))
 
 
 def indexed(connection: Connection, file: LocalFile, **given: Any) -> Uploaded:
     result = put(connection, file, **given)
     assert isinstance(result, Uploaded)
-    functions.index(connection, Bucket.of(connection).uri(file))
+    functions.index(connection, Bucket.for_stack(connection).uri(file.key))
     return result
 
 
@@ -70,7 +70,7 @@ def test_documents_with_unusual_names_are_uploaded(connection: Connection, folde
     (folder / f"a b+c.md{SIDECAR}").write_text('{"metadataAttributes": {"topic": "leave"}}')
     (folder / "Zürich.md").write_text("Travel.")
 
-    results = dict(Bucket.of(connection).put_all(select([folder]).files, {}))
+    results = dict(Bucket.for_stack(connection).put_all(select([folder]).files, {}))
 
     assert keys(connection) == ["handbook/Zürich.md", "handbook/a b+c.md", f"handbook/a b+c.md{SIDECAR}"]
     assert {file.key for file in results} == {"handbook/Zürich.md", "handbook/a b+c.md"}
@@ -81,7 +81,7 @@ def test_the_bucket_describes_uploads_as_ingestion_reads_them(connection: Connec
     file = note(folder, sidecar={"topic": "leave"})
 
     uploaded = indexed(connection, file, corpus="people")
-    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    record = functions.record_of(connection, Bucket.for_stack(connection).uri(file.key))
 
     assert uploaded.is_ended_by(record)
     assert record.observed.sidecar_etag == uploaded.sidecar_etag
@@ -140,7 +140,7 @@ def test_a_file_that_registry_or_bucket_lacks_is_uploaded_again(
     connection: Connection, folder: Path, what: str
 ) -> None:
     file = note(folder, sidecar={"topic": "leave"})
-    uri = Bucket.of(connection).uri(file)
+    uri = Bucket.for_stack(connection).uri(file.key)
     first = indexed(connection, file)
     happen(what, connection, file, uri)
 
@@ -175,10 +175,10 @@ def test_omitted_attributes_are_removed_without_a_second_upload(
 
     assert isinstance(again, Uploaded)
     assert again.version_id == first.version_id
-    assert not again.is_ended_by(functions.record_of(connection, Bucket.of(connection).uri(file)))
+    assert not again.is_ended_by(functions.record_of(connection, Bucket.for_stack(connection).uri(file.key)))
     assert keys(connection) == [file.key]
-    functions.index(connection, Bucket.of(connection).uri(file))
-    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    functions.index(connection, Bucket.for_stack(connection).uri(file.key))
+    record = functions.record_of(connection, Bucket.for_stack(connection).uri(file.key))
     assert again.is_ended_by(record)
     assert record.observed.attributes == {}
     assert isinstance(put(connection, file), Unchanged)
@@ -198,8 +198,8 @@ def test_a_changed_document_loses_attributes_that_only_the_bucket_has(
             lambda params, operation=operation, **_: happened.append(f"{operation} {params['Key']}"),
         )
 
-    record = functions.record_of(connection, Bucket.of(connection).uri(file)) if known else None
-    result = replace(Bucket.of(connection), s3=s3).put(file, record)
+    record = functions.record_of(connection, Bucket.for_stack(connection).uri(file.key)) if known else None
+    result = replace(Bucket.for_stack(connection), s3=s3).put(file, record)
 
     assert isinstance(result, Uploaded)
     assert result.sidecar_etag == NO_SIDECAR
@@ -224,7 +224,7 @@ def test_a_vanished_file_does_not_stop_the_other_uploads(connection: Connection,
     files = select([folder]).files
     (folder / "b.md").unlink()
 
-    results = dict(Bucket.of(connection).put_all(files, {}))
+    results = dict(Bucket.for_stack(connection).put_all(files, {}))
 
     assert results[files[1]] == NotUploaded("The file vanished before it was uploaded")
     assert keys(connection) == ["handbook/a.md", "handbook/c.md"]
@@ -234,10 +234,10 @@ def test_a_file_that_changes_during_upload_ends_with_its_last_text(connection: C
     file, texts = note(folder), ["Twenty-nine days.", "Twenty-eight days."]
     s3 = meddled(connection, lambda _: texts and file.path.write_text(texts.pop()))
 
-    result = replace(Bucket.of(connection), s3=s3).put(file)
+    result = replace(Bucket.for_stack(connection), s3=s3).put(file)
 
     assert isinstance(result, Uploaded)
-    now = Bucket.of(connection).current(f"s3://{connection.bucket}/{file.key}")
+    now = Bucket.for_stack(connection).current(f"s3://{connection.bucket}/{file.key}")
     assert isinstance(now, Uploaded)
     assert result.version_id == now.version_id
     assert text_of(connection, file.key) == file.path.read_text() == "Twenty-nine days."
@@ -249,7 +249,7 @@ def test_a_file_that_never_stops_changing_is_reported(connection: Connection, fo
     def grow(_: str) -> None:
         file.path.write_text(file.path.read_text() + "x")
 
-    result = replace(Bucket.of(connection), s3=meddled(connection, grow)).put(file)
+    result = replace(Bucket.for_stack(connection), s3=meddled(connection, grow)).put(file)
 
     assert isinstance(result, NotUploaded)
     assert "It kept changing" in result.reason
@@ -261,7 +261,7 @@ def test_a_document_is_deleted_before_its_sidecar(connection: Connection, folder
     s3 = connection.client("s3")
     s3.meta.events.register("provide-client-params.s3.DeleteObject", lambda params, **_: deleted.append(params["Key"]))
 
-    replace(Bucket.of(connection), s3=s3).remove("handbook/leave.md")
+    replace(Bucket.for_stack(connection), s3=s3).remove("handbook/leave.md")
 
     assert deleted == ["handbook/leave.md", f"handbook/leave.md{SIDECAR}"]
     assert keys(connection) == []
@@ -273,7 +273,7 @@ def test_an_interrupted_upload_starts_no_further_files(connection: Connection, f
     begun: list[str] = []
     s3 = meddled(connection, begun.append)
 
-    with closing(replace(Bucket.of(connection), s3=s3).put_all(select([folder]).files, {})) as results:
+    with closing(replace(Bucket.for_stack(connection), s3=s3).put_all(select([folder]).files, {})) as results:
         next(results)
 
     assert len(begun) < 100
@@ -288,22 +288,22 @@ def test_the_label_of_the_stack_is_not_a_change(
     labelled = with_attribute(file.sidecar.read_bytes() if file.sidecar else None, "access", "people")
     indexed(connection, file)
     connection.client("s3").put_object(Bucket=connection.bucket, Key=f"{file.key}{SIDECAR}", Body=labelled)
-    uri = Bucket.of(connection).uri(file)
+    uri = Bucket.for_stack(connection).uri(file.key)
     functions.index(connection, uri)
     before = functions.record_of(connection, uri)
     functions.write(connection, before, replace(before, label="people"))
 
     again = put(connection, file)
-    present = StackDocuments.of(connection).present("handbook")
+    present = StackDocuments.for_stack(connection).present("handbook")
     changed = put(connection, note(folder, sidecar={"topic": "other"}))
 
     assert isinstance(again, Unchanged)
-    assert StackDocuments.of(connection).is_current(note(folder, sidecar=sidecar), present[file.key])
+    assert StackDocuments.for_stack(connection).is_current(note(folder, sidecar=sidecar), present[file.key])
     assert isinstance(changed, Uploaded)
 
 
 def test_a_folder_of_the_bucket_is_listed_in_each_form(connection: Connection) -> None:
-    bucket = Bucket.of(connection)
+    bucket = Bucket.for_stack(connection)
     names = ["Vertr\u00e4ge/a.md", "Vertra\u0308ge/b.md", "Vertrage/c.md", "Vertr/d.md"]
     for key in names:
         bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"x")

@@ -78,7 +78,7 @@ def test_an_output_that_is_missing_is_named(stack: str, output: str) -> None:
 def test_a_deployed_stack_is_found_through_cloudformation(cloudformation: Any) -> None:
     deploy(cloudformation, OUTPUTS)
 
-    found = Connection.of_deployed_stack()
+    found = Connection.from_deployed_stack()
 
     expected = Connection.from_outputs(OUTPUTS, "RagStack", deployed_to=found.deployed_to)
     endpoint = cloudformation.meta.endpoint_url
@@ -90,14 +90,14 @@ def test_a_stack_that_is_not_deployed_is_named(cloudformation: Any) -> None:
     deploy(cloudformation, {"RagStackStorage": OUTPUTS["RagStackStorage"]})
 
     with pytest.raises(StackError, match="There is no stack RagStackIngestion in this account and region"):
-        Connection.of_deployed_stack()
+        Connection.from_deployed_stack()
 
 
 def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
     connection = stack_at(process_id=os.getpid(), data=str(tmp_path))
 
     with running_stack(tmp_path, connection):
-        found = Connection.of_running_stack(tmp_path / "running.json")
+        found = Connection.from_running_stack(tmp_path / "running.json")
 
     assert found == connection
     assert found.is_local
@@ -107,7 +107,7 @@ def test_a_stack_that_is_still_starting_is_said_to_be(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
 
     with running.announcing(file, tmp_path), pytest.raises(StackError, match="is still starting"):
-        Connection.of_running_stack(file)
+        Connection.from_running_stack(file)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_unlocked_file_means_that_no_stack_is_running(tmp_path: Path, content
         file.write_text(content)
 
     with pytest.raises(StackError, match="No local stack is running: start one with `ragstack up`"):
-        Connection.of_running_stack(file)
+        Connection.from_running_stack(file)
 
 
 def test_a_killed_stack_is_gone_even_if_its_process_id_is_reused(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) ->
     with running_stack(tmp_path, stack_at()):
         with pytest.raises(StackError, match="running already"), running.announcing(file, tmp_path):
             pass
-        assert Connection.of_running_stack(file).bucket == "documents"
+        assert Connection.from_running_stack(file).bucket == "documents"
 
 
 @pytest.mark.parametrize("next_command", ["down", "up"])
@@ -199,7 +199,7 @@ def test_a_damaged_record_ends_neither_command(tmp_path: Path, content: bytes) -
     assert running.clean_up(file)
     file.write_bytes(content)
     with running.announcing(file, tmp_path):
-        assert running.data_of(file) == tmp_path
+        assert running.read_data_folder(file) == tmp_path
 
 
 @pytest.mark.parametrize("next_command", ["down", "up"])

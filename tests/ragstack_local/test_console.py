@@ -15,7 +15,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from ragstack_local.stack.console import ConsoleSettings, origins_of, question_url
+from ragstack_local.stack.console import ConsoleSettings, console_origins, question_url
 from ragstack_local.stack.console_app import create_console
 from tests.support.asgi_server import asgi_server
 from tests.support.ports import free_ports
@@ -231,7 +231,7 @@ def test_no_other_path_is_passed_on(console: Console, path: str) -> None:
 
 def test_the_api_receives_the_request_without_the_browser(console: Console) -> None:
     """Its own guard refuses pages, and cookies of other servers on this machine are none of its business."""
-    origin = origins_of(int(console.url.rpartition(":")[2]))[0]
+    origin = console_origins(int(console.url.rpartition(":")[2]))[0]
     kept = {"Authorization": "Bearer x", "X-Api-Key": "k", "Content-Type": "application/json", "Accept": "text/plain"}
     dropped = {"Origin": origin, "Sec-Fetch-Site": "same-origin", "User-Agent": "Mozilla/5.0", "Cookie": "a=b"}
     dropped |= {"Connection": "X-Own", "X-Own": "1"}
@@ -299,7 +299,7 @@ def test_another_web_page_is_refused(console: Console, method: str, path: str, p
 
 def test_its_own_page_may_read_and_write(console: Console) -> None:
     own = {"User-Agent": "Mozilla/5.0", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
-    origin = origins_of(int(console.url.rpartition(":")[2]))[0]
+    origin = console_origins(int(console.url.rpartition(":")[2]))[0]
 
     read = console.send("GET", "/api/documents", **own)
     written = console.send("DELETE", "/api/documents/1", **own, Origin=origin)

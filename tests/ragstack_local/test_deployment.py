@@ -33,7 +33,7 @@ def write(file: Path, text: str) -> None:
 
 
 def assembly(project: Project, **more: str) -> Assembly:
-    return Assembly.of(project, project.data / "cdk.out", CONTEXT | more)
+    return Assembly.compare(project, project.data / "cdk.out", CONTEXT | more)
 
 
 def deploy(project: Project, **more: str) -> None:

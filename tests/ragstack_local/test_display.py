@@ -80,7 +80,7 @@ def test_a_result_says_where_it_is_in_its_document(
 ) -> None:
     results.print_results(answer(result(**passage)), "leave")
 
-    assert results.place_of(passage, passage.get("section")) == place
+    assert results.describe_place(passage, passage.get("section")) == place
     assert place in shown(capsys)
 
 

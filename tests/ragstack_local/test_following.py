@@ -10,7 +10,7 @@ from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_local.connection.connection import Connection
-from ragstack_local.connection.following import NO_SIDECAR, Gone, Uploaded, follow, registry_of, statuses_of
+from ragstack_local.connection.following import NO_SIDECAR, Gone, Uploaded, follow, open_registry, read_statuses
 from ragstack_local.files.bucket import Bucket
 from tests.ragstack_local import functions
 
@@ -80,13 +80,13 @@ def test_a_deletion_ends_when_the_registry_forgets_the_document(record: Document
 
 def test_an_upload_is_followed_from_the_bucket_to_the_index(connection: Connection) -> None:
     uri, uploaded = put(connection, "leave.md")
-    registry, seen = registry_of(connection), []
+    registry, seen = open_registry(connection), []
 
-    seen.append(statuses_of(registry, {uri: uploaded})[uri])
+    seen.append(read_statuses(registry, {uri: uploaded})[uri])
     functions.submit(connection, uri)
-    seen.append(statuses_of(registry, {uri: uploaded})[uri])
+    seen.append(read_statuses(registry, {uri: uploaded})[uri])
     functions.end(connection, uri)
-    seen.append(follow(partial(statuses_of, registry), {uri: uploaded}, nothing, 5)[uri])
+    seen.append(follow(partial(read_statuses, registry), {uri: uploaded}, nothing, 5)[uri])
 
     assert seen == ["UPLOADED", "INDEXING", "INDEXED"]
     assert seen[0].reason == "The upload has not been processed yet"
@@ -95,16 +95,16 @@ def test_an_upload_is_followed_from_the_bucket_to_the_index(connection: Connecti
 def test_indexed_of_the_version_before_is_never_taken_for_the_new_one(connection: Connection) -> None:
     uri, _ = put(connection, "leave.md")
     functions.index(connection, uri)
-    registry, time = registry_of(connection), Time()
+    registry, time = open_registry(connection), Time()
 
     # Even with the same content, at the same second.
     _, second = put(connection, "leave.md")
-    before = follow(partial(statuses_of, registry), {uri: second}, nothing, 3, clock=time.clock, sleep=time.sleep)
+    before = follow(partial(read_statuses, registry), {uri: second}, nothing, 3, clock=time.clock, sleep=time.sleep)
     functions.index(connection, uri)
 
     assert before == {uri: "UPLOADED"}
     assert 3 <= time.now < 7
-    assert follow(partial(statuses_of, registry), {uri: second}, nothing, 3) == {uri: "INDEXED"}
+    assert follow(partial(read_statuses, registry), {uri: second}, nothing, 3) == {uri: "INDEXED"}
 
 
 def test_a_replaced_upload_is_followed_as_the_new_object(connection: Connection) -> None:
@@ -114,11 +114,11 @@ def test_a_replaced_upload_is_followed_as_the_new_object(connection: Connection)
     time = Time()
 
     statuses = follow(
-        partial(statuses_of, registry_of(connection)),
+        partial(read_statuses, open_registry(connection)),
         {uri: ours},
         nothing,
         60,
-        current=Bucket.of(connection).current,
+        current=Bucket.for_stack(connection).current,
         clock=time.clock,
         sleep=time.sleep,
     )

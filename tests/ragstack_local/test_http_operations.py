@@ -47,7 +47,7 @@ def ask(address: str | Address, **more: Any) -> list[StreamEvent]:
 
 
 def on_aws(api: Api) -> Address:
-    return Address.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
+    return Address.for_stack(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
 
 
 def test_a_query_is_posted_as_json(api: Api) -> None:
@@ -174,7 +174,7 @@ def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> 
     ],
 )
 def test_the_host_decides_signature_and_region(url: str, sign: bool, region: str | None) -> None:
-    caller = Address.at(url)
+    caller = Address.for_url(url)
 
     assert (caller.sign, caller.region) == (sign, region)
     assert not caller.api_url.endswith("/")
@@ -186,9 +186,9 @@ def test_a_custom_domain_needs_no_credentials(
     """Requests are signed only where there are credentials."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
-    assert not Address.at("https://search.example").sign
+    assert not Address.for_url("https://search.example").sign
     with pytest.raises(ApiError, match="there are no AWS credentials: run `ragstack login`"):
-        search(Address.at(f"https://{HOST}/prod"))
+        search(Address.for_url(f"https://{HOST}/prod"))
 
 
 @pytest.mark.parametrize(
@@ -196,12 +196,12 @@ def test_a_custom_domain_needs_no_credentials(
 )
 def test_an_invalid_api_url_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the URL of an API"):
-        Address.at(url)
+        Address.for_url(url)
 
 
 def test_a_url_of_api_gateway_without_its_stage_is_explained() -> None:
     with pytest.raises(ConfigurationError, match=f"lacks the API's stage: write https://{HOST}/prod"):
-        Address.at(f"https://{HOST}/")
+        Address.for_url(f"https://{HOST}/")
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -209,7 +209,7 @@ def test_a_refusal_lists_the_ways_to_authenticate_and_no_secret(api: Api, status
     api.will_answer(status, {"Message": "User is not authorized"})
 
     with pytest.raises(ApiError, match=f"{status}: User is not authorized; run `ragstack login`") as caught:
-        search(Address.at(api.url, SECRET, SECRET))
+        search(Address.for_url(api.url, SECRET, SECRET))
 
     assert "RAGSTACK_TOKEN or --token" in str(caught.value)
     assert SECRET not in str(caught.value)
@@ -365,16 +365,16 @@ def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
 @pytest.mark.parametrize(("key", "token"), [(SECRET, None), (None, SECRET)])
 def test_a_credential_is_not_sent_unencrypted_to_another_machine(key: str | None, token: str | None) -> None:
     with pytest.raises(ConfigurationError, match="is not encrypted, so no key, token or login is sent to it"):
-        Address.at("http://search.example/prod", key, token)
+        Address.for_url("http://search.example/prod", key, token)
     with pytest.raises(ConfigurationError, match="is not encrypted"):
         Address("https://search.example/prod", key, token, answers_url="http://answers.example")
 
-    assert Address.at("http://search.example/prod").api_url == "http://search.example/prod"
+    assert Address.for_url("http://search.example/prod").api_url == "http://search.example/prod"
 
 
 def test_a_request_to_api_gateway_is_not_signed_unencrypted() -> None:
     with pytest.raises(ConfigurationError, match="is not encrypted"):
-        Address.at(f"http://{HOST}/prod")
+        Address.for_url(f"http://{HOST}/prod")
 
 
 @pytest.mark.parametrize("status", [403, 404])

@@ -127,7 +127,7 @@ def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
         (("searhc", "x"), "No such command 'searhc'"),
         (("query",), "give the question once"),
         (("query", "", "-q", "x"), "give the question once"),
-        (("up", "--auth", "iam"), "iam is none of none, oidc, and none,oidc"),
+        (("up", "--auth", "iam"), "iam is not none, oidc or none,oidc"),
         (("up", "--access", __file__), "add --auth oidc or --auth none,oidc"),
         (("login", "--user", "alice", "--device"), "give --user or --device"),
         (("ingest",), "Missing argument 'PATHS"),

@@ -32,7 +32,7 @@ class Watched:
         self.connection = connection
         self.reported: list[str] = []
         self.warnings: list[str] = []
-        documents = _Processed(StackDocuments.of(connection).bucket, functions.registry(connection))
+        documents = _Processed(StackDocuments.for_stack(connection).bucket, functions.registry(connection))
         object.__setattr__(documents, "connection", connection)
         self.watch = Watch(paths, "", documents, 10, self._report, self.warnings.append, follow_links)
         self.watch.note(select(paths, follow_links=follow_links))
@@ -198,7 +198,7 @@ def test_watching_skips_links_that_leave_the_folder_by_default(
 ) -> None:
     secret = write(tmp_path / "elsewhere" / "secret.txt", "By train.")
     path = write(folder / "leave.md", "Thirty days.")
-    Bucket.of(connection).put(select([folder]).files[0])
+    Bucket.for_stack(connection).put(select([folder]).files[0])
     watched, following = Watched(connection, folder), Watched(connection, folder, follow_links=True)
     (folder / "outside").symlink_to(secret.parent, target_is_directory=True)
     path.unlink()

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from local_bedrock.creation import create_knowledge_base
-from local_bedrock.pytest_plugin import KnowledgeBase
+from local_bedrock.pytest_plugin import TemporaryKnowledgeBase
 from local_bedrock.server import running
 from ragstack_common.search import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import PATIENCE_SECONDS, Case
@@ -39,7 +39,7 @@ def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], 
         )
 
 
-def knowledge_base_of(url: str) -> KnowledgeBase:
+def knowledge_base_of(url: str) -> TemporaryKnowledgeBase:
     agent = client("bedrock-agent", url)
     identifier = create_knowledge_base(agent, "contract")
     source = agent.create_data_source(
@@ -48,7 +48,7 @@ def knowledge_base_of(url: str) -> KnowledgeBase:
         dataSourceConfiguration={"type": "CUSTOM"},
         vectorIngestionConfiguration={"chunkingConfiguration": ONE_SENTENCE},
     )
-    return KnowledgeBase(url, identifier, source["dataSource"]["dataSourceId"])
+    return TemporaryKnowledgeBase(url, identifier, source["dataSource"]["dataSourceId"])
 
 
 CASES = [Case("bedrock", _open, keeps_ids=False, metadata_filter=True)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.store.postings import Postings, counted, segments_of
+from local_bedrock.store.postings import Postings, build_segments, counted
 from ragstack_common.text.numeric import readings
 from ragstack_common.text.words import query_terms, terms, words
 from tests.support.soak import examples
@@ -18,7 +18,7 @@ from tests.support.soak import examples
 
 def best(query: str, texts: Sequence[str]) -> list[str]:
     """Return the texts with the highest BM25, which is above zero."""
-    index = Postings(tuple(segments_of([counted(text) for text in texts])), np.ones(len(texts), dtype=bool))
+    index = Postings(tuple(build_segments([counted(text) for text in texts])), np.ones(len(texts), dtype=bool))
     scores = index.bm25(query_terms(query))
     return [text for text, score in zip(texts, scores, strict=True) if score == scores.max() > 0]
 

@@ -107,7 +107,7 @@ def test_a_document_that_is_never_indexed_is_removed(
     checks = command.Checks(show=lambda _check: None)
 
     with api_server(lambda _: documents.app.resolve, {}) as url:
-        address = Address.at(url + BASE_PATH)
+        address = Address.for_url(url + BASE_PATH)
         command._check_documents(checks, HttpOperations(lambda: address), stack, timeout=1.0)
 
     found = {check.name: check for check in checks.done}

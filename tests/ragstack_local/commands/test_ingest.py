@@ -235,7 +235,7 @@ def tried(connection: Connection, folder: Path) -> dict[str, str]:
     for name in names:
         (folder / f"{name}.md").write_text(f"About {name}.")
     for file in select([folder]).files:
-        Bucket.of(connection).put(file)
+        Bucket.for_stack(connection).put(file)
     uris = {name: s3_uri(connection.bucket, f"handbook/{name}.md") for name in names}
     functions.index(connection, uris["good"], uris["part"])
     before = functions.record_of(connection, uris["part"])
@@ -265,7 +265,7 @@ def test_failed_files_are_named_and_not_uploaded_unchanged(
 def test_a_failed_file_is_uploaded_after_a_fix_or_by_force(
     connection: Connection, folder: Path, tried: dict[str, str]
 ) -> None:
-    bucket, known = Bucket.of(connection), functions.record_of(connection, tried["bad"])
+    bucket, known = Bucket.for_stack(connection), functions.record_of(connection, tried["bad"])
     (file,) = (each for each in select([folder]).files if each.key == "handbook/bad.md")
 
     assert bucket.put(file, known) == Unchanged(DocumentStatus(known.status))

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_common.settings.access import AuthKind
-from ragstack_local.commands.stack import _callers, _last_callers, _options, _start_again
+from ragstack_common.settings.access import AuthKind, Tenants
+from ragstack_local.commands.stack import StartOptions, _callers, _last_callers, _start_again
 from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
-from ragstack_local.search_options import SettingsOptions
-from ragstack_local.stack.last_callers import Callers, Tenants
+from ragstack_local.stack.last_callers import LastCallers
 from ragstack_local.stack.local_stack import StackOptions, local_stack
 from tests.ragstack_local.support import ragstack
 from tests.support.ports import free_ports
@@ -18,8 +17,8 @@ from tests.support.ports import free_ports
 
 def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> None:
     project = Project.find()
-    own = _options(project, (4566, 5567, 4568, 4569, 4580), tmp_path / "my data", "hashed", None, SettingsOptions(), [])
-    default = _options(project, (4566, 4567, 4568, 4569, 4580), None, "hashed", None, SettingsOptions(), [])
+    own = StartOptions(bedrock_port=5567, data_dir=tmp_path / "my data").read(project, [])
+    default = StartOptions().read(project, [])
 
     assert _start_again(project, own).endswith(f"up --bedrock-port 5567 --data-dir '{tmp_path}/my data'")
     assert _start_again(project, default).endswith("ragstack up")
@@ -32,21 +31,21 @@ def test_the_command_to_start_again_has_the_ports_and_folder(tmp_path: Path) -> 
 def test_a_start_keeps_the_callers_of_the_last_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project = Project.find()
     demo = _callers(project, "none,oidc", None)
-    Callers(demo["auth"], None).write(tmp_path)
+    LastCallers(demo["auth"], None).write(tmp_path)
 
-    again = _callers(project, None, None, None, Callers.read(tmp_path))
+    again = _callers(project, None, None, None, LastCallers.read(tmp_path))
 
     assert again == demo
     assert "As at the last start: --auth none,oidc" in capsys.readouterr().out
-    assert "auth" not in _callers(project, "none", None, None, Callers.read(tmp_path))
-    assert "auth" not in _callers(project, None, None, None, Callers.read(tmp_path / "empty"))
+    assert "auth" not in _callers(project, "none", None, None, LastCallers.read(tmp_path))
+    assert "auth" not in _callers(project, None, None, None, LastCallers.read(tmp_path / "empty"))
 
 
 def test_a_start_does_not_go_without_the_access_file_of_the_last_one(tmp_path: Path) -> None:
     file = tmp_path / "access.json"
-    last = Callers((AuthKind.OIDC,), file)
+    last = LastCallers((AuthKind.OIDC,), file)
     last.write(tmp_path)
-    assert Callers.read(tmp_path) == last
+    assert LastCallers.read(tmp_path) == last
 
     with pytest.raises(StackError, match=r"access.json, is missing: choose one with --access"):
         _callers(Project.find(), None, None, None, last)
@@ -59,16 +58,16 @@ def test_a_start_keeps_what_separates_the_tenants(tmp_path: Path, capsys: pytest
     project, file = Project.find(), tmp_path / "access.json"
     file.write_text('{"tenants": {"acme": {"prefix": "tenants/acme/"}}}')
     first = StackOptions(tmp_path, **_callers(project, "oidc", file, Tenants.INDEX))
-    Callers(first.auth, first.access, first.tenants).write(tmp_path)
+    LastCallers(first.auth, first.access, first.tenants).write(tmp_path)
 
-    again = StackOptions(tmp_path, **_callers(project, None, None, None, Callers.read(tmp_path)))
+    again = StackOptions(tmp_path, **_callers(project, None, None, None, LastCallers.read(tmp_path)))
 
     assert again == first
     assert again.chosen["tenants"] == "index"
     assert again.tenant_prefixes == {"acme": "tenants/acme/"}
     assert "As at the last start: --auth oidc --tenants index" in capsys.readouterr().out
-    assert _callers(project, None, None, Tenants.LABEL, Callers.read(tmp_path))["tenants"] == "label"
-    assert _callers(project, "none", None, None, Callers.read(tmp_path))["tenants"] == "label"
+    assert _callers(project, None, None, Tenants.LABEL, LastCallers.read(tmp_path))["tenants"] == "label"
+    assert _callers(project, "none", None, None, LastCallers.read(tmp_path))["tenants"] == "label"
 
 
 DAMAGED = ["", "[]", '{"auth": ["oidc"], "acc', '{"auth": ["friends"], "access": null}', '{"auth": 1}', "[" * 99_999]
@@ -91,7 +90,7 @@ def test_a_record_of_callers_that_is_not_a_file_does_not_open_the_stack(tmp_path
     (tmp_path / "callers.json").mkdir()
 
     with pytest.raises(StackError, match="cannot be read"):
-        Callers.read(tmp_path)
+        LastCallers.read(tmp_path)
 
 
 @pytest.mark.parametrize("is_demonstration", [False, True])
@@ -100,7 +99,7 @@ def test_callers_are_kept_before_anything_starts_and_a_demonstration_changes_non
 ) -> None:
     """MiniStack is not installed where the stack is started."""
     (tmp_path / "data").mkdir()
-    own = Callers((AuthKind.OIDC,), tmp_path / "mine.json", Tenants.INDEX)
+    own = LastCallers((AuthKind.OIDC,), tmp_path / "mine.json", Tenants.INDEX)
     project, ports = Project(tmp_path, tmp_path), free_ports(5)
     options = StackOptions(
         tmp_path / "data",
@@ -120,9 +119,9 @@ def test_callers_are_kept_before_anything_starts_and_a_demonstration_changes_non
             last.write(options.data)
         with pytest.raises((OSError, StackError)), local_stack(project, options):
             pass
-        found.append(Callers.read(options.data))
+        found.append(LastCallers.read(options.data))
 
-    chosen = Callers(options.auth)
+    chosen = LastCallers(options.auth)
     assert found == [chosen, own if is_demonstration else chosen]
 
 
@@ -184,8 +183,8 @@ def test_a_model_of_the_local_bedrock_writes_the_answers_too(
 ) -> None:
     project = Project.find()
 
-    options = _options(project, (1, 2, 3, 4, 5), tmp_path, "hashed", None, SettingsOptions(), arguments)
-    chosen = _options(project, (1, 2, 3, 4, 5), tmp_path, "hashed", ["answer_model=own"], SettingsOptions(), arguments)
+    options = StartOptions(data_dir=tmp_path).read(project, arguments)
+    chosen = StartOptions(data_dir=tmp_path, context=["answer_model=own"]).read(project, arguments)
 
     assert options.context.get("answer_model") == model
     assert chosen.context["answer_model"] == "own"

@@ -7,13 +7,13 @@ from time import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ragstack_local.signin.provider import Application, Provider
+from ragstack_local.signin.provider import ClientRegistration, Provider
 from ragstack_local.stack.issuer import CLIENT
 from ragstack_local.stack.issuer_app import create_issuer
 from tests.support.asgi_server import asgi_server
 from tests.support.ports import free_ports
 
-APPLICATION = Application(CLIENT, (CLIENT,))
+APPLICATION = ClientRegistration(CLIENT, (CLIENT,))
 
 
 @dataclass

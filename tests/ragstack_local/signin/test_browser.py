@@ -10,7 +10,7 @@ import pytest
 
 from ragstack_local.errors import StackError
 from ragstack_local.signin.browser import Redirect, redirect
-from ragstack_local.signin.provider import Authorization, Provider, claims_of
+from ragstack_local.signin.provider import Authorization, Provider, read_claims
 from tests.ragstack_local.signin.conftest import APPLICATION
 from tests.support.ports import free_ports
 
@@ -40,7 +40,7 @@ def test_a_browser_brings_the_code(provider: Provider) -> None:
         tokens = provider.redeem(APPLICATION, asked, back.wait(30.0))
         visiting.join()
 
-    assert claims_of(tokens.bearer)["sub"] == "alice"
+    assert read_claims(tokens.bearer)["sub"] == "alice"
 
 
 @pytest.mark.parametrize("name", ["state", "nonce"])

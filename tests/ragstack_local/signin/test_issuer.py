@@ -10,7 +10,7 @@ import pytest
 
 from ragstack_common.access.tokens import TokenVerifier
 from ragstack_local.errors import StackError
-from ragstack_local.signin.provider import Application, Provider
+from ragstack_local.signin.provider import ClientRegistration, Provider
 from ragstack_local.stack.issuer import CLIENT, USERS
 from ragstack_local.stack.issuer_app import CODE_SECONDS, kept_key, key_id
 from tests.ragstack_local.signin.conftest import APPLICATION, Clock
@@ -189,7 +189,7 @@ def test_web_pages_and_other_hosts_are_refused(provider: Provider, headers: dict
 
 def test_an_unsupported_scope_is_refused(provider: Provider) -> None:
     with pytest.raises(StackError, match="Signing in failed"):
-        provider.silently(Application(CLIENT, (CLIENT,), ("openid", "admin")), "alice")
+        provider.silently(ClientRegistration(CLIENT, (CLIENT,), ("openid", "admin")), "alice")
 
 
 @pytest.mark.parametrize("path", ["/token", "/device_authorization", "/authorize", "/device?user_code=ABCD"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragstack_local.connection.address import Address, user_logins
 from ragstack_local.errors import ApiError, StackError
 from ragstack_local.signin.logins import EARLY_SECONDS, Login, Logins
-from ragstack_local.signin.provider import Provider, bearer_of, claims_of
+from ragstack_local.signin.provider import Provider, choose_bearer, read_claims
 from ragstack_local.stack.issuer import CLIENT
 from tests.ragstack_local.signin.conftest import APPLICATION, Clock
 from tests.ragstack_local.support import NOWHERE, Api, ragstack, running_stack, stack_at
@@ -94,7 +94,7 @@ def test_an_expired_token_is_renewed_once(logins: Logins, provider: Provider, is
     renewed = logins.bearer(API, clock=lambda: later)
 
     assert renewed not in (None, login.bearer)
-    assert claims_of(str(renewed))["sub"] == "bob"
+    assert read_claims(str(renewed))["sub"] == "bob"
     assert logins.bearer(API, clock=lambda: later) == renewed
     kept = logins.read(API)
     assert kept is not None
@@ -134,7 +134,7 @@ def test_an_example_user_is_signed_in_again(logins: Logins, provider: Provider, 
 
     renewed = logins.bearer(API, clock=lambda: login.expires_at)
 
-    assert claims_of(str(renewed))["sub"] == "olga"
+    assert read_claims(str(renewed))["sub"] == "olga"
     assert renewed != login.bearer
 
 
@@ -169,19 +169,23 @@ def test_the_token_for_the_api_is_chosen_by_its_audience(case: dict[str, Any]) -
 
     if case["chosen"] is None:
         with pytest.raises(StackError, match="no token for api or second"):
-            bearer_of(tokens, ["api", "second"])
+            choose_bearer(tokens, ["api", "second"])
     else:
-        assert bearer_of(tokens, ["api", "second"]) == tokens[f"{case['chosen']}_token"]
+        assert choose_bearer(tokens, ["api", "second"]) == tokens[f"{case['chosen']}_token"]
 
 
 def test_a_stack_has_an_api_for_people_who_signed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
     stack = stack_at(api_url="http://127.0.0.1:1/programs", people_url=API, aws_endpoint=None)
 
-    before = Address.of(stack)
+    before = Address.for_stack(stack)
     user_logins().write(LOGIN)
-    after, with_key, with_token = Address.of(stack), Address.of(stack, api_key="k"), Address.of(stack, token="t")
-    by_url = Address.at(API)
+    after, with_key, with_token = (
+        Address.for_stack(stack),
+        Address.for_stack(stack, api_key="k"),
+        Address.for_stack(stack, token="t"),
+    )
+    by_url = Address.for_url(API)
 
     assert (before.api_url, before.sign, before.logins) == (stack.api_url, True, None)
     assert (after.api_url, after.sign) == (API, False)
