@@ -27,7 +27,7 @@ from evaluation.searching import Engines, Progress
 from evaluation.setups import AnswerSetup
 from ragstack_common.answers.quote import extractive
 from ragstack_common.answers.quote.confidence import WEIGHTS
-from ragstack_common.answers.quote.quoting import Quotation, best_quotations
+from ragstack_common.answers.quote.quoting import ChosenQuote, best_quotations
 from ragstack_local.show import display
 
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -53,7 +53,7 @@ def answers_of(folder: Path, embedding: str, queries: int | None, cache: Path) -
     """Ask every question of a set, and keep the evidence of the quotations."""
     calls: list[Mapping[str, float] | None] = []
 
-    def recorded(*arguments: Any) -> list[Quotation]:
+    def recorded(*arguments: Any) -> list[ChosenQuote]:
         found = best_quotations(*arguments)
         best = max((one.evidence for one in found), key=lambda one: one.confidence, default=None)
         calls.append(best and best.values)

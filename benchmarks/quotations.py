@@ -19,8 +19,8 @@ from pathlib import Path
 from parts.measuring import table
 from rich.console import Console
 
-from ragstack_common.answers.models.protocol import Passage
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.models.protocol import NumberedPassage
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.search import RetrievedChunk
 from tests.support import quotation_attacks
 from tests.support.quotation_attacks import attacks
@@ -88,7 +88,9 @@ def counted(cases: Iterable[Generated], passed: Counter[str], changes: Counter[s
 
 def is_verified(case: Generated) -> bool:
     """Whether an answer with a quotation passes: for a false one, it is enough that nothing is marked."""
-    verifier = Verifier([Passage(1, RetrievedChunk(content=case.source, score=0.5, source="s3://b/1.md"))])
+    verifier = AnswerVerifier(
+        [NumberedPassage(1, RetrievedChunk(content=case.source, score=0.5, source="s3://b/1.md"))]
+    )
     verifier.feed(f"It says {case.quotation} [1].")
     verifier.finish()
     quotations = [quotation for sentence in verifier.sentences for quotation in sentence.quotations]

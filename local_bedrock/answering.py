@@ -17,7 +17,13 @@ from local_bedrock.http.errors import ServiceError, Throttled
 from local_bedrock.http.wire import header_value
 from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
-from ragstack_common.answers.models.protocol import ModelMessage, ModelPiece, ModelProvider, ModelRequest, Passage
+from ragstack_common.answers.models.protocol import (
+    ModelMessage,
+    ModelPiece,
+    ModelProvider,
+    ModelRequest,
+    NumberedPassage,
+)
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.deadline import begin
 from ragstack_common.core.errors import GenerationError, ModelThrottledError
@@ -128,6 +134,6 @@ class Answering:
             work.cancel()  # closes the connection, so that the server stops
 
 
-def numbered_passage(number: int, text: str, context: str | None = None) -> Passage:
+def numbered_passage(number: int, text: str, context: str | None = None) -> NumberedPassage:
     """Return a passage of a prompt for a provider that quotes."""
-    return Passage(number, RetrievedChunk(content=text, context=context, score=0.0, source=""))
+    return NumberedPassage(number, RetrievedChunk(content=text, context=context, score=0.0, source=""))

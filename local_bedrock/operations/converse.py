@@ -13,7 +13,14 @@ from local_bedrock.operations.context import Answer, Context, Request, refuse_un
 from local_bedrock.operations.generate import inference_settings, refuse_optimized, require_text_model
 from local_bedrock.reading.chunking import FixedSize
 from local_bedrock.search.reranking import score
-from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText, Passage
+from ragstack_common.answers.models.protocol import (
+    ModelEnd,
+    ModelMessage,
+    ModelPiece,
+    ModelRequest,
+    ModelText,
+    NumberedPassage,
+)
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
 
@@ -230,7 +237,7 @@ _BODIES: Final = ("document_content", "page_content", "content", "text")
 """Names of the element with the text, in passages that have others too, such as their source."""
 
 
-def _quotable(context: Context, texts: Sequence[str], documents: Sequence[str]) -> tuple[str, list[Passage]]:
+def _quotable(context: Context, texts: Sequence[str], documents: Sequence[str]) -> tuple[str, list[NumberedPassage]]:
     """Return the question, and the best excerpts of the passages, for a provider that quotes.
 
     Passages are found by structure only, so that instructions are never quoted.

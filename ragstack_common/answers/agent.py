@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest, NumberedPassage
 from ragstack_common.search import RetrievedChunk
 
 MAX_DOCUMENTS: Final = 3
@@ -112,7 +112,7 @@ def format_knowledge_context(documents: Documents) -> str:
     return f"{text}\n"
 
 
-def passages_in(system_prompt: str) -> list[Passage]:
+def passages_in(system_prompt: str) -> list[NumberedPassage]:
     """Return the documents of a prompt's section of relevant knowledge; none if it has no such section.
 
     A document that itself contains the heading of the next number is read as two.
@@ -128,9 +128,9 @@ def passages_in(system_prompt: str) -> list[Passage]:
     return [_passage(number, document) for number, document in enumerate(documents, start=1)]
 
 
-def _passage(number: int, document: str) -> Passage:
+def _passage(number: int, document: str) -> NumberedPassage:
     source, _, content = document.partition("\n")
-    return Passage(number, RetrievedChunk(content=content.strip(), score=0.0, source=source.strip()))
+    return NumberedPassage(number, RetrievedChunk(content=content.strip(), score=0.0, source=source.strip()))
 
 
 def _message(message: Mapping[str, str]) -> ModelMessage:

@@ -48,11 +48,7 @@ class Source(Position):
 
 
 class Quotation(_FrozenModel):
-    """A quotation in the answer.
-
-    Attributes:
-        source: Number of the source that contains it; None if no source does.
-    """
+    """A quotation in the answer."""
 
     text: str
     source: int | None = Field(description="The number of the source that contains it verbatim; null if none does")

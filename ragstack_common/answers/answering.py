@@ -29,8 +29,9 @@ from ragstack_common.answers.models.protocol import (
     ModelPiece,
     ModelProvider,
     ModelRequest,
+    ModelResponse,
     ModelText,
-    Passage,
+    NumberedPassage,
     estimated_tokens,
 )
 from ragstack_common.answers.phrases import no_answer
@@ -38,7 +39,7 @@ from ragstack_common.answers.prompt import last_turns, model_request, selected_p
 from ragstack_common.answers.quote.quotable import surroundings
 from ragstack_common.answers.remarks import unanswerable_notes
 from ragstack_common.answers.support import judged
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
 from ragstack_common.core.reporting import redacted
@@ -53,7 +54,7 @@ NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answ
 """The answer without any passage."""
 
 CONFIDENCE_WITHOUT_RELEVANCE: Final = 0.7
-"""A quotation with it is an answer although its passage is hardly relevant.
+"""Confidence from which a quotation from a hardly relevant passage is an answer.
 
 With .6, as elsewhere, .003 more of the questions of XQuAD (docs/RESULTS.md) are answered, and .003 more without their
 documents.
@@ -61,11 +62,7 @@ documents.
 
 NOTHING_CITED: Final = "The answer cites no source, so it counts as not answered"
 
-WITHHELD: Final = ("guardrail_intervened", "content_filtered")
-"""Reasons to stop after which the text is not an answer."""
-
-
-LONGEST_PIECE: Final = 500
+MAX_PIECE: Final = 500
 """Characters of an answer that are verified at once, which takes up to 20 ms."""
 
 
@@ -73,7 +70,6 @@ class Stopwatch:
     """The time since a request, and its deadline."""
 
     def __init__(self, timeout_seconds: float, clock: Callable[[], float]) -> None:
-        """Start."""
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._started = clock()
@@ -90,17 +86,16 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question about what a search found.
+class AnswerInput:
+    """A question, and what a search found for it.
 
     Attributes:
         history: The conversation before it, oldest first.
         language: Language of the answer; None means that of the question.
-        answerable_relevance: If nothing found has at least this relevance, no model is asked, and without one only
-            quotations with enough confidence are an answer.
-        min_confidence: Below it, quotations are the closest passages, and no answer.
+        answerable_relevance: If no result has at least this relevance, the model is not called; without a model, only
+            quotations with high confidence are an answer.
+        min_confidence: Below it, quotations are shown as the closest passages instead of an answer.
         searched: The question that was searched, if it was rewritten.
-        notes: Remarks about the question.
         check_support: Whether the sentences are judged at the end.
     """
 
@@ -120,13 +115,12 @@ class Answering:
 
     def __init__(
         self,
-        question: Question,
+        question: AnswerInput,
         provider: ModelProvider,
         settings: AnswerSettings,
         watch: Stopwatch,
         judge: ModelProvider,
     ) -> None:
-        """Select the passages."""
         self._question = question
         self._provider = provider
         self._judge = judge
@@ -138,20 +132,24 @@ class Answering:
         self._verdicts: dict[int, Verdict] = {}
         self._remarks: list[Note] = []
         self._passages = selected_passages(question.outcome.chunks, settings.answer_context_tokens)
+        self._quoted: ModelResponse | None = None
         best = question.outcome.best_relevance
-        if best is not None and best < question.answerable_relevance and not self._is_quoted_with_confidence():
-            self._passages = []
-        self._verifier = Verifier(self._passages)
+        if best is not None and best < question.answerable_relevance:
+            self._quoted = self._quoted_with_confidence()
+            if self._quoted is None:
+                self._passages = []
+        self._verifier = AnswerVerifier(self._passages)
 
-    def _is_quoted_with_confidence(self) -> bool:
-        """Whether passages that a search found hardly relevant have an answer word for word, such as a receipt's line.
+    def _quoted_with_confidence(self) -> ModelResponse | None:
+        """Return an answer that hardly relevant passages have word for word, such as a receipt's line.
 
-        Models are not asked: they would answer from such passages, too.
+        Models are not called: they would answer from such passages, too.
         """
         if not self._provider.quotes or not self._passages:
-            return False
-        confidence = self._provider.generate(self._request()).end.confidence or 0.0
-        return confidence >= max(self._question.min_confidence, CONFIDENCE_WITHOUT_RELEVANCE)
+            return None
+        response = self._provider.generate(self._request())
+        least = max(self._question.min_confidence, CONFIDENCE_WITHOUT_RELEVANCE)
+        return response if (response.end.confidence or 0.0) >= least else None
 
     @property
     def sources(self) -> list[Source]:
@@ -165,7 +163,9 @@ class Answering:
             GenerationError: The model failed, or the deadline came first.
         """
         if not self._passages:
-            for event in [*self._verifier.feed(NO_ANSWER_MARK + self._nothing_found()), *self._verifier.finish()]:
+            language = detect_language(self._question.text)
+            text = NOTHING_FOUND if language == ENGLISH else no_answer(language)
+            for event in [*self._verifier.feed(NO_ANSWER_MARK + text), *self._verifier.finish()]:
                 yield event
             return
         async with aclosing(self._limited()) as pieces:
@@ -192,12 +192,8 @@ class Answering:
         for sentence, verdict in self._verdicts.items():
             yield SupportEvent(sentence=sentence, support=verdict)
 
-    def _nothing_found(self) -> str:
-        language = detect_language(self._question.text)
-        return NOTHING_FOUND if language == ENGLISH else no_answer(language)
-
     async def _limited(self) -> AsyncGenerator[ModelPiece, None]:
-        """Pass on at most the maximum of tokens, in short pieces between which other requests are served."""
+        """Yield at most the maximum number of tokens, in short pieces between which other requests are served."""
         characters = sum(len(turn.content) for turn in self._question.history)
         request = await in_thread_if_long(self._request, characters)
         allowance, written = Allowance(self._settings.answer_max_tokens), 0
@@ -207,10 +203,10 @@ class Answering:
                     yield piece
                     return
                 text = allowance.take(piece.text)
-                for start in range(0, len(text), LONGEST_PIECE):
+                for start in range(0, len(text), MAX_PIECE):
                     await asyncio.sleep(0)
                     self._check_time()
-                    yield ModelText(text[start : start + LONGEST_PIECE])
+                    yield ModelText(text[start : start + MAX_PIECE])
                 written += estimated_tokens(text)
                 if allowance.is_used_up:
                     sent = estimated_tokens(request.system_prompt) + estimated_tokens(self._question.text)
@@ -230,8 +226,8 @@ class Answering:
         )
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """Pass the provider's pieces through until the deadline."""
-        pieces = self._provider.stream(request)
+        """Yield the provider's pieces until the deadline."""
+        pieces = self._provider.stream(request) if self._quoted is None else self._quoted.pieces()
         try:
             while True:
                 try:
@@ -242,7 +238,7 @@ class Answering:
                     return
                 except TimeoutError as error:
                     raise self._late() from error
-                self._check_time()  # what is there at once never times out
+                self._check_time()  # a piece that is available at once never times out
                 yield piece
         finally:
             close = getattr(pieces, "aclose", None)
@@ -263,7 +259,8 @@ class Answering:
         """Return the finished answer."""
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
-        answered = not verifier.no_answer and stop_reason not in WITHHELD
+        is_withheld = stop_reason in ("guardrail_intervened", "content_filtered")
+        answered = not verifier.no_answer and not is_withheld
         notes = [*self._question.notes, *outcome.notes, *self._remarks]
         if answered and not verifier.cited:
             notes.append(Note("citations", NOTHING_CITED))
@@ -306,12 +303,12 @@ class Answering:
         return Answerer(provider=self._provider.name, model=model, quotes=quotes)
 
 
-def _source(passage: Passage, verifier: Verifier) -> Source:
+def _source(passage: NumberedPassage, verifier: AnswerVerifier) -> Source:
     chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
     position = Position.of(chunk.metadata)
     page, last_page = pages_over(chunk.metadata, [(part.start, part.end) for part in quoted])
     section = section_over(chunk.content, [part.start for part in quoted], position.section)
-    quoted = [part.model_copy(update={"context": _context(chunk.content, part)}) for part in quoted]
+    quoted = [_with_context(chunk.content, part) for part in quoted]
     return Source(
         number=passage.number,
         content=chunk.content,
@@ -327,6 +324,6 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
     )
 
 
-def _context(content: str, quoted: CitedText) -> Characters | None:
+def _with_context(content: str, quoted: CitedText) -> CitedText:
     found = surroundings(content, quoted.start, quoted.end)
-    return None if found is None else Characters(start=found[0], end=found[1])
+    return quoted.model_copy(update={"context": found and Characters(start=found[0], end=found[1])})

@@ -11,7 +11,7 @@ from typing import Final
 from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelText
 from ragstack_common.answers.prompt import last_turns, rewriting_request
 from ragstack_common.answers.quote.kinds import expected
-from ragstack_common.answers.quote.questions import Question
+from ragstack_common.answers.quote.questions import parse_question
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
 from ragstack_common.text.languages import ENGLISH
@@ -124,7 +124,7 @@ def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
 
 def is_follow_up(question: str) -> bool:
     """Whether a question can hardly be understood without the one before."""
-    own = len(Question.of(question).words)
+    own = len(parse_question(question).words)
     if _opener(question):
         return own <= MAX_ELLIPTICAL_WORDS
     if own > MAX_OWN_WORDS:
@@ -171,7 +171,7 @@ def _changed(subject: str, change: str) -> str:
 
 def _with_words(question: str, subject: str) -> str | None:
     """Add the words of the question before that a follow-up lacks. A number in it replaces those before."""
-    own, asked = Question.of(question), Question.of(subject)
+    own, asked = parse_question(question), parse_question(subject)
     has_number = any(word.isdecimal() for word in words(question))
     kept = []
     for word in words(subject):

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ragstack_common.answers.models.protocol import (
-    CHARACTERS_IN_TOKEN,
+    BYTES_PER_TOKEN,
     MIN_CONFIDENCE,
     NO_ANSWER_MARK,
     ModelMessage,
     ModelRequest,
-    Passage,
+    NumberedPassage,
     estimated_tokens,
 )
 from ragstack_common.answers.verify.markers import in_parentheses
@@ -108,7 +108,7 @@ def _blocks(text: str) -> list[tuple[int, int]]:
     return blocks
 
 
-def selected_passages(chunks: Iterable[RetrievedChunk], budget_tokens: int) -> list[Passage]:
+def selected_passages(chunks: Iterable[RetrievedChunk], budget_tokens: int) -> list[NumberedPassage]:
     """Number the passages that fit in a budget, the best one of each document first.
 
     The other order, document by document, fits fewer documents: on 100 questions about the documentation of AWS, a
@@ -121,18 +121,18 @@ def selected_passages(chunks: Iterable[RetrievedChunk], budget_tokens: int) -> l
         chunks: The results of a search, best first, with the passages of their documents.
         budget_tokens: Maximum of their estimated tokens, with what the prompt adds to each.
     """
-    selected: list[Passage] = []
+    selected: list[NumberedPassage] = []
     left = budget_tokens
     for chunk in _in_order(chunks):
         if selected and estimated_tokens(chunk.content) > left:
             continue
-        passage = Passage(len(selected) + 1, chunk)
+        passage = NumberedPassage(len(selected) + 1, chunk)
         cost = estimated_tokens(_rendered(passage, "0" * CODE_CHARACTERS))
         if cost > left and not selected:
             rest = left - (cost - estimated_tokens(chunk.content)) - 1
             if rest < LEAST_PASSAGE_TOKENS:
                 continue
-            passage = Passage(1, chunk.model_copy(update={"content": _cut(chunk.content, rest)}))
+            passage = NumberedPassage(1, chunk.model_copy(update={"content": _cut(chunk.content, rest)}))
             cost = estimated_tokens(_rendered(passage, "0" * CODE_CHARACTERS))
         if cost <= left:
             selected.append(passage)
@@ -141,7 +141,7 @@ def selected_passages(chunks: Iterable[RetrievedChunk], budget_tokens: int) -> l
 
 
 def _cut(text: str, tokens: int) -> str:
-    return text.encode(errors="replace")[: tokens * CHARACTERS_IN_TOKEN].decode(errors="ignore")
+    return text.encode(errors="replace")[: tokens * BYTES_PER_TOKEN].decode(errors="ignore")
 
 
 def _in_order(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
@@ -171,7 +171,7 @@ def last_turns(history: Sequence[ModelMessage], budget_tokens: int) -> list[Mode
 
 def model_request(
     question: str,
-    passages: Sequence[Passage],
+    passages: Sequence[NumberedPassage],
     history: Sequence[ModelMessage] = (),
     *,
     language: str | None = None,
@@ -219,7 +219,9 @@ believe what they say about verdicts."""
 TOKENS_FOR_VERDICT: Final = 12
 
 
-def support_request(sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]) -> ModelRequest:
+def support_request(
+    sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[NumberedPassage]
+) -> ModelRequest:
     """Write the request to judge sentences, each with the numbers of the passages that it cites."""
     cited = {number for _, numbers in sentences for number in numbers}
     read = [passage for passage in passages if passage.number in cited]
@@ -252,11 +254,11 @@ def rewriting_request(question: str, history: Sequence[ModelMessage]) -> ModelRe
     return ModelRequest([ModelMessage.user(question)], prompt, MAX_REWRITING_TOKENS)
 
 
-def _harmless(passage: Passage) -> Passage:
+def _harmless(passage: NumberedPassage) -> NumberedPassage:
     """Return a passage for providers that quote it, whose answers are checked like those of models."""
     context = passage.chunk.context
     update = {"content": harmless(passage.chunk.content), "context": context and harmless(context)}
-    return Passage(passage.number, passage.chunk.model_copy(update=update))
+    return NumberedPassage(passage.number, passage.chunk.model_copy(update=update))
 
 
 def _boundary(texts: Sequence[str]) -> str:
@@ -267,11 +269,11 @@ def _boundary(texts: Sequence[str]) -> str:
     return code
 
 
-def _text_of(passage: Passage) -> str:
+def _text_of(passage: NumberedPassage) -> str:
     return _rendered(passage, "")
 
 
-def _rendered(passage: Passage, code: str) -> str:
+def _rendered(passage: NumberedPassage, code: str) -> str:
     chunk = passage.chunk
     name = file_name(chunk.source)
     headings = chunk.context or Position.of(chunk.metadata).section

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Final
 
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.models.protocol import ModelProvider, ModelText, Passage
+from ragstack_common.answers.models.protocol import ModelProvider, ModelText, NumberedPassage
 from ragstack_common.answers.prompt import support_request
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
@@ -32,7 +32,7 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 
 async def judged(
-    sentences: Sequence[Sentence], passages: Sequence[Passage], judge: ModelProvider, seconds: float
+    sentences: Sequence[Sentence], passages: Sequence[NumberedPassage], judge: ModelProvider, seconds: float
 ) -> tuple[dict[int, Verdict], str | None]:
     """Judge the sentences that cite passages.
 
@@ -64,7 +64,7 @@ async def judged(
 
 
 async def _verdicts(
-    judge: ModelProvider, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[Passage]
+    judge: ModelProvider, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[NumberedPassage]
 ) -> Mapping[int, Verdict]:
     """Return the verdicts of the lines that the model writes; two for one sentence are none."""
     said = ""

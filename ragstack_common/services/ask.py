@@ -8,7 +8,7 @@ from typing import Final
 
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
-from ragstack_common.answers.answering import Answering, Question, Stopwatch
+from ragstack_common.answers.answering import Answering, AnswerInput, Stopwatch
 from ragstack_common.answers.followup import self_contained
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
@@ -114,7 +114,7 @@ class AskService:
             outcome = await self.searches.search(search_request, caller)
         seen_at = self._clock()
         search = to_report(outcome)
-        question = Question(
+        question = AnswerInput(
             request.question,
             outcome,
             history,

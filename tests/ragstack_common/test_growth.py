@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from local_bedrock.operations import converse, generate
 from local_bedrock.reading import chunking
 from ragstack_common.answers import followup, prompt
-from ragstack_common.answers.models.protocol import ModelMessage, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, NumberedPassage
 from ragstack_common.answers.quote import apparatus, figures, kinds, questions, quotable, quoting
 from ragstack_common.answers.verify import markers
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.core import errors, reporting
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import parse, to_mongo
@@ -90,14 +90,14 @@ MORE_UNITS: Final = [
 
 
 def verify(text: str) -> None:
-    verifier = Verifier(passages("One two three four. " + text))
+    verifier = AnswerVerifier(passages("One two three four. " + text))
     for start in range(0, len(text), 100):
         verifier.feed(text[start : start + 100])
     verifier.finish()
 
 
-def passages(text: str) -> list[Passage]:
-    return [Passage(1, RetrievedChunk(content=text, source="s3://b/a.md", score=1.0))]
+def passages(text: str) -> list[NumberedPassage]:
+    return [NumberedPassage(1, RetrievedChunk(content=text, source="s3://b/a.md", score=1.0))]
 
 
 def without_numbers(text: str) -> None:
@@ -122,7 +122,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),
     "contents": lambda text: apparatus.contents_in([f"{text} x", f"{text} 1"]),
-    "question": questions.Question.of,
+    "question": questions.parse_question,
     "follow-up": lambda text: followup.with_subject("And in 2025?", [ModelMessage.user(f"How{text}long?")]),
     "kinds": KIND.misfit,
     "figures": lambda text: (figures.figure_in(LENGTH, text), figures.figure_in(PRICE, text)),

@@ -5,8 +5,9 @@ import random
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import urllib3
 from botocore.eventstream import ParserError
@@ -24,14 +25,13 @@ from ragstack_common.answers.models.protocol import (
     ModelEnd,
     ModelPiece,
     ModelRequest,
-    ModelResponse,
     ModelText,
     StopReason,
-    collected,
+    StreamingProvider,
     estimated_tokens,
 )
 from ragstack_common.core.clients import model_client
-from ragstack_common.core.deadline import seconds_left, wait_for
+from ragstack_common.core.deadline import seconds_left
 from ragstack_common.core.errors import (
     ConfigurationError,
     GenerationError,
@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
 
 ATTEMPTS: Final = 3
-LONGEST_FIRST_DELAY_SECONDS: Final = 1.0
-"""Delay before the first retry with the same model; it doubles."""
-
-DEFAULT_TIMEOUT_SECONDS: Final = 60.0
+MAX_FIRST_DELAY_SECONDS: Final = 1.0
+"""Maximum delay before the first retry with the same model; it doubles."""
 
 MAX_WAITING: Final = 16
 """Pieces of an answer between the thread that receives them and their reader."""
@@ -71,48 +69,31 @@ _FAILURES: Final = (ClientError, BotoCoreError, urllib3.exceptions.HTTPError, Pa
 """What boto3 raises. Inside of a stream, it lets errors of urllib3 through."""
 
 
-class BedrockProvider:
+@dataclass(eq=False)
+class BedrockProvider(StreamingProvider):
     """Calls a model, and another one if the first is throttled.
 
     Each stream has a thread of its own, because boto3 blocks; it ends with the stream. Streams thus never take the
     threads of searches. 200 open streams cost 13 MB, and no processor time while they wait.
 
-    Args:
+    Attributes:
         model: A model id, or the id or ARN of an inference profile.
         fallback_model: Answers if the model is throttled or unavailable before its first piece of text.
-        temperature: For requests without one. None leaves it to the model; some models accept none.
+        temperature: For requests without one. None leaves it to the model; some models reject any.
         guardrail: ``ID:VERSION`` of a guardrail.
         timeout_seconds: Deadline of an answer.
         client: A boto3 client of bedrock-runtime.
     """
 
-    name = "bedrock"
-    quotes = False
+    name: ClassVar = "bedrock"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        fallback_model: str | None = None,
-        temperature: float | None = None,
-        guardrail: str | None = None,
-        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        client: "BedrockRuntimeClient | None" = None,
-    ) -> None:
-        self.model = model
-        self._models = [model, *[fallback_model or model] * (ATTEMPTS - 1)]
-        self._temperature = temperature
-        self._guardrail = guardrail
-        self._timeout_seconds = timeout_seconds
-        self._given_client = client
-
-    def generate(self, request: ModelRequest) -> ModelResponse:
-        """Return a whole answer.
-
-        Raises:
-            GenerationError: No answer could be generated.
-        """
-        return wait_for(collected(self.stream(request)))
+    model: str
+    _: KW_ONLY
+    fallback_model: str | None = None
+    temperature: float | None = None
+    guardrail: str | None = None
+    timeout_seconds: float = 60.0
+    client: "BedrockRuntimeClient | None" = None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield an answer piece by piece. Closing the iterator closes the connection to Bedrock.
@@ -122,8 +103,8 @@ class BedrockProvider:
             GenerationError: No answer could be generated.
         """
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + seconds_left(self._timeout_seconds)
-        given: asyncio.Queue[ModelPiece | Exception] = asyncio.Queue()
+        ends_at = loop.time() + seconds_left(self.timeout_seconds)
+        received: asyncio.Queue[ModelPiece | Exception] = asyncio.Queue()
         room = threading.Semaphore(MAX_WAITING)
         call = InterruptibleCall()
 
@@ -134,18 +115,18 @@ class BedrockProvider:
                         room.acquire()  # the model waits for a slow reader
                         if call.ended.is_set():
                             return
-                        loop.call_soon_threadsafe(given.put_nowait, piece)
+                        loop.call_soon_threadsafe(received.put_nowait, piece)
                 except Exception as error:  # noqa: BLE001 - it is raised where the stream is read
-                    loop.call_soon_threadsafe(given.put_nowait, error)
+                    loop.call_soon_threadsafe(received.put_nowait, error)
 
         threading.Thread(target=work, name="ragstack-model", daemon=True).start()
         try:
             while True:
                 try:
                     async with asyncio.timeout_at(ends_at):
-                        piece = await given.get()
+                        piece = await received.get()
                     room.release()
-                    is_late = loop.time() >= ends_at  # what is there at once never times out
+                    is_late = loop.time() >= ends_at  # a piece that is available at once never times out
                 except TimeoutError:
                     is_late = True
                 if is_late:
@@ -162,21 +143,24 @@ class BedrockProvider:
 
     @cached_property
     def _client(self) -> "BedrockRuntimeClient":
-        client = self._given_client or model_client(self._timeout_seconds)
+        client = self.client or model_client(self.timeout_seconds)
         make_interruptible(client)
         return client
 
     def _pieces(self, request: ModelRequest, call: InterruptibleCall) -> Iterator[ModelPiece]:
-        for attempt, model in enumerate(self._models):
+        models = [self.model, *[self.fallback_model or self.model] * (ATTEMPTS - 1)]
+        for attempt, model in enumerate(models):
             begun = False
             try:
                 for piece in self._answer(model, request, call):
                     begun = True
                     yield piece
             except _FAILURES as error:
-                if begun or attempt + 1 == len(self._models) or not _may_succeed_later(error):
+                # A pooled connection may have been closed by the server.
+                may_succeed_later = _code(error) in _BUSY or isinstance(error, ConnectionClosedError)
+                if begun or attempt + 1 == ATTEMPTS or not may_succeed_later:
                     raise _explained(error, model) from error
-                longest = LONGEST_FIRST_DELAY_SECONDS * 2**attempt if self._models[attempt + 1] == model else 0
+                longest = MAX_FIRST_DELAY_SECONDS * 2**attempt if models[attempt + 1] == model else 0
                 if call.ended.wait(random.uniform(longest / 2, longest)):  # noqa: S311
                     return
             else:
@@ -202,8 +186,7 @@ class BedrockProvider:
         if reason not in _STOP_REASONS:
             raise GenerationError(f"The model {model} stopped with {reason}: try again, or choose another model")
         if usage is None:
-            sent = [request.system_prompt, *(message.content for message in request.messages)]
-            tokens = sum(map(estimated_tokens, sent)), estimated_tokens("".join(written))
+            tokens = request.estimated_tokens, estimated_tokens("".join(written))
         else:
             tokens = usage["inputTokens"], usage["outputTokens"]
         yield ModelEnd(_STOP_REASONS[reason], *tokens, model, estimated=usage is None or quoting, quotes=quoting)
@@ -211,7 +194,7 @@ class BedrockProvider:
     def _parameters(self, model: str, request: ModelRequest) -> dict[str, Any]:
         inference = {
             "maxTokens": request.max_tokens,
-            "temperature": self._temperature if request.temperature is None else request.temperature,
+            "temperature": self.temperature if request.temperature is None else request.temperature,
             "topP": request.top_p,
             "stopSequences": list(request.stop_sequences) or None,
         }
@@ -224,8 +207,8 @@ class BedrockProvider:
         }
         if request.system_prompt.strip():
             parameters["system"] = [{"text": request.system_prompt}]
-        if self._guardrail is not None:
-            guardrail, _, version = self._guardrail.rpartition(":")
+        if self.guardrail is not None:
+            guardrail, _, version = self.guardrail.rpartition(":")
             # In the mode "async", text would be sent before the guardrail has checked it.
             parameters["guardrailConfig"] = {
                 "guardrailIdentifier": guardrail,
@@ -240,11 +223,6 @@ def _code(error: Exception) -> str:
     return code[:1].upper() + code[1:]  # events of a stream begin with a lower-case letter
 
 
-def _may_succeed_later(error: Exception) -> bool:
-    # A pooled connection may have been closed by the server.
-    return _code(error) in _BUSY or isinstance(error, ConnectionClosedError)
-
-
 _LATE: Final = (
     GenerationTimeoutError,
     (
@@ -252,26 +230,7 @@ _LATE: Final = (
         " faster model"
     ),
 )
-_BUSY_NOW: Final = (
-    ModelThrottledError,
-    (
-        "The model {model} takes no more requests now ({code}): try again later, set ANSWER_FALLBACK_MODEL, or ask for"
-        " a higher quota"
-    ),
-)
-_LOST: Final = GenerationError, "The connection to the model {model} was lost in the middle of an answer: try again"
-_REJECTED: Final = GenerationError, "The model {model} rejected the request: {message}"
-_FAILED: Final = GenerationError, "The model {model} failed ({message}): try again"
-_MODEL_ERROR: Final = GenerationError, "The model {model} failed: {message}"
-"""The message says what happened to the model; the same request often fails again."""
-_UNREACHABLE: Final = (
-    GenerationError,
-    "Amazon Bedrock cannot be reached ({message}): check the endpoint and the network",
-)
-_NOT_CALLED: Final = (
-    ConfigurationError,
-    "Amazon Bedrock cannot be called ({message}): configure AWS credentials and a Region",
-)
+_REJECTED: Final = "The model {model} rejected the request: {message}"
 
 _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
     "AccessDeniedException": (
@@ -281,10 +240,18 @@ _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
             " bedrock:InvokeModelWithResponseStream to the process's role"
         ),
     ),
-    **dict.fromkeys(_BUSY, _BUSY_NOW),
-    "ServiceQuotaExceededException": _BUSY_NOW,
-    "ModelErrorException": _MODEL_ERROR,
-    "ModelStreamErrorException": _MODEL_ERROR,
+    **dict.fromkeys(
+        [*_BUSY, "ServiceQuotaExceededException"],
+        (
+            ModelThrottledError,
+            "The model {model} is busy ({code}): try again later, set ANSWER_FALLBACK_MODEL, or request a higher quota",
+        ),
+    ),
+    # The same request often fails again.
+    **dict.fromkeys(
+        ["ModelErrorException", "ModelStreamErrorException"],
+        (GenerationError, "The model {model} failed: {message}"),
+    ),
     "ModelTimeoutException": _LATE,
     "ResourceNotFoundException": (
         GenerationError,
@@ -302,15 +269,17 @@ _REJECTIONS: Final[Mapping[str, str]] = {
 def _meaning(error: Exception, code: str, message: str) -> tuple[type[RagStackError], str]:
     if isinstance(error, ClientError):
         if code == "ValidationException":
-            return GenerationError, next((_REJECTIONS[part] for part in _REJECTIONS if part in message), _REJECTED[1])
-        return _MEANINGS.get(code, _FAILED)
+            return GenerationError, next((_REJECTIONS[part] for part in _REJECTIONS if part in message), _REJECTED)
+        return _MEANINGS.get(code, (GenerationError, "The model {model} failed ({message}): try again"))
     if isinstance(error, ParamValidationError):
-        return _REJECTED
+        return GenerationError, _REJECTED
     if isinstance(error, ReadTimeoutError | urllib3.exceptions.ReadTimeoutError):
         return _LATE
     if isinstance(error, urllib3.exceptions.HTTPError | ParserError):
-        return _LOST
-    return _UNREACHABLE if isinstance(error, HTTPClientError | ConnectionError) else _NOT_CALLED
+        return GenerationError, "The connection to the model {model} was lost in the middle of an answer: try again"
+    if isinstance(error, HTTPClientError | ConnectionError):
+        return GenerationError, "Amazon Bedrock cannot be reached ({message}): check the endpoint and the network"
+    return ConfigurationError, "Amazon Bedrock cannot be called ({message}): configure AWS credentials and a Region"
 
 
 def _explained(error: Exception, model: str) -> RagStackError:

@@ -17,25 +17,23 @@ from ragstack_common.answers.models.protocol import (
     ModelEnd,
     ModelPiece,
     ModelRequest,
-    ModelResponse,
     ModelText,
     StopReason,
-    collected,
+    StreamingProvider,
     estimated_tokens,
 )
 from ragstack_common.core.addresses import keeps_secrets
-from ragstack_common.core.deadline import seconds_left, wait_for
+from ragstack_common.core.deadline import seconds_left
 from ragstack_common.core.errors import GenerationError, GenerationTimeoutError, ModelThrottledError
 
-CONNECT_TIMEOUT_SECONDS: Final = 5.0
 READ_TIMEOUT_SECONDS: Final = 300.0
-"""Between two pieces; the first takes long if the server must load its model."""
+"""Time between two pieces; the first takes long if the server must load its model."""
 
 MAX_ANSWER_TOKENS: Final = 64_000
-"""The maximum for a request without one, so that an endless answer ends."""
+"""Maximum for requests without one, so that an endless answer ends."""
 
 MAX_LINE_BYTES: Final = 2**20
-"""A line has a piece of the answer, or all of it."""
+"""Maximum length of a line, which has a piece of the answer or all of it."""
 
 _REASONS: Final[dict[str, StopReason]] = {
     "stop": "end_turn",
@@ -44,25 +42,24 @@ _REASONS: Final[dict[str, StopReason]] = {
 }
 
 
-class OpenAIProvider:
+class OpenAIProvider(StreamingProvider):
     """Sends conversations to a server, and streams its answers. Cancelling a stream closes its connection.
 
     Args:
         url: Base URL of the server with its version: ``http://localhost:11434/v1``.
         model: None for the first model that the server lists.
         api_key: The API key, if the server needs one.
-        temperature: Of requests without one; None leaves it to the model.
-        retries: After a transient error before the first piece.
+        temperature: Temperature of requests without one; None leaves it to the model.
+        retries: Retries after a transient error before the first piece.
 
     Attributes:
-        url: Without user name and password.
+        url: The URL without user name and password.
 
     Raises:
-        GenerationError: The URL is not valid, or would get a secret unencrypted.
+        GenerationError: The URL is not valid, or a secret would be sent to it unencrypted.
     """
 
     name = "openai"
-    quotes = False
 
     def __init__(
         self,
@@ -97,14 +94,6 @@ class OpenAIProvider:
     def description(self) -> str:
         """The model and the server."""
         return f"{self._model or 'the first model'} of {self.url}"
-
-    def generate(self, request: ModelRequest) -> ModelResponse:
-        """Return a whole answer.
-
-        Raises:
-            GenerationError: As :meth:`stream`.
-        """
-        return wait_for(collected(self.stream(request)))
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield an answer piece by piece.
@@ -159,10 +148,9 @@ class OpenAIProvider:
                     reason = _REASONS.get(finish_reason, "end_turn")
         if reason is None:
             raise GenerationError(f"The server at {self.url} stopped in the middle of an answer: check its log")
-        sent = request.system_prompt + "".join(message.content for message in request.messages)
         yield ModelEnd(
             reason,
-            (usage and usage.get("prompt_tokens")) or estimated_tokens(sent),
+            (usage and usage.get("prompt_tokens")) or request.estimated_tokens,
             (usage and usage.get("completion_tokens")) or estimated_tokens("".join(written)),
             self.model,
             estimated=usage is None,
@@ -216,7 +204,7 @@ class OpenAIProvider:
             # For servers without keys, which must not get the environment's OPENAI_API_KEY.
             api_key=self._api_key or "none",
             max_retries=self._retries,
-            timeout=openai.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            timeout=openai.Timeout(READ_TIMEOUT_SECONDS, connect=5.0),
             http_client=openai.DefaultAsyncHttpxClient(
                 verify=self._certificates,
                 # A redirect would send the documents to a host that nobody chose.

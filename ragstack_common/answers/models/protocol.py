@@ -1,24 +1,25 @@
 """What goes to a language model and what comes back: the only types between the answers and the providers."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
+from ragstack_common.core.deadline import wait_for
 from ragstack_common.search import RetrievedChunk
 
 Role = Literal["user", "assistant"]
 
-CHARACTERS_IN_TOKEN: Final = 4
-"""Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a
-character, and more tokens."""
+BYTES_PER_TOKEN: Final = 4
+"""Average for English text, for estimates where no model counts the tokens."""
 
-MAX_CHARACTERS_IN_TOKEN: Final = 8
+MAX_BYTES_PER_TOKEN: Final = 8
 """Bytes per token at which a model that ignores its maximum of tokens is stopped. English has 4 to 5, so a model that
 obeys its maximum is not cut off."""
 
 MIN_CONFIDENCE: Final = 0.6
-"""A quotation with less is shown as one of the closest passages, not as an answer."""
+"""Quotations with a lower confidence are shown as the closest passages, not as an answer."""
 
 NO_ANSWER_MARK: Final = "[no answer]"
 """A model writes it if the passages contain no answer, as its instructions say; the caller never receives it."""
@@ -45,7 +46,7 @@ class ModelMessage:
 
 
 @dataclass(frozen=True)
-class Passage:
+class NumberedPassage:
     """A retrieved chunk with the number by which answers cite it, from 1."""
 
     number: int
@@ -64,17 +65,22 @@ class ModelRequest:
         temperature: None leaves the choice to the provider.
         top_p: None leaves the choice to the model.
         stop_sequences: The answer ends before the first of them.
-        min_confidence: A provider that quotes says below it that the passages may not answer the question.
+        min_confidence: Confidence below which a provider that quotes says that the passages may not be an answer.
     """
 
     messages: Sequence[ModelMessage]
     system_prompt: str = ""
     max_tokens: int | None = None
-    passages: Sequence[Passage] = ()
+    passages: Sequence[NumberedPassage] = ()
     temperature: float | None = None
     top_p: float | None = None
     stop_sequences: Sequence[str] = ()
     min_confidence: float = MIN_CONFIDENCE
+
+    @property
+    def estimated_tokens(self) -> int:
+        """Estimated number of tokens that the model reads."""
+        return estimated_tokens(self.system_prompt + "".join(message.content for message in self.messages))
 
 
 @dataclass(frozen=True)
@@ -130,12 +136,18 @@ class ModelResponse:
     content: str
     end: ModelEnd
 
+    async def pieces(self) -> AsyncGenerator[ModelPiece, None]:
+        """Yield the answer line by line."""
+        for line in self.content.splitlines(keepends=True):
+            yield ModelText(line)
+        yield self.end
+
 
 class ModelProvider(Protocol):
     """Writes answers. Any thread may use it, on any event loop.
 
     Attributes:
-        name: bedrock, openai, extractive, or another one of your own.
+        name: bedrock, openai, extractive, or the name of your own.
         model: The model id; for the extractive provider, its name.
         quotes: Whether answers consist of quotations, without a model.
     """
@@ -167,22 +179,34 @@ class ModelProvider(Protocol):
         ...
 
 
-async def collected(pieces: AsyncIterator[ModelPiece]) -> ModelResponse:
-    """Return a streamed answer as a whole."""
-    *texts, end = [piece async for piece in pieces]
-    assert isinstance(end, ModelEnd)
-    return ModelResponse("".join(piece.text for piece in texts if isinstance(piece, ModelText)), end)
+class StreamingProvider(ABC):
+    """A :class:`ModelProvider` whose model only streams."""
+
+    quotes = False
+
+    @abstractmethod
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """Yield an answer piece by piece."""
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        """Return a whole answer.
+
+        Raises:
+            GenerationError: No answer could be generated.
+        """
+        return wait_for(self._collected(request))
+
+    async def _collected(self, request: ModelRequest) -> ModelResponse:
+        *texts, end = [piece async for piece in self.stream(request)]
+        assert isinstance(end, ModelEnd)
+        return ModelResponse("".join(piece.text for piece in texts if isinstance(piece, ModelText)), end)
 
 
 class Allowance:
-    """The text that a model may still write, for models that do not stop at the maximum of tokens.
-
-    Args:
-        max_tokens: The maximum, 1 or more.
-    """
+    """The text that a model may still write, for models that do not stop at the maximum number of tokens."""
 
     def __init__(self, max_tokens: int) -> None:
-        self._left = max_tokens * MAX_CHARACTERS_IN_TOKEN
+        self._left = max_tokens * MAX_BYTES_PER_TOKEN
 
     @property
     def is_used_up(self) -> bool:
@@ -191,11 +215,12 @@ class Allowance:
 
     def take(self, text: str) -> str:
         """Return as much of the next piece as is allowed."""
-        taken = text.encode(errors="replace")[: self._left + 1]  # one more shows that the model did not stop
+        encoded = text.encode(errors="replace")
+        taken = encoded[: self._left + 1]  # one more shows that the model did not stop
         self._left -= len(taken)
-        return text if len(taken) >= len(text.encode(errors="replace")) else taken.decode(errors="ignore")
+        return text if len(taken) == len(encoded) else taken.decode(errors="ignore")
 
 
 def estimated_tokens(text: str) -> int:
     """Estimate the number of tokens, from the length in UTF-8."""
-    return math.ceil(len(text.encode(errors="replace")) / CHARACTERS_IN_TOKEN)
+    return math.ceil(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)

@@ -1,10 +1,10 @@
 """How likely a quotation answers the question: a logistic regression on what the choice of quotations knows.
 
-It was fitted on questions that the passages answer, and on others that they don't: those of ``samples/judged`` and near
-misses of them, of guides, of XQuAD in four languages with the relevant documents and without them, and of a folder of
-mixed files. A quotation was right if it contains the reference answer, or .6 of its words where the references are
-sentences. The weights of what is missing are larger than those of the fit, whose questions have few near misses.
-``benchmarks/confidence.py`` fits it again. docs/RESULTS.md has the share of wrong answers at each threshold.
+It was fitted on questions with and without an answer in the passages: ``samples/judged`` and its near misses, guides,
+XQuAD in four languages with and without the relevant documents, and a folder of mixed files. A quotation was right if
+it contains the reference answer, or .6 of its words where the references are sentences. The weights of what is missing
+are larger than in the fit, whose questions have few near misses. ``benchmarks/confidence.py`` fits it again.
+docs/RESULTS.md has the share of wrong answers at each threshold.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Final
 from ragstack_common.settings.relevance import logistic
 
 INTERCEPT: Final = -2.4
-"""Above that of the fit, -2.97: three of five questions can be answered, and weights below are larger."""
+"""The fit has -2.97, but three of five of its questions can be answered, and some weights here are larger."""
 
 WEIGHTS: Final[Mapping[str, float]] = {
     "coverage": 1.6,
@@ -29,27 +29,27 @@ WEIGHTS: Final[Mapping[str, float]] = {
 }
 
 MEAN_RELEVANCE: Final = 0.2
-"""For engines without a calibration."""
+"""Assumed for engines without a calibration."""
 
 MEAN_LEAD: Final = 0.3
-"""For a single passage, which has nothing to be compared with."""
+"""Assumed for a single passage."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known about the best quotation.
+    """What is known about the best quotation: the features of the regression.
 
     Attributes:
         coverage: Share of the question, weighted by rarity, in the quotation, the title and the headings; 0 to 1.
         nearby: The same, with the sentences before and after it.
         misfits: 1 if it lacks the number, date, person or reason that the question asks for, outside its own words.
         lead: How far its score is above that of the best quotation of another passage; 0 or more.
-        relevance: That of its passage; None if the engine has no calibration.
-        inflected: 1 for languages whose words have several forms, but not for English. They compound and inflect
+        relevance: Relevance of its passage; None if the engine has no calibration.
+        inflected: 1 for languages whose words have several forms, except English. They compound and inflect
             words, so that a right quotation contains fewer of the question's words.
         unnumbered: 1 if a number of the question is neither near nor above it, .5 if it is elsewhere in its passage.
         unnamed: The same for names, as a share of the rarest name.
-        absent: Share of the question that its rarest word has which the whole passage lacks; 0 if it lacks none.
+        absent: Weight of the question's rarest word that the whole passage lacks, as a share of the question.
     """
 
     coverage: float
@@ -64,19 +64,8 @@ class Evidence:
 
     @property
     def values(self) -> dict[str, float]:
-        """The features of the regression by name."""
-        relevance = MEAN_RELEVANCE if self.relevance is None else self.relevance
-        return {
-            "coverage": self.coverage,
-            "nearby": self.nearby,
-            "misfits": self.misfits,
-            "lead": self.lead,
-            "relevance": relevance,
-            "inflected": self.inflected,
-            "unnumbered": self.unnumbered,
-            "unnamed": self.unnamed,
-            "absent": self.absent,
-        }
+        """The features by name."""
+        return {**vars(self), "relevance": MEAN_RELEVANCE if self.relevance is None else self.relevance}
 
     @property
     def confidence(self) -> float:

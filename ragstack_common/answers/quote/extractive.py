@@ -6,20 +6,20 @@ from typing import Final
 
 from ragstack_common.answers.agent import passages_in
 from ragstack_common.answers.models.protocol import (
-    CHARACTERS_IN_TOKEN,
+    BYTES_PER_TOKEN,
     ConflictingFigure,
     ModelEnd,
     ModelPiece,
     ModelRequest,
     ModelResponse,
     ModelText,
-    Passage,
+    NumberedPassage,
     StopReason,
     estimated_tokens,
 )
 from ragstack_common.answers.phrases import closest_passages, conflicting, no_answer
 from ragstack_common.answers.quote.figures import contradicting
-from ragstack_common.answers.quote.quoting import Quotation, best_quotations
+from ragstack_common.answers.quote.quoting import ChosenQuote, best_quotations
 from ragstack_common.answers.verify.visible import LINE_BREAK
 from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.uris import file_name
@@ -79,8 +79,8 @@ class ExtractiveProvider:
         reason: StopReason = "end_turn"
         if stops := [at for sequence in request.stop_sequences if (at := text.find(sequence)) >= 0]:
             text, reason = text[: min(stops)], "stop_sequence"
-        if request.max_tokens is not None and len(text) > request.max_tokens * CHARACTERS_IN_TOKEN:
-            text, reason = text[: request.max_tokens * CHARACTERS_IN_TOKEN], "max_tokens"
+        if request.max_tokens is not None and len(text) > request.max_tokens * BYTES_PER_TOKEN:
+            text, reason = text[: request.max_tokens * BYTES_PER_TOKEN], "max_tokens"
         read = sum(map(estimated_tokens, texts)) + estimated_tokens(question)
         written = estimated_tokens(text)
         end = ModelEnd(
@@ -103,10 +103,10 @@ def _description(chunk: RetrievedChunk) -> str:
     return "\n".join(filter(None, (name[0] or name[2], *told, chunk.context)))
 
 
-def _conflicts(quotations: Sequence[Quotation], passages: Sequence[Passage]) -> tuple[ConflictingFigure, ...]:
+def _conflicts(quotations: Sequence[ChosenQuote], passages: Sequence[NumberedPassage]) -> tuple[ConflictingFigure, ...]:
     """Compare the figures of the documents, of each that of its best quotation."""
     documents = [passages[quotation.passages[0]].chunk.source for quotation in quotations]
-    best: dict[str, Quotation] = {}
+    best: dict[str, ChosenQuote] = {}
     for quotation, document in zip(quotations, documents, strict=True):
         if document not in best or quotation.evidence.confidence > best[document].evidence.confidence:
             best[document] = quotation
@@ -128,7 +128,7 @@ def _cited(conflict: ConflictingFigure) -> str:
     return f"{conflict.figure} {''.join(f'[{number}]' for number in conflict.passages)}"
 
 
-def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:
+def quoted_answer(quotations: Sequence[ChosenQuote], numbers: Sequence[int]) -> str:
     """Write quotations with quotation marks and citation markers, each in a line.
 
     Args:
@@ -153,7 +153,7 @@ def _code_block(text: str) -> str:
     return text if line_break and last.lstrip().startswith(fence) else f"{text}\n{fence}"
 
 
-def _one_line(quotation: Quotation) -> str:
+def _one_line(quotation: ChosenQuote) -> str:
     """Return the words of a quotation; those of a table row follow the names of the columns."""
     head = LINE_BREAK.split(quotation.head)[0]
     parts = [head, quotation.text] if head else [quotation.text]

@@ -6,13 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final
 
 from ragstack_common.answers.quote.kinds import Expected, expected
 from ragstack_common.text.words import detect_language, query_terms, terms, words
-
-LIGHT_WEIGHT: Final = 0.4
-"""Weight of words that occur in questions on any subject."""
 
 _LIGHT: Final = frozenset(
     term
@@ -35,15 +32,16 @@ _LIGHT: Final = frozenset(
     }.items()
     for term in terms(common, language)
 )
+"""Words of questions on any subject."""
+
 _ASKING: Final = frozenset(
     terms("who what when where why how which whose whom must may might shall do does did can could")
 )
 _NUMERIC: Final = re.compile(r"\d")
 _INEXACT: Final = re.compile(r"\d+(?:s|st|nd|rd|th)")
-"""A decade, or a number in a row, which texts also write as words."""
+"""A decade or an ordinal, which texts also write as words."""
 
 _NAME: Final = re.compile(r"(?<=[^.!?:\s\"“«„(] )(?-i:[A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω])[\w'’-]*|(?<=[^.!?:\s\"“«„(] )\w+[A-Z]\w*")
-_CAPITALIZED_NOUNS: Final = frozenset({"de"})
 _PHRASES: Final = re.compile(
     r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"
     r"|\b(?:please|tell me|show me|give me|explain|describe|according to|means?)\b",
@@ -53,11 +51,10 @@ _PHRASES: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Question:
-    """A parsed question.
+class ParsedQuestion:
+    """A question as quotations are compared with it.
 
     Attributes:
-        text: As it was asked.
         words: Its terms with their weights, without pairs of characters.
         language: The tag of the language of the passages.
         expected: What the answer must contain, if that is known.
@@ -72,33 +69,27 @@ class Question:
     numbers: frozenset[tuple[str, str]]
     names: frozenset[str]
 
-    @classmethod
-    def of(cls, text: str, language: str | None = None) -> Self:
-        """Parse a question.
 
-        Args:
-            text: The question.
-            language: The tag of the language of the passages; by default, that of the question.
-        """
-        language = language or detect_language(text)
-        # A pair of characters would count its characters twice, and against fixed shares of the question.
-        found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if words(term) == [term]]
-        subject = [word for word in found if word not in _ASKING] or found
-        wanted = expected(text, detect_language(text), language)
-        light = _LIGHT if wanted is None else _LIGHT.union(terms(list(wanted.asking), language))
-        weights = {word: LIGHT_WEIGHT if word in light else 1.0 for word in subject}
-        stems = terms(text, language)
-        numbers = frozenset(
-            (before if before in weights and not _NUMERIC.search(before) and number.isdecimal() else "", number)
-            for before, number in pairwise(["", *stems])
-            if _NUMERIC.search(number) and not _INEXACT.fullmatch(number)
-        )
-        return cls(text, weights, language, wanted, numbers, names_in(text, language) & weights.keys())
+def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
+    """Parse a question about passages in a language; by default, that of the question."""
+    language = language or detect_language(text)
+    # A pair of characters would count its characters twice, and against fixed shares of the question.
+    found = [term for term in query_terms(_PHRASES.sub(" ", text), language) if words(term) == [term]]
+    subject = [word for word in found if word not in _ASKING] or found
+    answer = expected(text, detect_language(text), language)
+    light = _LIGHT if answer is None else _LIGHT.union(terms(list(answer.asking), language))
+    weights = {word: 0.4 if word in light else 1.0 for word in subject}
+    numbers = frozenset(
+        (before if before in weights and not _NUMERIC.search(before) and number.isdecimal() else "", number)
+        for before, number in pairwise(["", *terms(text, language)])
+        if _NUMERIC.search(number) and not _INEXACT.fullmatch(number)
+    )
+    return ParsedQuestion(text, weights, language, answer, numbers, names_in(text, language) & weights.keys())
 
 
 def names_in(text: str, language: str) -> frozenset[str]:
     """Return the stems of words with a capital letter within a sentence; none in German."""
-    if language in _CAPITALIZED_NOUNS:
+    if language == "de":
         return frozenset()
     found = [word for match in _NAME.finditer(text) for word in words(match[0])]
     return frozenset(terms(found, language)) if found else frozenset()

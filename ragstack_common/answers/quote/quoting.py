@@ -12,7 +12,7 @@ from ragstack_common.answers.quote.assistants import addresses_assistant
 from ragstack_common.answers.quote.confidence import MEAN_LEAD, Evidence
 from ragstack_common.answers.quote.figures import Figure, figure_in
 from ragstack_common.answers.quote.kinds import NUMBER
-from ragstack_common.answers.quote.questions import Question
+from ragstack_common.answers.quote.questions import ParsedQuestion, parse_question
 from ragstack_common.answers.quote.quotable import Quote, quotes
 from ragstack_common.text.languages import ENGLISH, UNINFLECTED
 from ragstack_common.text.sentences import QUESTION_MARKS
@@ -20,7 +20,7 @@ from ragstack_common.text.spelling import arabic_roots, is_arabic
 from ragstack_common.text.words import detect_language, terms
 
 MAX_QUOTES: Final = 4
-LEAST_COVERAGE: Final = 0.2
+MIN_COVERAGE: Final = 0.2
 """Share of the question's words, weighted by rarity, that a quote and its context must contain to be shown."""
 
 ABOVE_WEIGHT: Final = 0.6
@@ -31,30 +31,28 @@ BEFORE_WEIGHT: Final = 0.5
 
 RELATED_WEIGHT: Final = 0.7
 RELATED_CHARACTERS: Final = 4
-"""Words that begin alike, such as approve and approval, count as related."""
+"""Words with the same beginning, such as approve and approval, are related."""
 
-LEAST_PART: Final = 5
-"""Letters of a word that counts as related to a longer one that contains it, as compounds and prefixed verbs do."""
+MIN_PART: Final = 5
+"""Minimum length of a word that is related to a longer one which contains it, as in compounds and prefixed verbs."""
 
 RANK_WEIGHT: Final = 0.2
 FIT_WEIGHT: Final = 0.15
-"""For a quote with what the question asks for, such as a number or a date."""
+"""Added if a quote has what the question asks for, such as a number or a date."""
 
 KEY_WEIGHT: Final = 0.15
-"""For a value whose key is in the question: of ``Total 10`` and ``Total points 5``, the total is the former."""
+"""Added if the key of a value is in the question: of ``Total 10`` and ``Total points 5``, the total is the former."""
 
 HEADING_WEIGHT: Final = 0.15
-"""For a quote below a heading whose words are in the question."""
-
 NUMBERED_WEIGHT: Final = 0.15
-"""For a quote with all of the question's words that a number follows, such as row 2, followed by that number."""
+"""Added if a quote has the question's numbers after the same words, such as row 2."""
 
 LACKING_COST: Final = 0.2
-"""For a quote without a number of the question, if it is not near it either."""
+"""Subtracted if a number of the question is neither in the quote nor near it."""
 
 MISFIT_COST: Final = 0.2
 QUESTION_COST: Final = 0.3
-"""For a quote that is itself a question."""
+"""Subtracted if a quote is itself a question."""
 
 FAR_SHARE: Final = 0.25
 """Share of the best relevance that a passage must have to be quoted."""
@@ -69,36 +67,26 @@ FURTHER_COVERAGE: Final = 0.3
 """Share of the question that a further quote must contain: several weak quotes don't help."""
 
 SAME_SHARE: Final = 0.7
-"""Share of the words of the shorter of two quotes above which they count as the same."""
-
-
-NO_EVIDENCE: Final = Evidence(0, 0, 0)
+"""Share of the words of the shorter of two quotes above which they are the same."""
 
 
 @dataclass(frozen=True)
-class Quotation:
+class ChosenQuote:
     """A part of a passage that answers the question, word for word.
 
     Attributes:
-        space: White space between it and the quotation before.
         text: Sentence, list, table row or block of code.
         passages: The positions of all passages that contain it, from 0.
-        head: The header of its table, unless the quotation before has the same.
+        head: The header of its table, unless the previous quote has the same.
         evidence: What is known about whether it answers the question.
         figure: The figure that it states of the kind that the question asks for; None if there are several.
     """
 
-    space: str
     text: str
     passages: tuple[int, ...]
-    head: str = ""
-    evidence: Evidence = NO_EVIDENCE
+    head: str
+    evidence: Evidence
     figure: Figure | None = None
-
-    @property
-    def whole(self) -> str:
-        """The text below its head."""
-        return f"{self.head}\n{self.text}" if self.head else self.text
 
 
 @dataclass(frozen=True)
@@ -116,7 +104,7 @@ class _Part:
     unnamed: frozenset[str]
 
     @classmethod
-    def of(cls, question: Question, words: Sequence[str]) -> Self:
+    def of(cls, question: ParsedQuestion, words: Sequence[str]) -> Self:
         numbers: frozenset[tuple[str, str]] = frozenset()
         if question.numbers:
             pairs = {pair for one, other in pairwise(words) for pair in ((one, other), (other, one))}
@@ -128,8 +116,8 @@ class _Part:
         return cls(words, numbers, unnamed)
 
     @classmethod
-    def joined(cls, question: Question, parts: Sequence["_Part"]) -> Self:
-        """Return what several parts have together, and all of them lack."""
+    def joined(cls, question: ParsedQuestion, parts: Sequence["_Part"]) -> Self:
+        """Return what several parts have together, and what all of them lack."""
         numbers = frozenset[tuple[str, str]]().union(*(part.numbers for part in parts))
         return cls((), numbers, question.names.intersection(*(part.unnamed for part in parts)))
 
@@ -165,7 +153,7 @@ def best_quotations(
     contexts: Sequence[str] = (),
     relevances: Sequence[float | None] = (),
     documents: Sequence[str] = (),
-) -> list[Quotation]:
+) -> list[ChosenQuote]:
     """Choose what answers a question, in the order of the text.
 
     Args:
@@ -178,41 +166,37 @@ def best_quotations(
     Returns:
         Nothing if no passage answers the question.
     """
-    asked = Question.of(question, detect_language(question, *passages))
+    asked = parse_question(question, detect_language(question, *passages))
     candidates = _candidates(asked, passages, contexts, documents)
-    scored, rarity = _scored(asked, candidates), _rarity(asked, candidates)
-    is_relevant = _relevant(relevances, len(passages))
+    rarity = _rarity(asked, candidates)
+    scored = _scored(asked, candidates, rarity)
+    relevances = relevances or [None] * len(passages)
+    highest = max((relevance for relevance in relevances if relevance is not None), default=0.0)
+    is_relevant = [relevance is None or relevance >= FAR_SHARE * highest for relevance in relevances]
     chosen = _chosen(asked, [each for each in scored if is_relevant[each.passage]])
-    found = []
-    for before, candidate in pairwise([None, *_ordered(chosen, relevances)]):
-        assert candidate is not None
-        relevance = relevances[candidate.passage] if relevances else None
+    found, previous = [], None
+    for candidate in _ordered(chosen, relevances):
+        quote, header = candidate.quote, (candidate.passage, candidate.quote.head)
         evidence = Evidence(
             candidate.coverage,
-            _nearby(asked, candidate, candidates),
+            _nearby(candidate, candidates, rarity),
             candidate.misfits,
             _lead(candidate, scored) if len(passages) > 1 else MEAN_LEAD,
-            relevance,
+            relevances[candidate.passage],
             unnumbered=candidate.unnumbered,
             unnamed=_unnamed(asked, candidate, rarity),
             absent=_absent(candidate, candidates, rarity),
             inflected=float(asked.language != ENGLISH and asked.language not in UNINFLECTED),
         )
-        cited = _passages_with(candidate.quote.text, passages) or (candidate.passage,)
-        space, head = _space(before, candidate), _head_after(before, candidate)
-        figure = None if candidate.unnumbered else figure_in(asked.expected, candidate.quote.text)
-        found.append(Quotation(space, candidate.quote.text, cited, head, evidence, figure))
+        cited = _passages_with(quote.text, passages) or (candidate.passage,)
+        figure = None if candidate.unnumbered else figure_in(asked.expected, quote.text)
+        found.append(ChosenQuote(quote.text, cited, "" if header == previous else quote.head, evidence, figure))
+        previous = header
     return found
 
 
-def _relevant(relevances: Sequence[float | None], count: int) -> list[bool]:
-    """Return which passages are not far less relevant than the best."""
-    best = max((relevance for relevance in relevances if relevance is not None), default=0.0)
-    return [relevance is None or relevance >= FAR_SHARE * best for relevance in relevances or [None] * count]
-
-
 def _candidates(
-    question: Question, passages: Sequence[str], contexts: Sequence[str], documents: Sequence[str]
+    question: ParsedQuestion, passages: Sequence[str], contexts: Sequence[str], documents: Sequence[str]
 ) -> list[_Candidate]:
     found = []
     named = _named(question, passages, documents)
@@ -240,7 +224,7 @@ def _candidates(
     return found
 
 
-def _named(question: Question, passages: Sequence[str], documents: Sequence[str]) -> list[list[str]]:
+def _named(question: ParsedQuestion, passages: Sequence[str], documents: Sequence[str]) -> list[list[str]]:
     """Return, for each passage, the names of the question that its document has: a receipt names the shop only once."""
     documents = documents or [str(position) for position in range(len(passages))]
     found: dict[str, set[str]] = defaultdict(set)
@@ -249,9 +233,11 @@ def _named(question: Question, passages: Sequence[str], documents: Sequence[str]
     return [sorted(found[document]) for document in documents]
 
 
-def _weights(question: Question, said: Sequence[str], before: Sequence[str], above: Sequence[str]) -> dict[str, float]:
+def _weights(
+    question: ParsedQuestion, quoted: Sequence[str], before: Sequence[str], above: Sequence[str]
+) -> dict[str, float]:
     """Weight the question's words in a quote, the sentence before it and what is above it."""
-    asked, words = question.words.keys(), frozenset(said)
+    asked, words = question.words.keys(), frozenset(quoted)
     begun = frozenset[str]().union(*map(_beginnings, words))
     related = {word for word in asked if not begun.isdisjoint(_beginnings(word)) or _is_part(word, words)}
     return {
@@ -263,19 +249,19 @@ def _weights(question: Question, said: Sequence[str], before: Sequence[str], abo
 
 
 def _absent(candidate: _Candidate, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> float:
-    """Return the share of the question that the whole passage lacks."""
-    said = {word for other in candidates if other.passage == candidate.passage for word in other.words}
-    return max((share for word, share in rarity.items() if word not in said), default=0.0)
+    """Return the weight of the rarest word that the whole passage lacks; 0 if it lacks none."""
+    present = {word for other in candidates if other.passage == candidate.passage for word in other.words}
+    return max((share for word, share in rarity.items() if word not in present), default=0.0)
 
 
-def _unnamed(question: Question, candidate: _Candidate, rarity: Mapping[str, float]) -> float:
+def _unnamed(question: ParsedQuestion, candidate: _Candidate, rarity: Mapping[str, float]) -> float:
     """Return how rare the rarest missing name is, as a share of the rarest; half if it is elsewhere in the passage."""
     rarest = max((rarity[name] for name in question.names), default=0.0)
     missing = (max((rarity[name] for name in names), default=0.0) for names in candidate.unnamed)
     return sum(missing) / (2 * rarest) if rarest else 0.0
 
 
-def _share_of_numbers(question: Question, part: _Part) -> float:
+def _share_of_numbers(question: ParsedQuestion, part: _Part) -> float:
     """Return the share of the question's numbers in a part, each next to the word before it; 1 without numbers."""
     return len(part.numbers) / len(question.numbers) if question.numbers else 1.0
 
@@ -289,15 +275,14 @@ def _beginnings(word: str) -> frozenset[str]:
 
 
 def _is_part(word: str, words: Iterable[str]) -> bool:
-    """Whether a word is in a compound or has a prefix there, or the other way round."""
-    if len(word) < LEAST_PART:
+    """Whether a word is part of one of the words, or contains it, as in compounds and words with a prefix."""
+    if len(word) < MIN_PART:
         return False
-    return any(word in other or (len(other) >= LEAST_PART and other in word) for other in words)
+    return any(word in other or (len(other) >= MIN_PART and other in word) for other in words)
 
 
-def _nearby(question: Question, candidate: _Candidate, candidates: Sequence[_Candidate]) -> float:
+def _nearby(candidate: _Candidate, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> float:
     """Return the share of the question that a candidate contains together with its neighbours."""
-    rarity = _rarity(question, candidates)
     place = next(number for number, other in enumerate(candidates) if other.quote is candidate.quote)
     weights = dict(candidate.words)
     for other in candidates[max(0, place - 1) : place + 2]:
@@ -316,7 +301,8 @@ def _lead(candidate: _Candidate, scored: Sequence[_Candidate]) -> float:
     return max(0.0, candidate.score - next(others, 0.0))
 
 
-def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate]:
+def _chosen(question: ParsedQuestion, scored: Sequence[_Candidate]) -> list[_Candidate]:
+    """Choose the best candidate, and others that are nearly as good and say something else."""
     asks_for_key = scored and _share_of_key(question, scored[0].quote.key) == 1
     close = [
         candidate
@@ -327,7 +313,12 @@ def _chosen(question: Question, scored: Sequence[_Candidate]) -> list[_Candidate
         and not (candidate.quote.block and _has_own(scored[0]) and not _has_own(candidate))
         and not (asks_for_key and 0 < _share_of_key(question, candidate.quote.key) < 1)
     ]
-    return _distinct([*scored[:1], *close], question.language)
+    chosen: list[_Candidate] = []
+    for candidate in [*scored[:1], *close]:
+        is_new = not any(_same(candidate, other, question.language) for other in chosen)
+        if is_new and len(chosen) < MAX_QUOTES:
+            chosen.append(candidate)
+    return chosen
 
 
 def _has_own(candidate: _Candidate) -> bool:
@@ -335,9 +326,10 @@ def _has_own(candidate: _Candidate) -> bool:
     return max(candidate.words.values(), default=0) > ABOVE_WEIGHT
 
 
-def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _scored(
+    question: ParsedQuestion, candidates: Sequence[_Candidate], rarity: Mapping[str, float]
+) -> list[_Candidate]:
     """Return the candidates that answer the question, best first; ties are in the order of the passages."""
-    rarity = _rarity(question, candidates)
     found = []
     for candidate in candidates:
         text = candidate.quote.text
@@ -352,37 +344,34 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
         score += FIT_WEIGHT * (question.expected is not None) * (1 - misfits) - QUESTION_COST * text.endswith(
             QUESTION_MARKS
         )
-        if shown >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
+        if shown >= MIN_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
             found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
     return sorted(found, key=lambda candidate: -candidate.score)
 
 
-def _misfit(question: Question, quote: Quote) -> float:
-    """Return how far a quote lacks what the question asks for, from 0 to 1; 0 if that is not known."""
+def _misfit(question: ParsedQuestion, quote: Quote) -> float:
+    """Return how far a quote lacks what the question asks for, from 0 to 1; 0 if that is not known.
+
+    A key loses its capital letters unless the question is about its value: "Rewards applied: 25" names no person, but
+    "Sarah Mitchell: head of sales" does.
+    """
     if question.expected is None:
         return 0.0
-    return question.expected.misfit(_said(question, quote), f"{quote.key} {quote.head}")
+    text = quote.text
+    if quote.key and text.startswith(quote.key):
+        value = text.removeprefix(quote.key)
+        if question.words.keys().isdisjoint(terms(value, question.language)):
+            text = quote.key.lower() + value
+    return question.expected.misfit(text, f"{quote.key} {quote.head}")
 
 
-def _said(question: Question, quote: Quote) -> str:
-    """Return what may answer: a key is no name if the question is not about its value, and loses its capital letters.
-
-    Nobody is called Rewards in "Rewards applied: 25", but somebody may be in "Sarah Mitchell: head of sales".
-    """
-    if not quote.key or not quote.text.startswith(quote.key):
-        return quote.text
-    value = quote.text.removeprefix(quote.key)
-    is_about_value = not question.words.keys().isdisjoint(terms(value, question.language))
-    return quote.text if is_about_value else quote.key.lower() + value
-
-
-def _share_of_key(question: Question, key: str) -> float:
+def _share_of_key(question: ParsedQuestion, key: str) -> float:
     """Return the share of a key's words that are in the question; 0 without a key."""
     found = set(terms(key, question.language))
     return len(found.intersection(question.words)) / len(found) if found else 0.0
 
 
-def _rarity(question: Question, candidates: Sequence[_Candidate]) -> dict[str, float]:
+def _rarity(question: ParsedQuestion, candidates: Sequence[_Candidate]) -> dict[str, float]:
     """Weight the question's words by their rarity in the quotes; the weights sum to 1.
 
     A word that occurs nowhere counts like one that occurs once: it may have a synonym.
@@ -393,16 +382,6 @@ def _rarity(question: Question, candidates: Sequence[_Candidate]) -> dict[str, f
         weights[word] = weight * math.log(1 + (len(candidates) + 1) / (occurrences + 0.5))
     total = sum(weights.values())
     return {word: weight / total for word, weight in weights.items()}
-
-
-def _distinct(candidates: Sequence[_Candidate], language: str) -> list[_Candidate]:
-    chosen: list[_Candidate] = []
-    for candidate in candidates:
-        if len(chosen) == MAX_QUOTES:
-            break
-        if not any(_same(candidate, other, language) for other in chosen):
-            chosen.append(candidate)
-    return chosen
 
 
 def _same(one: _Candidate, other: _Candidate, language: str) -> bool:
@@ -418,29 +397,16 @@ def _same(one: _Candidate, other: _Candidate, language: str) -> bool:
 
 def _ordered(chosen: Sequence[_Candidate], relevances: Sequence[float | None]) -> list[_Candidate]:
     """Order quotes by passage, and by their position in it; passages far below the best quoted one come last."""
-    known = [relevances[each.passage] or 0.0 for each in chosen] if relevances else [1.0] * len(chosen)
-    best = max(known, default=0.0)
-    places = [
-        (relevance < BELOW_SHARE * best, each.passage, each.quote.start)
-        for relevance, each in zip(known, chosen, strict=True)
-    ]
-    return [each for _, each in sorted(zip(places, chosen, strict=True), key=lambda pair: pair[0])]
+    best = max((relevances[each.passage] or 0.0 for each in chosen), default=0.0)
 
+    def place(candidate: _Candidate) -> tuple[bool, int, int]:
+        is_below = (relevances[candidate.passage] or 0.0) < BELOW_SHARE * best
+        return is_below, candidate.passage, candidate.quote.start
 
-def _space(before: _Candidate | None, candidate: _Candidate) -> str:
-    if before is None:
-        return ""
-    apart = before.quote.block or candidate.quote.block or before.quote.text[-1].isalnum()
-    return "\n" if apart else " "
-
-
-def _head_after(before: _Candidate | None, candidate: _Candidate) -> str:
-    head = candidate.quote.head
-    same = before is not None and before.passage == candidate.passage and before.quote.head == head
-    return "" if same else head
+    return sorted(chosen, key=place)
 
 
 def _passages_with(text: str, passages: Sequence[str]) -> tuple[int, ...]:
-    """Return the passages that contain a text; overlapping chunks share sentences."""
-    said = " ".join(text.split())
-    return tuple(index for index, passage in enumerate(passages) if said in " ".join(passage.split()))
+    """Return the positions of the passages that contain a text; overlapping chunks share sentences."""
+    text = " ".join(text.split())
+    return tuple(index for index, passage in enumerate(passages) if text in " ".join(passage.split()))

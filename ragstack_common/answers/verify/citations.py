@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
-from ragstack_common.answers.models.protocol import Passage
+from ragstack_common.answers.models.protocol import NumberedPassage
 from ragstack_common.answers.phrases import NO_ANSWER, has_closest_passages, is_no_answer
 from ragstack_common.answers.verify.claims import says_something
 from ragstack_common.answers.verify.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
@@ -21,7 +21,7 @@ _LONG_NUMBER: Final = re.compile(r"\d[\d.,]*\d")
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
 
 
-class Verifier:
+class AnswerVerifier:
     """Checks an answer that is fed piece by piece against the passages that the answerer received.
 
     Attributes:
@@ -30,7 +30,7 @@ class Verifier:
         quoted: Of each of them, the characters that are quoted.
     """
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[NumberedPassage]) -> None:
         self.answer = ""
         self.quoted: dict[int, list[CitedText]] = defaultdict(list)
         self.cited: set[int] = set()

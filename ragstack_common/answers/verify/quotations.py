@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ragstack_common.answers.answer import CitedText
-from ragstack_common.answers.models.protocol import Passage
+from ragstack_common.answers.models.protocol import NumberedPassage
 from ragstack_common.answers.verify.tokens import Tokens
 from ragstack_common.answers.verify.visible import literal, readings
 from ragstack_common.core.uris import file_name
@@ -109,7 +109,7 @@ class _Searchable:
 class PassageIndex:
     """The passages in which quotations are looked up."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[NumberedPassage]) -> None:
         self._passages = {passage.number: passage.chunk for passage in passages}
         self._contents: dict[int, _Searchable] = {}
         self._contexts: dict[int, _Searchable] = {}

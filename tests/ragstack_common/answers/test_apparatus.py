@@ -6,7 +6,7 @@ from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest
 from ragstack_common.answers.quote.apparatus import contents_in, readable
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.quote.quotable import quotes
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from tests.support.passages import numbered
 
 
@@ -106,7 +106,7 @@ def test_a_quotation_is_one_sentence_without_markup_and_is_verified(text: str) -
     request = ModelRequest([ModelMessage.user("When does the canteen of Rome open?")], passages=passages)
 
     content = ExtractiveProvider().generate(request).content
-    verifier = Verifier(passages)
+    verifier = AnswerVerifier(passages)
     verifier.feed(content)
     verifier.finish()
 

@@ -46,7 +46,7 @@ def models() -> Iterator[AwsService]:
 
 @pytest.fixture
 def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.MAX_FIRST_DELAY_SECONDS", 0.0)
 
 
 def provider(models: AwsService, **options: Any) -> BedrockProvider:
@@ -134,7 +134,7 @@ def test_the_reason_why_the_model_stopped_is_known(models: AwsService, reason: s
 def test_tokens_are_estimated_if_the_service_does_not_count_them(models: AwsService) -> None:
     models.program("ConverseStream", Stream((START, text("At noon."), stop())))
 
-    assert provider(models).generate(REQUEST).end == ModelEnd("end_turn", 7, 2, MODEL, estimated=True)
+    assert provider(models).generate(REQUEST).end == ModelEnd("end_turn", 6, 2, MODEL, estimated=True)
 
 
 def test_a_local_bedrock_without_a_model_says_that_it_quotes(models: AwsService) -> None:
@@ -273,7 +273,7 @@ async def test_cancelling_a_stream_ends_the_call_before_the_model_writes(models:
 async def test_a_throttled_call_is_not_retried_for_a_caller_that_has_left(
     models: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 3600.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.MAX_FIRST_DELAY_SECONDS", 3600.0)
     models.program("ConverseStream", THROTTLED)
     reading = asyncio.ensure_future(pieces(provider(models)))
     await in_thread(lambda: eventually(lambda: models.requests))

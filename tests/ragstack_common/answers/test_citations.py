@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragstack_common.answers.answer import CitationEvent, Sentence, TokenEvent
 from ragstack_common.answers.phrases import NO_ANSWER
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from tests.support.passages import numbered
 
 LEAVE = "Parental leave is **sixteen weeks** at full pay.\nYou may carry over “ten\ndays” – no more – see § 4 [12]."
@@ -32,9 +32,9 @@ FRAGMENTS = st.sampled_from([
 ANSWERS = st.lists(FRAGMENTS, max_size=40).map("".join)
 
 
-def verified(answer: str, *contents: str, sizes: list[int] | None = None) -> tuple[Verifier, list[Any]]:
+def verified(answer: str, *contents: str, sizes: list[int] | None = None) -> tuple[AnswerVerifier, list[Any]]:
     """Feed an answer in pieces of these sizes, repeated; whole without sizes."""
-    verifier = Verifier(numbered(*(contents or (LEAVE, TRAVEL, CODE))))
+    verifier = AnswerVerifier(numbered(*(contents or (LEAVE, TRAVEL, CODE))))
     events: list[Any] = []
     at, turn = 0, 0
     while at < len(answer):

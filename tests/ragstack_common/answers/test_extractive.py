@@ -10,12 +10,12 @@ from ragstack_common.answers.models.protocol import (
     ModelMessage,
     ModelRequest,
     ModelText,
-    Passage,
+    NumberedPassage,
 )
 from ragstack_common.answers.phrases import CLOSEST_PASSAGES, NO_ANSWER, NO_ANSWERS
 from ragstack_common.answers.prompt import model_request
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.search import RetrievedChunk
 from tests.support.passages import LINE_SEPARATORS, markdown, numbered
 
@@ -53,7 +53,7 @@ def test_a_year_that_a_store_returns_as_a_float_is_that_of_the_passage() -> None
         RetrievedChunk(content=f"Leave is {weeks} weeks.", source=f"s3://b/{weeks}.md", score=0.5, metadata=metadata)
         for weeks, metadata in [(12, {"ragstack_year": 2024.0}), (16, {"year": 2024.0})]
     ]
-    passages = [Passage(number, chunk) for number, chunk in enumerate(chunks, start=1)]
+    passages = [NumberedPassage(number, chunk) for number, chunk in enumerate(chunks, start=1)]
 
     response = ExtractiveProvider().generate(
         ModelRequest([ModelMessage.user("How many weeks is leave in 2024?")], passages=passages)
@@ -85,7 +85,7 @@ def test_an_answer_is_the_same_with_any_white_space_and_verified(question: str, 
     said = answer(question, written)
 
     assert said == answer(question, text.replace("_", " "))
-    verifier = Verifier(numbered(written))
+    verifier = AnswerVerifier(numbered(written))
     verifier.feed(said)
     verifier.finish()
     assert verifier.sentences
@@ -191,7 +191,7 @@ def test_a_stream_adds_up_to_the_whole_answer() -> None:
 def test_every_answer_passes_the_check_of_citations(words: list[str], texts: list[str]) -> None:
     request = model_request(" ".join(words) + "?", numbered(*texts))
     said = ExtractiveProvider().generate(request).content
-    verifier = Verifier(request.passages)
+    verifier = AnswerVerifier(request.passages)
 
     verifier.feed(said)
     verifier.finish()
@@ -220,7 +220,7 @@ def test_every_answer_passes_the_check_of_citations(words: list[str], texts: lis
 )
 def test_lists_and_rows_with_links_are_verified(question: str, passage: str) -> None:
     chunk = RetrievedChunk(content=passage, source="s3://b/a.md", score=0.5)
-    passages = [Passage(1, chunk)]
+    passages = [NumberedPassage(1, chunk)]
 
     response = ExtractiveProvider().generate(ModelRequest([ModelMessage.user(question)], passages=passages))
 
@@ -230,8 +230,8 @@ def test_lists_and_rows_with_links_are_verified(question: str, passage: str) -> 
     assert unsupported(changed, passages)
 
 
-def unsupported(answer: str, passages: list[Passage]) -> list[str]:
-    verifier = Verifier(passages)
+def unsupported(answer: str, passages: list[NumberedPassage]) -> list[str]:
+    verifier = AnswerVerifier(passages)
     verifier.feed(answer)
     verifier.finish()
     return [sentence.text for sentence in verifier.sentences if sentence.unsupported]

@@ -6,21 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelResponse, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelResponse, NumberedPassage
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.quote.figures import Figure, figure_in
 from ragstack_common.answers.quote.kinds import expected
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.search import RetrievedChunk
 
 
-def answered(question: str, *texts: str, relevances: tuple[float, ...] = ()) -> tuple[ModelResponse, list[Passage]]:
+def answered(
+    question: str, *texts: str, relevances: tuple[float, ...] = ()
+) -> tuple[ModelResponse, list[NumberedPassage]]:
     relevances = relevances or (0.3,) * len(texts)
     chunks = [
         RetrievedChunk(content=text, source=f"s3://b/{number}.md", score=0.5, relevance=relevance)
         for number, (text, relevance) in enumerate(zip(texts, relevances, strict=True), start=1)
     ]
-    passages = [Passage(number, chunk) for number, chunk in enumerate(chunks, start=1)]
+    passages = [NumberedPassage(number, chunk) for number, chunk in enumerate(chunks, start=1)]
     return ExtractiveProvider().generate(ModelRequest([ModelMessage.user(question)], passages=passages)), passages
 
 
@@ -54,7 +56,7 @@ def test_an_answer_says_that_documents_contradict_each_other(question: str, text
 
     assert response.content.splitlines()[-1] == said
     assert [conflict.passages for conflict in response.end.conflicts] == [(1,), (2,)]
-    verifier = Verifier(passages)
+    verifier = AnswerVerifier(passages)
     verifier.feed(response.content)
     verifier.finish()
     assert not any(sentence.unsupported for sentence in verifier.sentences)

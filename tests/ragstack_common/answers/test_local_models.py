@@ -9,7 +9,7 @@ import pytest
 
 from local_bedrock.server import running
 from ragstack_common.answers.models.bedrock import BedrockProvider
-from ragstack_common.answers.models.protocol import ModelMessage, Passage
+from ragstack_common.answers.models.protocol import ModelMessage, NumberedPassage
 from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.answers.prompt import model_request
 from ragstack_common.core import errors
@@ -21,8 +21,8 @@ from tests.support.waiting import eventually
 
 LEAVE = "Every employee has 27 days of annual leave."
 PASSAGES = [
-    Passage(1, RetrievedChunk(content="Trains leave hourly.", score=0.5, source="s3://b/trains.md")),
-    Passage(2, RetrievedChunk(content=LEAVE, score=0.4, source="s3://b/leave.md", context="Handbook / Leave")),
+    NumberedPassage(1, RetrievedChunk(content="Trains leave hourly.", score=0.5, source="s3://b/trains.md")),
+    NumberedPassage(2, RetrievedChunk(content=LEAVE, score=0.4, source="s3://b/leave.md", context="Handbook / Leave")),
 ]
 REQUEST = model_request("How many days of annual leave do I have?", PASSAGES)
 
@@ -79,8 +79,8 @@ async def test_cancelling_a_stream_ends_the_work_before_the_first_word(
 def test_a_language_model_with_too_many_requests_is_throttled(
     provider: BedrockProvider, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragstack_common.answers.models.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("ragstack_common.answers.models.bedrock.MAX_FIRST_DELAY_SECONDS", 0.0)
     model.says(failure=(429, "slow down"))
 
-    with pytest.raises(errors.ModelThrottledError, match="takes no more requests now"):
+    with pytest.raises(errors.ModelThrottledError, match="is busy"):
         provider.generate(REQUEST)

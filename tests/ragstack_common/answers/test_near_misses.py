@@ -2,7 +2,13 @@
 
 import pytest
 
-from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelRequest, ModelResponse, Passage
+from ragstack_common.answers.models.protocol import (
+    MIN_CONFIDENCE,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    NumberedPassage,
+)
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.quote.quoting import best_quotations
 from ragstack_common.search import RetrievedChunk
@@ -17,7 +23,7 @@ OTHER = "The canteen serves lunch from noon to two."
 
 def response(question: str, *texts: str, sources: tuple[str, ...] = (), context: str | None = None) -> ModelResponse:
     passages = [
-        Passage(
+        NumberedPassage(
             number,
             RetrievedChunk(
                 content=text,

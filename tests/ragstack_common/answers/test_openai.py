@@ -11,7 +11,7 @@ import pytest
 
 from ragstack_common.answers.models.openai import OpenAIProvider
 from ragstack_common.answers.models.protocol import (
-    MAX_CHARACTERS_IN_TOKEN,
+    MAX_BYTES_PER_TOKEN,
     ModelEnd,
     ModelMessage,
     ModelRequest,
@@ -183,7 +183,7 @@ def test_an_endless_answer_is_stopped(provider: OpenAIProvider, model: LanguageM
 
     answer = provider.generate(ModelRequest(REQUEST.messages, max_tokens=50))
 
-    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MAX_CHARACTERS_IN_TOKEN + 1)
+    assert (answer.end.stop_reason, len(answer.content)) == ("max_tokens", 50 * MAX_BYTES_PER_TOKEN + 1)
     eventually(model.abandoned.is_set)
 
 

@@ -12,7 +12,7 @@ from ragstack_common.answers.models.protocol import (
     NO_ANSWER_MARK,
     ModelMessage,
     ModelRequest,
-    Passage,
+    NumberedPassage,
     estimated_tokens,
 )
 from ragstack_common.answers.prompt import harmless, last_turns, model_request, selected_passages
@@ -126,7 +126,7 @@ def test_providers_that_quote_receive_the_harmless_passages() -> None:
 
 
 def test_the_prompt_names_the_document_and_the_headings_of_a_passage() -> None:
-    passage = Passage(1, chunk("Ten weeks.", "s3://b/people/leave.md", "Leave > Parental\nleave [1]"))
+    passage = NumberedPassage(1, chunk("Ten weeks.", "s3://b/people/leave.md", "Leave > Parental\nleave [1]"))
 
     prompt = model_request("How long?", [passage]).system_prompt
 

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ragstack_common.answers.answer import Sentence
-from ragstack_common.answers.verify.citations import Verifier
+from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.answers.verify.marks import quotations_in
 from ragstack_common.answers.verify.tokens import Tokens
 from ragstack_common.answers.verify.visible import literal, readings
@@ -46,7 +46,7 @@ SAMPLES = [
 
 
 def sentences(answer: str, *sources: str) -> list[Sentence]:
-    verifier = Verifier(numbered(*sources))
+    verifier = AnswerVerifier(numbered(*sources))
     verifier.feed(answer)
     verifier.finish()
     return verifier.sentences

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.answers.quote.confidence import MEAN_LEAD
-from ragstack_common.answers.quote.quoting import MAX_QUOTES, best_quotations
+from ragstack_common.answers.quote.quoting import MAX_QUOTES, ChosenQuote, best_quotations
 from tests.support.passages import markdown
 
 
 def answered(question: str, *passages: str) -> tuple[str, list[tuple[int, ...]]]:
     found = best_quotations(question, passages)
-    return "".join(quotation.space + quotation.whole for quotation in found), [one.passages for one in found]
+    return "\n".join(map(_whole, found)), [one.passages for one in found]
 
 
 def test_the_sentence_that_answers_is_quoted() -> None:
@@ -36,7 +36,7 @@ def test_sources_that_differ_in_a_number_are_both_quoted(one: str, other: str) -
         "How many requests may a key make?", f"A key may make {one} requests.", f"A key may make {other} requests."
     )
 
-    assert said == f"A key may make {one} requests. A key may make {other} requests."
+    assert said == f"A key may make {one} requests.\nA key may make {other} requests."
     assert sources == [(0,), (1,)]
 
 
@@ -105,8 +105,12 @@ def test_an_answer_consists_of_quotes(question: str, passages: list[str]) -> Non
     everything = _spaced("\n".join(passages))
     assert len(found) <= MAX_QUOTES
     assert all(0 <= index < len(passages) for quotation in found for index in quotation.passages)
-    for line in "\n".join(quotation.whole for quotation in found).split("\n"):
+    for line in "\n".join(map(_whole, found)).split("\n"):
         assert _spaced(line) in everything
+
+
+def _whole(quote: ChosenQuote) -> str:
+    return f"{quote.head}\n{quote.text}".lstrip("\n")
 
 
 def _spaced(text: str) -> str:
