@@ -1,4 +1,4 @@
-"""What surrounds the text of a document, and is not quoted: images, addresses, contents, footnotes and references."""
+"""What is in a document and not quoted: images, addresses, tables of contents, footnotes and references."""
 
 # ruff: noqa: RUF001 - words and dashes of several scripts
 
@@ -8,12 +8,6 @@ from itertools import groupby
 from typing import Final
 
 from ragstack_common.text.words import detect_language, terms
-
-LEAST_ENTRIES: Final = 3
-"""Lines in a row that end with page numbers: at least this many make a table of contents."""
-
-LEAST_LETTERS: Final = 2
-"""Letters or digits that a quotation has besides images and addresses."""
 
 _TARGET: Final = (
     r"\([ \t]{0,5}(?:<[^<>\n]{0,500}>|[^\s()]{0,500}(?:\([^\s()]{0,100}\)[^\s()]{0,100}){0,5})"
@@ -39,13 +33,13 @@ _CITATION: Final = re.compile(
     r"(?:\A\s*|(?<=[.,;:)\]\"”’'–—|] )|(?<=[(\[]))"
     rf"(?:(?:{_VISITED}|{_IDENTIFIED})[\s.,;)\]]*+)++\Z"
 )
-"""How a citation ends, or a sentence that is one: the day of a visit, or the number of a publication."""
+"""The end of a citation, or a sentence that is one: the day of a visit, or the number of a publication."""
 
 _SOURCE_WORDS: Final = re.compile(
     "Retrieved|Accessed|Archived|Abgerufen|Archiviert|Consulté|Consultado|обращения|ISBN|ISSN|doi|arXiv"
 )
 _ENTRY: Final = re.compile(r"\S\s*+(?:[.·…_]\s*+){3}(\d{1,4})\s*+\Z")
-"""How such a line ends."""
+"""The end of an entry of a table of contents."""
 
 
 def readable(text: str, question: str = "") -> str:
@@ -62,7 +56,7 @@ def readable(text: str, question: str = "") -> str:
         return ""
     shown = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text))).strip()
     letters = sum(map(str.isalnum, _ADDRESS.sub("", shown)))
-    return shown if letters >= LEAST_LETTERS else ""
+    return shown if letters > 1 else ""
 
 
 def _is_citation(text: str, question: str) -> bool:
@@ -82,7 +76,7 @@ def contents_in(lines: Sequence[str]) -> frozenset[int]:
     found: set[int] = set()
     for is_entry, group in groupby(filled, key=lambda number: _ENTRY.search(lines[number]) is not None):
         numbers = [*group]
-        if not is_entry or len(numbers) < LEAST_ENTRIES:
+        if not is_entry or len(numbers) < 3:  # noqa: PLR2004 - fewer may be a coincidence
             continue
         pages = [int(entry[1]) for number in numbers if (entry := _ENTRY.search(lines[number]))]
         if pages == sorted(pages):

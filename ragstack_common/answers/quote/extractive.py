@@ -12,13 +12,13 @@ from ragstack_common.answers.models.protocol import (
     ModelPiece,
     ModelRequest,
     ModelResponse,
-    ModelText,
     NumberedPassage,
     StopReason,
     estimated_tokens,
 )
 from ragstack_common.answers.phrases import closest_passages, conflicting, no_answer
 from ragstack_common.answers.quote.figures import contradicting
+from ragstack_common.answers.quote.quotable import FENCES
 from ragstack_common.answers.quote.quoting import ChosenQuote, best_quotations
 from ragstack_common.answers.verify.visible import LINE_BREAK
 from ragstack_common.core.deadline import in_thread
@@ -28,12 +28,10 @@ from ragstack_common.search.naming import attributes
 from ragstack_common.settings.names import QUOTING_GENERATOR
 from ragstack_common.text.words import detect_language
 
-LONGEST_QUOTATION: Final = 800
+MAX_QUOTATION: Final = 800
 """Characters of a quotation; the rest of a longer one is left out."""
 
 OMISSION: Final = " ... "
-_FENCE: Final = ("```", "~~~")
-_MARKS: Final = (('"', '"'), ("“", "”"), ("«", "»"))
 
 
 class ExtractiveProvider:
@@ -47,25 +45,20 @@ class ExtractiveProvider:
     model = QUOTING_GENERATOR
     quotes = True
 
-    def generate(self, request: ModelRequest) -> ModelResponse:
-        """Return the quotations, or that there is no answer."""
-        text, end = self._answer(request)
-        return ModelResponse(text, end)
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Yield the answer line by line."""
-        text, end = await in_thread(lambda: self._answer(request))
-        for line in text.splitlines(keepends=True):
-            yield ModelText(line)
-        yield end
+        response = await in_thread(lambda: self.generate(request))
+        async for piece in response.pieces():
+            yield piece
 
-    def _answer(self, request: ModelRequest) -> tuple[str, ModelEnd]:
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        """Return the quotations, or that there is no answer."""
         question = request.messages[-1].content
         passages = request.passages or passages_in(request.system_prompt)
         chunks = [passage.chunk for passage in passages]
         texts = [chunk.content for chunk in chunks]
-        contexts, relevances = map(_description, chunks), [chunk.relevance for chunk in chunks]
-        quotations = best_quotations(question, texts, [*contexts], relevances, [chunk.source for chunk in chunks])
+        descriptions, relevances = [*map(_description, chunks)], [chunk.relevance for chunk in chunks]
+        quotations = best_quotations(question, texts, descriptions, relevances, [chunk.source for chunk in chunks])
         confidence = max((quotation.evidence.confidence for quotation in quotations), default=0.0)
         text = quoted_answer(quotations, [passage.number for passage in passages])
         language = detect_language(question)
@@ -75,36 +68,35 @@ class ExtractiveProvider:
         elif confidence < request.min_confidence:
             text = f"{closest_passages(language)}\n{text}"
         elif conflicts := _conflicts(quotations, passages):
-            text = f"{text}\n{conflicting(language, ', '.join(map(_cited, conflicts)))}"
+            figures = (f"{each.figure} {''.join(f'[{number}]' for number in each.passages)}" for each in conflicts)
+            text = f"{text}\n{conflicting(language, ', '.join(figures))}"
         reason: StopReason = "end_turn"
         if stops := [at for sequence in request.stop_sequences if (at := text.find(sequence)) >= 0]:
             text, reason = text[: min(stops)], "stop_sequence"
         if request.max_tokens is not None and len(text) > request.max_tokens * BYTES_PER_TOKEN:
             text, reason = text[: request.max_tokens * BYTES_PER_TOKEN], "max_tokens"
-        read = sum(map(estimated_tokens, texts)) + estimated_tokens(question)
-        written = estimated_tokens(text)
         end = ModelEnd(
             reason,
-            read,
-            written,
+            sum(map(estimated_tokens, [*texts, question])),
+            estimated_tokens(text),
             self.model,
             estimated=True,
             quotes=True,
             confidence=round(confidence, 4),
             conflicts=conflicts,
         )
-        return text, end
+        return ModelResponse(text, end)
 
 
 def _description(chunk: RetrievedChunk) -> str:
-    """Return what a document says about itself outside of the passage: its name, attributes, title and headings."""
-    told = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
+    """Return the name, attributes, title and headings of a document."""
+    described = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
     name = file_name(chunk.source).rpartition(".")
-    return "\n".join(filter(None, (name[0] or name[2], *told, chunk.context)))
+    return "\n".join(filter(None, (name[0] or name[2], *described, chunk.context)))
 
 
 def _conflicts(quotations: Sequence[ChosenQuote], passages: Sequence[NumberedPassage]) -> tuple[ConflictingFigure, ...]:
-    """Compare the figures of the documents, of each that of its best quotation."""
+    """Return the figures that contradict each other; that of a document is in its best quotation."""
     documents = [passages[quotation.passages[0]].chunk.source for quotation in quotations]
     best: dict[str, ChosenQuote] = {}
     for quotation, document in zip(quotations, documents, strict=True):
@@ -124,21 +116,12 @@ def _conflicts(quotations: Sequence[ChosenQuote], passages: Sequence[NumberedPas
     )
 
 
-def _cited(conflict: ConflictingFigure) -> str:
-    return f"{conflict.figure} {''.join(f'[{number}]' for number in conflict.passages)}"
-
-
 def quoted_answer(quotations: Sequence[ChosenQuote], numbers: Sequence[int]) -> str:
-    """Write quotations with quotation marks and citation markers, each in a line.
-
-    Args:
-        quotations: What to quote.
-        numbers: The number of each passage.
-    """
+    """Write quotations with quotation marks and the numbers of their passages, each in a line."""
     lines = []
     for quotation in quotations:
         markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
-        if quotation.text.lstrip().startswith(_FENCE):
+        if quotation.text.lstrip().startswith(FENCES):
             lines += [_code_block(quotation.text), markers]
         else:
             lines.append(f"{_in_quotation_marks(_one_line(quotation))} {markers}")
@@ -146,7 +129,7 @@ def quoted_answer(quotations: Sequence[ChosenQuote], numbers: Sequence[int]) -> 
 
 
 def _code_block(text: str) -> str:
-    """Return a block of code of any indentation; if the passage ends within it, add the line that closes it."""
+    """Return an indented block of code without its indentation, and with the line that closes it."""
     text = textwrap.dedent(text).strip()
     fence = text[: len(text) - len(text.lstrip(text[0]))]
     _, line_break, last = text.rpartition("\n")
@@ -154,17 +137,18 @@ def _code_block(text: str) -> str:
 
 
 def _one_line(quotation: ChosenQuote) -> str:
-    """Return the words of a quotation; those of a table row follow the names of the columns."""
+    """Return the words of a quotation in one line, a table row after the names of its columns."""
     head = LINE_BREAK.split(quotation.head)[0]
     parts = [head, quotation.text] if head else [quotation.text]
     text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
-    if len(text) <= LONGEST_QUOTATION:
+    if len(text) <= MAX_QUOTATION:
         return text
-    cut = text[:LONGEST_QUOTATION]
+    cut = text[:MAX_QUOTATION]
     return (cut.rpartition(" ")[0] or cut) + OMISSION.rstrip()
 
 
 def _in_quotation_marks(text: str) -> str:
-    free = [marks for marks in _MARKS if not any(mark in text for mark in marks)]
-    opening, closing = (free or _MARKS)[0]
+    """Enclose a text in the first quotation marks that it does not contain."""
+    pairs = ('""', "“”", "«»")
+    opening, closing = next((pair for pair in pairs if not any(mark in text for mark in pair)), pairs[0])
     return f"{opening}{text}{closing}"

@@ -38,14 +38,12 @@ _WORD_JOINED: Final = re.compile(
 """The rest of "three months and a half" and "one year and six months"."""
 
 _REACH: Final = 60
-"""Characters before a number that are read to know whether it is a part of a longer one."""
+"""Characters before a number that decide whether it is a part of a longer one."""
 
-_LONGEST_CURRENCY: Final = 12
-_LONGEST_RUN: Final = 40
-_MOST_NUMBERS: Final = 20
-"""A text with as many is a list."""
+_MAX_NUMBERS: Final = 20
+"""A text with as many numbers is a list."""
 
-_MOST_GROUPS: Final = 8
+_MAX_GROUPS: Final = 8
 """Groups of digits that are read next to a unit."""
 
 _IN_WORDS: Final = re.compile(rf"(?:{_alternatives(20, 91)})[\s-](?:{_alternatives(1, 10)})\b|\w+", re.IGNORECASE)
@@ -57,7 +55,7 @@ _SCALE: Final = re.compile(
     r"|дополнительн\w+|больше|меньше",
     re.IGNORECASE,
 )
-"""Words next to a number that is a factor or a difference."""
+"""Words next to a factor or a difference."""
 
 _LOWER: Final = (
     "at least|(?:(?:no|not) (?:less|fewer)|more) than|over|above|exceed(?:s|ing)|minimum(?: of)?|mindestens"
@@ -72,17 +70,12 @@ _UPPER: Final = (
     "|(?:niet meer|minder) dan|tot|не более|менее|меньше|до|максимум"
 )
 _LIMIT: Final = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\W{{1,3}}\Z", re.IGNORECASE)
-"""How a figure is only a limit, in eight languages; a word of another language hides a contradiction at worst."""
-
-_ORDER: Final = ("lower", "", "upper")
-"""A lower limit may be below a value, and that below an upper limit."""
+"""Words before a limit, in eight languages; at worst, a word of another language hides a contradiction."""
 
 _PERIOD: Final = re.compile(
     r"\W{0,3}(?:(?:per|a|an|each|every|pro|je|im|par|por|al|à|в|за)\s+|/\s?|all['’]\s?)([^\W\d_]+)", re.IGNORECASE
 )
 _PIECE: Final = re.compile(r"\w(?:[-'’]?\w)*+['’]?|[^\w\s]")
-_MODIFIED_BEFORE: Final = frozenset([ENGLISH, "de", "nl"])
-"""Languages in which the word before a noun is seldom a verb."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +87,8 @@ class Figure:
         values: What the number may mean, as digits: 1.250 is 1250 or 1.25. Words are known in English only.
         unit: The stem of the unit, of what is counted, or of the currency.
         limit: "lower" or "upper" if the number is only a limit; otherwise empty.
-        about: What it is about, of several kinds: the other numbers of its text, such as a year; names; the period of
-            "a month"; what the question does not ask for, such as "annual" of the leave.
+        about: What it is about: the other numbers of its text, such as a year; names; the period, as in "a month";
+            words that the question lacks, such as "annual" before "leave".
     """
 
     text: str
@@ -110,11 +103,12 @@ class Figure:
         return self.unit == other.unit and self._excludes(other) and not is_about_other
 
     def _excludes(self, other: "Figure") -> bool:
-        """Whether the values differ; of a limit, whether the other value is beyond it."""
+        """Whether the values differ, or one is beyond the limit that the other states."""
         if self.limit == other.limit:
             return self.values.isdisjoint(other.values)
-        least, most = sorted((self, other), key=lambda figure: _ORDER.index(figure.limit))
-        return all(float(one) > float(two) for one, two in product(least.values, most.values))
+        # A lower limit may be below a value, and that below an upper limit.
+        low, high = sorted((self, other), key=lambda figure: ("lower", "", "upper").index(figure.limit))
+        return all(float(one) > float(two) for one, two in product(low.values, high.values))
 
 
 @dataclass(frozen=True)
@@ -126,12 +120,12 @@ class _Number:
 
 
 def figure_in(expected: Expected | None, text: str) -> Figure | None:
-    """Return the figure that answers a question; None if a text has none, several, or one that is not understood."""
+    """Return the figure that answers a question; None if a text has none, several, or one that can't be parsed."""
     if expected is None or expected.kind not in ("duration", "number", "money"):
         return None
     numbers = (_amounts if expected.kind == "money" else _counts)(expected, text)
-    found = [*islice(numbers, _MOST_NUMBERS)]
-    is_one = len({(number.values, number.unit, number.limit) for number in found}) == 1 and len(found) < _MOST_NUMBERS
+    found = [*islice(numbers, _MAX_NUMBERS)]
+    is_one = len({(number.values, number.unit, number.limit) for number in found}) == 1 and len(found) < _MAX_NUMBERS
     if not is_one or not found[0].values:
         return None
     number = found[-1]
@@ -147,10 +141,9 @@ def figure_in(expected: Expected | None, text: str) -> Figure | None:
 
 
 def contradicting(figures: Sequence[tuple[Figure | None, str]]) -> list[int]:
-    """Return the positions of figures that contradict each other: one for each value of the first unit.
+    """Return the positions of figures that contradict each other, one for each value of the first unit.
 
-    Args:
-        figures: Figures, each with what identifies its document.
+    Each figure is given with what identifies its document.
     """
     known = [(place, figure, document) for place, (figure, document) in enumerate(figures) if figure is not None]
     found: dict[int, Figure] = {}
@@ -166,51 +159,49 @@ def contradicting(figures: Sequence[tuple[Figure | None, str]]) -> list[int]:
 
 
 def _counts(expected: Expected, text: str) -> Iterator[_Number]:
-    """Yield what the numbers of a text count; without values if a number is not understood."""
+    """Yield what the numbers of a text count; without values if a number can't be parsed."""
     runs = {place: run for run in _RUN.finditer(text) for place in range(*run.span())}
     read = 0
     for start, end in expected.counts_in(text):
         run = runs.get(start)
         number = run or _IN_WORDS.match(text, start)
-        said = words(number[0]) if number else []
-        if not number or start < read or not (run or is_number_word(said[0], expected.language)):
+        written = words(number[0]) if number else []
+        if not number or start < read or not (run or is_number_word(written[0], expected.language)):
             continue  # the second part of a number, or words such as "a week"
         read = number.end()
         rest = words(text[read:end])
-        values = _values(run[0], -1) if run else _value_of_words(said, expected.language)
+        if run:
+            values = _values(run[0], -1)
+        else:
+            known = [NUMBER_WORDS[word] for word in written if word in NUMBER_WORDS]
+            is_known = expected.language == ENGLISH and len(known) == len(written)
+            values = frozenset([str(sum(known))] if is_known else [])
         unit = "".join(terms(rest[-1:], expected.language)[:1])
         yield _number(expected, text, (number.start(), end), values, unit, rest)
 
 
-def _value_of_words(found: Sequence[str], language: str) -> frozenset[str]:
-    values = [NUMBER_WORDS[word] for word in found if word in NUMBER_WORDS]
-    return frozenset([str(sum(values))]) if language == ENGLISH and len(values) == len(found) else frozenset()
-
-
 def _amounts(expected: Expected, text: str) -> Iterator[_Number]:
-    """Yield the amounts of money in a text; without values if a number is not understood."""
+    """Yield the amounts of money in a text; without values if a number can't be parsed."""
     read = 0
     for run in _RUN.finditer(text):
         start, end = run.span()
-        before = _CURRENCY_BEFORE.search(text, max(read, start - _LONGEST_CURRENCY), start)
+        before = _CURRENCY_BEFORE.search(text, max(read, start - 12), start)
         after = None if before else _CURRENCY_AFTER.match(text, end)
         if not (currency := before or after):
             continue
         following = _NEXT_WORD.match(text, end) if before else None
         start, read = min(start, currency.start()), max(end, currency.end())
         values, unit = _values(run[0], 0 if before else -1), currency[1].lower().rstrip("s")
-        yield _number(
-            expected, text, (start, read), values, _SIGNS.get(unit, unit), [following[1]] if following else []
-        )
+        rest = [following[1]] if following else []
+        yield _number(expected, text, (start, read), values, _SIGNS.get(unit, unit), rest)
 
 
 def _number(
     expected: Expected, text: str, span: tuple[int, int], values: frozenset[str], unit: str, rest: Sequence[str]
 ) -> _Number:
     before, joined = text[max(0, span[0] - _REACH) : span[0]], _WORD_JOINED.match(text, span[1])
-    if before.endswith((".", ",")) or _is_part(
-        before, [*rest, *(joined.groups() if joined else ())], expected.language
-    ):
+    near = [*rest, *(joined.groups() if joined else ())]
+    if before.endswith((".", ",")) or _is_part(before, near, expected.language):
         values = frozenset()
     limit = _LIMIT.search(before)
     return _Number(span, values, unit, (limit.lastgroup or "") if limit else "")
@@ -218,14 +209,15 @@ def _number(
 
 def _modifiers(expected: Expected, text: str) -> frozenset[str]:
     """Return the single words before words of the question, such as "annual" before "leave"."""
+    language = expected.language
+    if language not in (ENGLISH, "de", "nl"):  # in others, the word before a noun is often a verb
+        return frozenset()
     found, before = set[str](), list[str]()
-    asked = frozenset(terms(sorted(expected.asked), expected.language))
-    for piece in _PIECE.findall(text) if expected.language in _MODIFIED_BEFORE else ():
-        (stem, *_) = [*terms(piece, expected.language), ""]
-        is_number = is_number_word(stem, expected.language) or is_number_word(
-            piece.partition("-")[0], expected.language
-        )
-        if not stem or is_number or is_stop_word(piece.lower(), expected.language):
+    asked = frozenset(terms(sorted(expected.asked), language))
+    for piece in _PIECE.findall(text):
+        (stem, *_) = [*terms(piece, language), ""]
+        is_number = is_number_word(stem, language) or is_number_word(piece.partition("-")[0], language)
+        if not stem or is_number or is_stop_word(piece.lower(), language):
             before = []
         elif stem in asked:
             found.update(before if len(before) == 1 else ())
@@ -236,11 +228,11 @@ def _modifiers(expected: Expected, text: str) -> frozenset[str]:
 
 
 def _values(run: str, adjacent: int) -> frozenset[str]:
-    """Return what digits may mean together, or, of several numbers, those next to the unit."""
-    if len(run) > _LONGEST_RUN:
+    """Return what digits may mean together; of several numbers, what those next to the unit may mean."""
+    if len(run) > 40:  # noqa: PLR2004 - a list of numbers
         return frozenset()
     groups = run.split(" ")
-    groups = groups[:_MOST_GROUPS] if adjacent == 0 else groups[-_MOST_GROUPS:]
+    groups = groups[:_MAX_GROUPS] if adjacent == 0 else groups[-_MAX_GROUPS:]
     near = (groups[: place + 1] if adjacent == 0 else groups[place:] for place in range(len(groups)))
     return readings(words(run)[adjacent]).union(*(readings(" ".join(each)) for each in near))
 

@@ -1,7 +1,7 @@
 """What kind of answer a question asks for, in twelve languages: what such questions contain, and what such answers contain.
 
 The kinds are tried in the order of the tables, so that "how many days" asks for a duration. Sources: the authors' own
-lists, measured with ``ragstack eval answers``; docs/RESULTS.md has the figures of six of the languages.
+lists. docs/RESULTS.md has figures for six of the languages; the others were not measured.
 """
 
 # ruff: noqa: E501, ISC004, RUF001 - tables of words, of several scripts
@@ -27,12 +27,11 @@ _NAME: Final = (
 )
 """A capital letter after a word, or two capitalized words at the beginning."""
 
-
 _DIGITS: Final = (
     r"(?<![A-Za-z\u00c0-\u024f\u0370-\u04ff_/#\d])(?<!\d[.,'\u00a0\u202f])(?<![A-Za-z]-)(?<![^\s(\[][(\[])"
     r"\d[\d.,'\u00a0\u202f]*+(?!\d*(?:st|nd|rd|th)\b)"
 )
-"""A number: no part of a name such as HTTP/2, S3, GPT-4 or SKU-9201, no ordinal, and no mark of a reference."""
+"""A number that is not part of a name such as HTTP/2, S3 or GPT-4, an ordinal, or the mark of a reference."""
 
 
 def _duration(number: str, unit: str, others: str) -> str:
@@ -291,10 +290,10 @@ _COUNTING: Final = re.compile(
     r"how many|wie ?viele[nr]?|combien.* d(?:es?|['’])|cuánt[oa]s|quant[oa]s|quant[ie]|hoeveel|сколько|كم.*|कितन[ेाी]|多少|[几幾].?|何.*",
     re.IGNORECASE,
 )
-"""What asks for a number of the things that the next words name."""
+"""Question words for the number of the things that the next words name."""
 
 _WHEN: Final = re.compile("when|quand|quando|wanneer|когда", re.IGNORECASE)
-"""Questions for a moment that are also conjunctions."""
+"""Question words for a moment that are also conjunctions."""
 
 _OTHERWISE: Final[Mapping[str, re.Pattern[str]]] = {
     language: re.compile(rf"\b(?:{asking})\b", re.IGNORECASE)
@@ -307,14 +306,14 @@ _OTHERWISE: Final[Mapping[str, re.Pattern[str]]] = {
         "ru": "что|где|как|какой|какая|какое|какие|куда",
     }.items()
 }
-"""What asks for something that no table knows, such as what happens when a contract ends."""
+"""Question words for something that no table has, such as what happens when a contract ends."""
 
 _NO_AMOUNT: Final = re.compile(
     r"\b(?:where|how (?:do|does|did|can|could|should|is|are|to)|wer|wem|wen|wessen|wo|wie(?! ?viel| hoch| teuer)|où|comment"
     r"|dónde|cómo|onde|dove|waar|hoe(?! hoog| duur)|где|как)\b",
     re.IGNORECASE,
 )
-"""Questions about a payment that no amount answers; who pays is known by the order of the words."""
+"""Question words for what no amount answers, such as how to pay; who pays is known by the order of the words."""
 
 _WEAK: Final = re.compile(
     r"one|single|both|none|several|unlimited|free|half|once|twice|один|одна|одного|оба|обе|एक|दोनों|واحد\w*|كلا|一.?"
@@ -324,17 +323,13 @@ _WEAK: Final = re.compile(
 """Numbers that texts without a count have, too; and years."""
 
 _VAGUE: Final = re.compile("single|both|none|several|unlimited|free", re.IGNORECASE)
-"""Those that count nothing, even before what is asked for."""
-
-COUNTED_WORDS: Final = 2
-"""Words of the question that may name what is counted, as route tables do."""
+"""Numbers that count nothing, even before what the question counts."""
 
 COUNTED_WITHIN: Final = 4
-"""Words between which a number and what it counts are found."""
+"""Words after a number that may name what it counts."""
 
 LOOSE: Final = 0.5
-"""How far an answer misfits that has a number, but not of what the question counts."""
-
+"""Misfit of an answer with a number that counts something else."""
 
 _WORD: Final = re.compile(r"\w+")
 
@@ -358,12 +353,10 @@ class Expected:
     asked: frozenset[str]
     _pattern: re.Pattern[str]
 
-    def found_in(self, answer: str, label: str = "") -> bool:
-        """Whether an answer has it, outside the words of the question."""
-        return self.misfit(answer, label) < 1
-
     def misfit(self, answer: str, label: str = "") -> float:
         """Return 0 if an answer has what the question asks for, 1 if not, and LOOSE if it may count something else.
+
+        Words of the question don't count.
 
         Args:
             answer: The answer.
@@ -377,8 +370,10 @@ class Expected:
         ]
         if not found or not self.counted:
             return float(not found)
-        if any(self._counts(answer, match.end()) for match in found if not _VAGUE.fullmatch(match[0])):
-            return 0.0
+        for match in found:
+            following = words(answer[match.end() : match.end() + 80])[:COUNTED_WITHIN]
+            if not _VAGUE.fullmatch(match[0]) and self._names(" ".join(following)):
+                return 0.0
         strong = [match for match in found if not _WEAK.fullmatch(match[0])]
         return (0.0 if strong and self._names(label) else LOOSE) if strong else 1.0
 
@@ -396,15 +391,11 @@ class Expected:
         return found
 
     def _unit_after(self, answer: str, start: int) -> int | None:
-        """Return where the word ends that names what a number counts; None if none of the next words does."""
+        """Return the end of the next word that names what a number counts; None if there is none."""
         for word in islice(_WORD.finditer(answer, start), COUNTED_WITHIN):
             if self._names(word[0]):
                 return word.end()
         return None
-
-    def _counts(self, answer: str, end: int) -> bool:
-        """Whether a number is before what the question counts."""
-        return self._names(" ".join(words(answer[end : end + 80])[:COUNTED_WITHIN]))
 
     def _names(self, text: str) -> bool:
         return not self.counted.isdisjoint(terms(text, self.language))
@@ -431,8 +422,8 @@ def expected(question: str, language: str, answered: str | None = None) -> Expec
     Args:
         question: The question.
         language: The tag of its language.
-        answered: That of the passages; by default, that of the question. It is also tried for the question, because the
-            language of a short one is often taken for a similar one.
+        answered: The tag of the language of the passages; by default, that of the question. It is also tried for the
+            question, because the language of a short one is often taken for a similar one.
     """
     question, answered = with_ascii_digits(question), answered or language
     for asked in dict.fromkeys((language, answered)):
@@ -469,22 +460,21 @@ def _asked_for(question: str, language: str) -> tuple[Kind, re.Match[str]] | Non
 
 
 def _asks_otherwise(kind: Kind, question: str, asking: re.Match[str], language: str) -> bool:
-    """Whether another question word comes before "when", or one before the price that no price answers."""
+    """Whether another question word comes before "when" or before the word for a price."""
     other = _NO_AMOUNT if kind == "money" else _OTHERWISE.get(language) if _WHEN.fullmatch(asking[0]) else None
     return other is not None and other.search(question, 0, asking.start()) is not None
 
 
 def _counted(rest: str, language: str) -> frozenset[str]:
-    """Return the stems of the first words that name a subject."""
+    """Return the stems of the first two words that name a subject, such as those of "route tables"."""
     found = [word for word in words(rest) if not is_stop_word(word, language)]
-    return frozenset(terms(found[:COUNTED_WORDS], language)) if found else frozenset()
+    return frozenset(terms(found[:2], language)) if found else frozenset()
 
 
 @cache
 def _table(language: str) -> Mapping[Kind, tuple[re.Pattern[str], re.Pattern[str]]]:
     table = _LANGUAGES.get(language, {})
-    return {kind: (_compiled(asks), _compiled(answers)) for kind, (asks, answers) in table.items()}
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return {
+        kind: (re.compile(asks, re.IGNORECASE), re.compile(answers, re.IGNORECASE))
+        for kind, (asks, answers) in table.items()
+    }

@@ -16,25 +16,19 @@ from ragstack_common.answers.verify.visible import LINE_BREAK, RULE
 from ragstack_common.reading.formats import csv_reader
 from ragstack_common.text.sentences import sentence_spans
 
-LONGEST_LIST: Final = 700
+MAX_LIST: Final = 700
 """Characters of a list that is quoted whole, together with the line that introduces it."""
 
 EARLY_END: Final = 0.6
 """A line shorter than this share of its paragraph's longest line was not broken for lack of space."""
 
-LONGEST_TITLE: Final = 80
-"""Characters of a line that counts as a heading in a text without Markdown."""
+MAX_TITLE: Final = 80
+"""Characters of a line that may be a heading in a text without Markdown."""
 
-TITLE_LEVEL: Final = 7
-"""Level of such a heading: below the six of Markdown."""
+MAX_SENTENCE: Final = 800
+"""Characters of a sentence that is quoted; a longer one has no end to cut it at."""
 
-LONGEST_SENTENCE: Final = 800
-"""Characters of a sentence that is quoted: nobody reads a longer one, and it has no end to cut it at."""
-
-_SEPARATORS: Final = ",;\t"
-"""Between the cells of a CSV file."""
-
-_CODE: Final = ("```", "~~~")
+FENCES: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
@@ -98,7 +92,7 @@ def quotes(passage: str, question: str = "") -> list[Quote]:
     contents = sorted(lines[number].start for number in contents_in([line.text for line in lines]))
     found = []
     for quote in _Reader(passage, lines).quotes():
-        text = quote.text if quote.text.lstrip().startswith(_CODE) else readable(quote.text, question)
+        text = quote.text if quote.text.lstrip().startswith(FENCES) else readable(quote.text, question)
         if text and bisect_left(contents, quote.start) == bisect_left(contents, quote.end):
             found.append(replace(quote, text=text))
     return found
@@ -120,7 +114,7 @@ def surroundings(passage: str, start: int, end: int) -> tuple[int, int] | None:
         above = [
             quote.above for quote in found if quote.start <= start and end <= quote.end and quote.above is not None
         ]
-        return (above[-1], end) if above and end - above[-1] <= LONGEST_LIST else None
+        return (above[-1], end) if above and end - above[-1] <= MAX_LIST else None
     near = [quote for quote in sentences if quote.context == own[0].context]
     begins = [quote.start for quote in near if quote.end <= own[0].start]
     ends = [quote.end for quote in near if quote.start >= own[-1].end]
@@ -137,7 +131,7 @@ def _lines(passage: str) -> list[_Line]:
 
 def _csv_rows(lines: list[_Line]) -> list[Quote]:
     filled = [line for line in lines if line.text.strip()]
-    separator = max(_SEPARATORS, key=filled[0].text.count) if filled else ""
+    separator = max(",;\t", key=filled[0].text.count) if filled else ""
     if len(filled) < 2 or separator not in filled[0].text:  # noqa: PLR2004 - a header and a row
         return []
     rows = list(csv_reader((line.text for line in filled), delimiter=separator))
@@ -229,7 +223,7 @@ class _Reader:
     def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
         """Yield a short list whole with its introduction, then every item."""
         said, listed = _joined(introduction), self._lines_of(block)
-        if introduction and listed and listed[-1].end - introduction[0].start <= LONGEST_LIST:
+        if introduction and listed and listed[-1].end - introduction[0].start <= MAX_LIST:
             whole = "\n".join([said, *(line.text for line in listed)])
             yield Quote(introduction[0].start, listed[-1].end, whole, self._context, block=True)
         context = " / ".join(filter(None, (self._context, said)))
@@ -255,7 +249,8 @@ class _Reader:
             return
         for group in _groups(lines):
             if _is_title(group) and not (is_last and group[-1] is lines[-1]):
-                self._enter(TITLE_LEVEL, group[0].text.strip(), group[0].start)
+                # Below the six levels of Markdown.
+                self._enter(7, group[0].text.strip(), group[0].start)
             else:
                 yield from self._sentences(group)
 
@@ -278,7 +273,7 @@ class _Reader:
         for start, end in sentence_spans(text):
             said = " ".join(text[start:end].split())
             is_cut = offset + start == self._start and self._is_cut(said, offset + end)
-            if said and not (said.endswith(":") or is_cut) and len(said) <= LONGEST_SENTENCE:
+            if said and not (said.endswith(":") or is_cut) and len(said) <= MAX_SENTENCE:
                 yield Quote(offset + start, offset + end, said, self._context)
 
     def _is_cut(self, said: str, end: int) -> bool:
@@ -298,7 +293,7 @@ def _without_rules(text: str) -> str:
     def blanked(rule: re.Match[str]) -> str:
         above, title = ["", "", *LINE_BREAK.split(text[: rule.start()])[:-1]][-2:]
         is_alone = not above.strip() or RULE.match(above) is not None
-        is_title = is_alone and 0 < len(title) <= LONGEST_TITLE and not key_of(title)
+        is_title = is_alone and 0 < len(title) <= MAX_TITLE and not key_of(title)
         return rule[0] if is_title and title[0].isalnum() and title.rstrip()[-1].isalnum() else ""
 
     return RULE.sub(blanked, text)
@@ -339,4 +334,4 @@ def _groups(lines: list[_Line]) -> list[list[_Line]]:
 
 def _is_title(lines: list[_Line]) -> bool:
     text = lines[0].text.strip()
-    return len(lines) == 1 and len(text) <= LONGEST_TITLE and text[-1].isalnum() and not text[0].islower()
+    return len(lines) == 1 and len(text) <= MAX_TITLE and text[-1].isalnum() and not text[0].islower()

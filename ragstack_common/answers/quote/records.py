@@ -1,6 +1,6 @@
-"""Paragraphs whose lines are no prose: keys with values, items with prices, and columns without borders.
+"""Paragraphs whose lines are not prose: keys with values, items with prices, and columns without borders.
 
-Receipts, invoices and forms have them, mostly as converted from PDF.
+They are in receipts, invoices and forms, mostly converted from PDF.
 """
 
 # ruff: noqa: RUF001 - punctuation of other scripts
@@ -10,17 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-LONGEST_LINE: Final = 120
+MAX_LINE: Final = 120
 """Characters of a line in such a paragraph."""
 
-SHORT_LINE: Final = 60
-"""Maximum length of a line without a number, in characters."""
+MAX_LINE_WITHOUT_NUMBER: Final = 60
+MAX_KEY: Final = 6
+"""Words of a key; a colon after more words belongs to a sentence."""
 
-LONGEST_KEY: Final = 6
-"""Words of a key; a colon after more of them is that of a sentence."""
-
-LEAST_LINES: Final = 3
-LEAST_COLUMNS: Final = 4
+MIN_COLUMNS: Final = 4
 """Words of a line below a heading that names columns."""
 
 _CURRENCY: Final = r"[$€£¥₹₽₩฿₫]|[A-Z]{3}"
@@ -34,13 +31,13 @@ _NUMBER: Final = re.compile(r"\d")
 
 def key_of(line: str) -> str:
     """Return the key of a line such as ``Returns: within 30 days`` or ``GRAND TOTAL 5,738``; empty for others."""
-    if len(line) > LONGEST_LINE or _SENTENCE.search(line):
+    if len(line) > MAX_LINE or _SENTENCE.search(line):
         return ""
     found = _PAIR.match(line) or _PRICED.fullmatch(line)
     if found is None:
         return ""
     key = found[1].strip()
-    return key if len(key.split()) <= LONGEST_KEY else ""
+    return key if len(key.split()) <= MAX_KEY else ""
 
 
 def is_record(lines: Sequence[str]) -> bool:
@@ -48,14 +45,16 @@ def is_record(lines: Sequence[str]) -> bool:
     keys = sum(bool(key_of(line)) for line in lines)
     if len(lines) == 1:
         return keys == 1
-    if any(len(line) > LONGEST_LINE or _SENTENCE.search(line) for line in lines):
+    if any(len(line) > MAX_LINE or _SENTENCE.search(line) for line in lines):
         return False
-    are_short = max(map(len, lines)) <= SHORT_LINE
+    are_short = max(map(len, lines)) <= MAX_LINE_WITHOUT_NUMBER
     if 2 * keys >= len(lines) or (are_short and any(map(_BARE_AMOUNT.fullmatch, lines))):
         return True
     numbers = sum(_NUMBER.search(line) is not None for line in lines)
     are_short = are_short or 2 * numbers >= len(lines)
-    return len(lines) >= LEAST_LINES and are_short and all(_begins(line.lstrip()) for line in lines)
+    # Lines of prose seldom begin with a capital letter, or without a letter.
+    begin = all(line[:1].isupper() or not line[:1].isalpha() for line in map(str.lstrip, lines))
+    return len(lines) > 2 and are_short and begin  # noqa: PLR2004 - two lines may be a wrapped one
 
 
 def titles(lines: Sequence[str]) -> int:
@@ -65,8 +64,7 @@ def titles(lines: Sequence[str]) -> int:
     bare = list(takewhile(lambda line: not (_NUMBER.search(line) or key_of(line)), lines))
     if not bare or len(bare) == len(lines):
         return min(1, len(bare))
-    columns = len(bare) > 1 and len(bare[1].split()) >= LEAST_COLUMNS
-    return 1 + columns
+    return 2 if len(bare) > 1 and len(bare[1].split()) >= MIN_COLUMNS else 1
 
 
 def entries(lines: Sequence[str]) -> Iterator[range]:
@@ -77,8 +75,3 @@ def entries(lines: Sequence[str]) -> Iterator[range]:
         yield range(start, amount + 1)
         start = amount + 1
     yield from (range(number, number + 1) for number in range(start, len(lines)))
-
-
-def _begins(line: str) -> bool:
-    """Whether a line begins with a capital letter or with no letter: lines of prose seldom do."""
-    return line[:1].isupper() or not line[:1].isalpha()
