@@ -11,11 +11,9 @@ from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider,
 from ragstack_common.search import RetrievedChunk
 
 MAX_DOCUMENTS: Final = 3
-"""Keeps the prompt small. Source: specification 000."""
-
 _SECTION: Final = "## Relevant Knowledge\n"
 _HEADING: Final = "\n### Document {}: "
-"""Source of both: specification 000, "Context Formatting"."""
+"""Source of all three: specification 000, "Context Formatting"."""
 
 SYSTEM_PROMPT: Final = "You answer questions. If there is relevant knowledge below, answer from it."
 
@@ -24,7 +22,7 @@ Documents: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 class Knowledge(Protocol):
-    """What :class:`ragstack_common.knowledge_base.KnowledgeBase` offers."""
+    """Implemented by :class:`ragstack_common.knowledge_base.KnowledgeBase`."""
 
     def retrieve(self, query: str) -> Documents:
         """Return the documents about a query."""
@@ -43,7 +41,7 @@ class AgentConfig:
 
 
 class KnowledgeAgent:
-    """Answers messages with a model and what a knowledge base has about them. Not thread-safe.
+    """Answers messages with a model and documents of a knowledge base. Not thread-safe.
 
     Attributes:
         messages: The conversation, as ``{"role": "user" or "assistant", "content": text}``.
@@ -57,7 +55,6 @@ class KnowledgeAgent:
         system_prompt: str = SYSTEM_PROMPT,
         config: AgentConfig = AgentConfig(),
     ) -> None:
-        """Begin a conversation."""
         self.provider = provider
         self.knowledge = knowledge
         self.system_prompt = system_prompt
@@ -65,12 +62,10 @@ class KnowledgeAgent:
         self.messages: list[dict[str, str]] = []
 
     def process_message(self, message: str) -> str:
-        """Answer a message. If that fails, the conversation is as before.
-
-        The messages keep their roles: Bedrock's Converse accepts the user's and the model's in turn only.
+        """Answer a message.
 
         Raises:
-            GenerationError: The model failed.
+            GenerationError: The model failed; the conversation is unchanged.
         """
         documents = self.query_knowledge_base(message)
         system_msg = self.system_prompt
@@ -79,7 +74,11 @@ class KnowledgeAgent:
         messages = [*self.messages, {"role": "user", "content": message}]
         response = self.provider.generate(
             ModelRequest(
-                messages=[_message(each) for each in messages],
+                messages=[
+                    # Converse accepts messages of the user and of the model in turn only.
+                    (ModelMessage.assistant if each["role"] == "assistant" else ModelMessage.user)(each["content"])
+                    for each in messages
+                ],
                 system_prompt=system_msg,
                 max_tokens=self.config.max_tokens,
             )
@@ -118,21 +117,12 @@ def passages_in(system_prompt: str) -> list[NumberedPassage]:
     A document that itself contains the heading of the next number is read as two.
     """
     _, _, rest = system_prompt.partition(_SECTION)
-    documents = []
-    number = 1
-    _, found, rest = rest.partition(_HEADING.format(number))
+    passages: list[NumberedPassage] = []
+    _, found, rest = rest.partition(_HEADING.format(1))
     while found:
-        number += 1
-        document, found, rest = rest.partition(_HEADING.format(number))
-        documents.append(document)
-    return [_passage(number, document) for number, document in enumerate(documents, start=1)]
-
-
-def _passage(number: int, document: str) -> NumberedPassage:
-    source, _, content = document.partition("\n")
-    return NumberedPassage(number, RetrievedChunk(content=content.strip(), score=0.0, source=source.strip()))
-
-
-def _message(message: Mapping[str, str]) -> ModelMessage:
-    content = message["content"]
-    return ModelMessage.assistant(content) if message["role"] == "assistant" else ModelMessage.user(content)
+        number = len(passages) + 1
+        document, found, rest = rest.partition(_HEADING.format(number + 1))
+        source, _, content = document.partition("\n")
+        chunk = RetrievedChunk(content=content.strip(), score=0.0, source=source.strip())
+        passages.append(NumberedPassage(number, chunk))
+    return passages

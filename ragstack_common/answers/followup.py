@@ -5,10 +5,9 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Final
 
-from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelText
+from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, text_up_to
 from ragstack_common.answers.prompt import last_turns, rewriting_request
 from ragstack_common.answers.quote.kinds import expected
 from ragstack_common.answers.quote.questions import parse_question
@@ -18,17 +17,15 @@ from ragstack_common.text.languages import ENGLISH
 from ragstack_common.text.words import detect_language, terms, words
 
 REWRITE_SECONDS: Final = 10.0
-"""Time of the model for a rewritten question."""
-
 HISTORY_TOKENS: Final = 1_000
-LONGEST_QUESTION: Final = 1_000
-"""Characters of a rewritten question; a longer one is not a question."""
+MAX_QUESTION: Final = 1_000
+"""Characters of a rewritten question; a longer text is not a question."""
 
 MAX_OWN_WORDS: Final = 2
-"""A question with a pronoun, and more words about its subject, is searched as it is, if there is no model."""
+"""Words about a subject in a follow-up with a pronoun."""
 
 MAX_ELLIPTICAL_WORDS: Final = 4
-"""The same for one that begins like "And" or "What about"."""
+"""Words about a subject in a follow-up that begins with a phrase such as "And" or "What about"."""
 
 _OPENER: Final = re.compile(
     r"\s*¿?(?:(?:and|or|und|oder|et|ou|y|e|ed|(?P<o>o(?! que| qual))|(?P<en>en)|of(?! wh| the)|och|og|а|и|или)\s+"
@@ -40,7 +37,7 @@ _OPENER: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_OPENER_IN: Final = {"o": frozenset(["pt", "fr"]), "en": frozenset(["fr", "es", "sv", "da", "no"])}
-"""Languages in which an opener of another one begins whole questions, such as "En quelle année"."""
+"""Languages in which a word that opens follow-ups elsewhere begins whole questions, such as "En quelle année"."""
 
 _REFERENCE: Final[Mapping[str, re.Pattern[str]]] = {
     language: re.compile(rf"\b(?:{pronouns})", re.IGNORECASE)
@@ -57,7 +54,7 @@ _REFERENCE: Final[Mapping[str, re.Pattern[str]]] = {
         "ru": r"(?:он|она|оно|они|это|этого|этому|там|тогда|его|её|ее|их)\b",
     }.items()
 }
-"""Pronouns of what was asked before; in other languages, every short question gets words of the one before."""
+"""Pronouns for the subject of the previous question; in other languages, every short question is a follow-up."""
 
 _NUMERIC: Final = re.compile(r"\d")
 _NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
@@ -66,17 +63,17 @@ _NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
 async def self_contained(
     question: str, history: Sequence[ModelMessage], provider: ModelProvider, seconds: float, *, by_model: bool = True
 ) -> tuple[str | None, str | None]:
-    """Rewrite a question by the model; without one, or if it fails, complete a follow-up by the question before.
+    """Rewrite a question by the model; without one, or if it fails, complete a follow-up from the previous question.
 
     Args:
         question: The question.
         history: The conversation before it, oldest first.
-        provider: The model; one that quotes is not asked.
+        provider: The model; providers that quote are not called.
         seconds: Time until the deadline of the answer.
         by_model: Whether the model is called.
 
     Returns:
-        The question to search, None if it stays as it is; and a remark about what failed, if anything did.
+        The question to search, None if it is unchanged; and a remark if the model failed.
     """
     if not history:
         return None, None
@@ -94,23 +91,21 @@ async def _by_model(
 ) -> str | None:
     request = rewriting_request(question, last_turns(history, HISTORY_TOKENS))
     limit = max(0.0, min(REWRITE_SECONDS, seconds_left(seconds) / 2))
-    said = ""
     with inner_deadline(limit):
-        async with asyncio.timeout(limit), aclosing(provider.stream(request)) as pieces:
-            async for piece in pieces:
-                said += piece.text if isinstance(piece, ModelText) else ""
-                if len(said) > LONGEST_QUESTION:
-                    return None
-    line = next((line.strip() for line in said.splitlines() if line.strip()), "").strip('"“”«» ')
+        async with asyncio.timeout(limit):
+            text = await text_up_to(MAX_QUESTION, provider.stream(request))
+    if len(text) > MAX_QUESTION:
+        return None
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "").strip('"“”«» ')
     return line if line and line != question.strip() else None
 
 
 def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
-    """Complete a follow-up by the question before; None if it has a subject of its own.
+    """Complete a follow-up from the previous question; None if it has a subject of its own.
 
     "And in 2025?" after "How long is parental leave?" becomes "How long is parental leave in 2025?". A follow-up that
-    asks something else, such as "Who pays for it?", gets the words that it lacks. The question before may itself be a
-    follow-up: of those, only numbers are kept.
+    asks something else, such as "Who pays for it?", gets the words that it lacks. If the previous question is a
+    follow-up too, only its numbers are kept.
     """
     asked = [" ".join(turn.content.split()) for turn in history if turn.role == "user"]
     subject = ""
@@ -123,7 +118,7 @@ def with_subject(question: str, history: Sequence[ModelMessage]) -> str | None:
 
 
 def is_follow_up(question: str) -> bool:
-    """Whether a question can hardly be understood without the one before."""
+    """Whether a question is hardly understandable without the previous one."""
     own = len(parse_question(question).words)
     if _opener(question):
         return own <= MAX_ELLIPTICAL_WORDS
@@ -144,7 +139,7 @@ def _refers_back(question: str) -> bool:
 
 
 def _completed(question: str, subject: str) -> str | None:
-    """Return the question before with what a follow-up changes; or the follow-up with the words that it lacks."""
+    """Return the previous question with the change that a follow-up names; or the follow-up with the words it lacks."""
     opener = _opener(question)
     if opener and expected(question, detect_language(question)) is None and not _refers_back(question):
         return _changed(subject, question[opener.end() :].strip(" ?\u00bf\uff1f.!"))
@@ -152,7 +147,7 @@ def _completed(question: str, subject: str) -> str | None:
 
 
 def _changed(subject: str, change: str) -> str:
-    """Replace the number or the place in a question that a change names again, or add the change at the end."""
+    """Replace the number or the place in a question by the one in a change, or add the change at the end."""
     before = subject.rstrip(" ?.!\uff1f")
     mark = subject[len(before) :].strip()
     for word, number in _NUMBERED.findall(change):
@@ -170,7 +165,7 @@ def _changed(subject: str, change: str) -> str:
 
 
 def _with_words(question: str, subject: str) -> str | None:
-    """Add the words of the question before that a follow-up lacks. A number in it replaces those before."""
+    """Add the words of the previous question that a follow-up lacks, but its numbers only if the follow-up has none."""
     own, asked = parse_question(question), parse_question(subject)
     has_number = any(word.isdecimal() for word in words(question))
     kept = []

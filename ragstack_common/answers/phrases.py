@@ -1,4 +1,4 @@
-"""What an answerer without a model says itself, in the language of the question."""
+"""Sentences of a provider without a model, in the language of the question."""
 
 # ruff: noqa: RUF001 - letters and punctuation of other scripts
 
@@ -56,12 +56,9 @@ _CONFLICTS: Final[Mapping[str, str]] = {
 CLOSEST_PASSAGES: Final = CLOSEST[ENGLISH]
 """The first line of a provider that quotes passages without knowing whether they answer."""
 
-_REFUSALS: Final = frozenset(NO_ANSWERS.values())
-_BEGINNINGS: Final = tuple(CLOSEST.values())
-
 
 def no_answer(language: str) -> str:
-    """Return that there is no answer; in English for other languages."""
+    """Return the sentence that there is no answer; in English for other languages."""
     return NO_ANSWERS.get(language, NO_ANSWER)
 
 
@@ -77,9 +74,9 @@ def conflicting(language: str, figures: str) -> str:
 
 def is_no_answer(text: str) -> bool:
     """Whether a text says, in any of the languages, that there is no answer."""
-    return text.strip() in _REFUSALS
+    return text.strip() in NO_ANSWERS.values()
 
 
 def has_closest_passages(text: str) -> bool:
     """Whether a text begins, in any of the languages, with the line above the closest passages."""
-    return text.startswith(_BEGINNINGS)
+    return text.startswith(tuple(CLOSEST.values()))

@@ -27,12 +27,12 @@ class AnswerSpan:
 
     @contextmanager
     def parent(self) -> Iterator[None]:
-        """Make it the parent of the spans of a block, which yields nothing to a consumer."""
+        """Make it the parent of the spans in a block that yields nothing to a consumer."""
         with parent(self._span):
             yield
 
     def ended(self, answer: Answer) -> None:
-        """Show the answer, and end the span."""
+        """Add the answer's attributes, and end the span."""
         if self._span is None:
             return
         usage, answerer = answer.usage, answer.answerer

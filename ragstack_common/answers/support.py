@@ -3,21 +3,17 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Final
 
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.models.protocol import ModelProvider, ModelText, NumberedPassage
+from ragstack_common.answers.models.protocol import ModelProvider, NumberedPassage, text_up_to
 from ragstack_common.answers.prompt import support_request
 from ragstack_common.core.deadline import inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationError
 
 SUPPORT_SECONDS: Final = 30.0
 MAX_SENTENCES: Final = 40
-"""Sentences that are judged; those after them are unknown."""
-
-MAX_JUDGEMENT: Final = 10_000
-"""Characters of the model's judgement."""
+"""Sentences that are judged; the verdict on further ones is unknown."""
 
 _VERDICT: Final = re.compile(
     r"^\W*(\d{1,3})\W+(not supported|unsupported|partly|partially|supported)\b", re.IGNORECASE | re.MULTILINE
@@ -34,16 +30,10 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 async def judged(
     sentences: Sequence[Sentence], passages: Sequence[NumberedPassage], judge: ModelProvider, seconds: float
 ) -> tuple[dict[int, Verdict], str | None]:
-    """Judge the sentences that cite passages.
-
-    Args:
-        sentences: Those of the answer.
-        passages: What the answerer received.
-        judge: The model that judges all of them in one call.
-        seconds: Time until the deadline of the answer.
+    """Judge, in one call, the sentences that cite passages; *seconds* is the time until the deadline of the answer.
 
     Returns:
-        The verdicts by the index of the sentence; and a remark about what failed, if anything did.
+        The verdicts by the index of the sentence; and a remark if the model failed.
     """
     cited = [(index, sentence) for index, sentence in enumerate(sentences) if sentence.citations]
     if not cited:
@@ -66,14 +56,9 @@ async def judged(
 async def _verdicts(
     judge: ModelProvider, sentences: Sequence[tuple[str, Sequence[int]]], passages: Sequence[NumberedPassage]
 ) -> Mapping[int, Verdict]:
-    """Return the verdicts of the lines that the model writes; two for one sentence are none."""
-    said = ""
-    async with aclosing(judge.stream(support_request(sentences, passages))) as pieces:
-        async for piece in pieces:
-            said += piece.text if isinstance(piece, ModelText) else ""
-            if len(said) > MAX_JUDGEMENT:
-                break
+    """Return the verdicts of the lines that the model writes, without sentences that have two."""
+    text = await text_up_to(10_000, judge.stream(support_request(sentences, passages)))
     found: dict[int, set[Verdict]] = {}
-    for number, word in _VERDICT.findall(said):
+    for number, word in _VERDICT.findall(text):
         found.setdefault(int(number) - 1, set()).add(_VERDICTS[word.lower()])
     return {place: verdicts.pop() for place, verdicts in found.items() if len(verdicts) == 1}

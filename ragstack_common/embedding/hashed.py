@@ -95,7 +95,7 @@ def _features(
     words: Sequence[str],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return hash, weight and number of occurrences of every word and part in order of appearance, then the pairs."""
-    counted, language = Counter(words), detect(words, least_share=0.0, voters=_VOTERS)
+    counted, language = Counter(words), detect(words, min_share=0.0, voters=_VOTERS)
     table = language if language in LANGUAGES else ""
     known = [_word(word, is_stop_word=is_stop_word(word, table)) for word in counted]
     position = dict(zip(counted, range(len(counted)), strict=True))

@@ -1,4 +1,4 @@
-"""Classes of characters: what belongs to a word, to a number, to the space between them, or to nothing.
+"""Classes of characters: parts of words or numbers, white space, or ignored.
 
 A text is translated to a string of classes of the same length, in which regular expressions find words: those of the
 standard library don't know combining marks, without which words of Hindi and Thai fall apart.
@@ -38,11 +38,11 @@ PUNCTUATION: Final = "P"
 BREAK: Final = "B"
 
 DIVIDER: Final = "\ufdd0"
-"""Stands for markup inside of a word. Unicode reserves the code point for internal use."""
+"""Replaces markup inside a word. Unicode reserves the code point for internal use."""
 
 END_OF_BLOCK: Final = "\ufdd1"
-"""Stands for the end of a heading, a list item or a block of HTML: white space that no text has, unlike Unicode's
-paragraph separator."""
+"""Replaces the end of a heading, a list item or a block of HTML. No text contains it, unlike Unicode's paragraph
+separator."""
 
 QUOTATION_MARKS: Final = '"“”„‟«»‹›‘‚‛「」『』﹁﹂﹃﹄｢｣《》〈〉〝〞〟＂❝❞❛❜'
 _OWN: Final = {
@@ -136,9 +136,9 @@ def classes(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return a text as it is compared: composed, with one form of full-width letters, ligatures, dashes and brackets.
+    """Return the form of a text in which texts are compared: composed, with one form of variants such as dashes.
 
-    Superscripts, subscripts and fractions stay. Brackets count as parentheses, because prompts replace some of them.
+    Superscripts, subscripts and fractions stay. Brackets become parentheses, because prompts replace some of them.
     """
     return unicodedata.normalize("NFC", text.translate(_FOLDED))
 

@@ -8,10 +8,7 @@ from ragstack_common.text.words import normalized
 
 EXCERPT_WORDS: Final = 36
 CLOSE: Final = 6
-"""Words; a query's words within this distance belong together."""
-
-SHORT_WORD: Final = 3
-"""Letters; words of this length or less don't choose the excerpt."""
+"""Number of words within which words of the query belong together."""
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
@@ -30,12 +27,12 @@ def excerpt(text: str, query: str) -> tuple[str, int | None]:
     words = [match[0] for match in matches]
     if not words:
         return "", None
-    wanted = {word for word in map(_bare, query.split()) if len(word) > SHORT_WORD}
+    long = {word for word in map(_bare, query.split()) if len(word) > 3}  # noqa: PLR2004 - shorter ones are mostly stop words
     bare = [*map(_bare, words)]
-    hits = [word in wanted for word in bare]
+    hits = [word in long for word in bare]
     before = EXCERPT_WORDS // 4
     scored = EXCERPT_WORDS - before
-    until = [0, *accumulate(hits)]  # number of hits before each word, and in all
+    until = [0, *accumulate(hits)]  # number of hits before each word, and the total
     # The last of equally good passages begins with a word of the query; some words before it give context.
     counts = [until[min(first + scored, len(words))] - until[first] for first in range(len(words))]
     best = max(range(len(words)), key=lambda first: (counts[first], first)) if any(hits) else 0

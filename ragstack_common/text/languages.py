@@ -8,15 +8,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 ENGLISH: Final = "en"
-LEAST_VOTES: Final = 0.25
-"""Votes for a language. A stop word has one vote, which the languages that have it share."""
+MIN_VOTES: Final = 0.25
+"""Votes for a language. The languages that share a stop word share its one vote."""
 
-LEAST_SHARE: Final = 0.05
+MIN_SHARE: Final = 0.05
 """Votes for a language other than English, as a share of the words: lists and abstracts have few stop words, and
 abbreviations such as CI and ED are stop words elsewhere."""
 
 OWN_SHARE: Final = 0.15
-"""Votes, as a share of the words, that give a part of a document a language of its own."""
+"""Votes, as a share of the words, with which a part of a document has a language of its own."""
 
 _NAMES: Final = dict(
     entry.split("=")
@@ -165,9 +165,6 @@ UNSPACED: Final = frozenset(tag for _, _, tag in _UNSPACED_SCRIPTS)
 UNINFLECTED: Final = UNSPACED | {"vi"}
 """Languages whose words have one form."""
 
-LEAST_KANA: Final = 10
-"""A text with a tenth as many kana as Chinese characters is Japanese."""
-
 _ENGLISH_TOO: Final = frozenset(
     "ad ai al algo az bare bin ca care ci co com come comment de dog ed ei en end er era es et eu hat il io ma man men met mi"
     " min na ne non os par per plus pro ra sa se ten va var ve vi war za".split()
@@ -178,11 +175,9 @@ Source: those that 5.1 million words of English abstracts, guides, filings and a
 
 
 def voters(tags: Iterable[str], english_too: Container[str]) -> dict[str, list[str]]:
-    """Return the languages of each stop word; single letters are initials and units in all of them.
+    """Return the languages of each stop word, except single letters, which are initials and units in all of them.
 
-    Args:
-        tags: The languages.
-        english_too: Stop words of others that are words of English too.
+    Stop words of other languages that are *english_too* count for both.
     """
     tables = {tag: STOP_WORDS[tag] for tag in tags}
     return {
@@ -219,31 +214,31 @@ def language_name(text: str) -> str:
 def detect(
     words: Sequence[str],
     default: str = ENGLISH,
-    least_share: float = LEAST_SHARE,
+    min_share: float = MIN_SHARE,
     voters: Mapping[str, Sequence[str]] = _VOTERS,
 ) -> str:
     """Return the tag of the language that has the most stop words among normalized words.
 
-    Of equal languages, the first in the table is returned. A script without spaces decides if most words are its own.
-    Another script decides if no stop word does.
+    For equal numbers, the first language of the table is returned. A script without spaces decides if most words are
+    in it, another script if no stop word decides.
 
     Args:
         words: The words.
-        default: What is returned without evidence.
-        least_share: Votes that another language than English needs, as a share of the words.
+        default: The result without evidence.
+        min_share: Votes that a language other than English needs, as a share of the words.
         voters: The languages of each stop word.
     """
     scripts = _scripts(_UNSPACED_SCRIPTS, words)
     if 2 * scripts.total() > len(words):
-        # Japanese texts have Chinese characters between those of their own.
-        return "ja" if scripts["ja"] * LEAST_KANA > scripts["zh"] else max(scripts, key=lambda tag: scripts[tag])
+        # Japanese texts have Chinese characters too, but more than a tenth as many kana.
+        return "ja" if scripts["ja"] * 10 > scripts["zh"] else max(scripts, key=lambda tag: scripts[tag])
     votes = dict.fromkeys(STOP_WORDS, 0.0)
     for word, count in Counter(filter(voters.__contains__, words)).items():
         for tag in voters[word]:
             votes[tag] += count / len(voters[word])
     best: str = max(votes, key=votes.__getitem__)
-    share = least_share if best != ENGLISH or default != ENGLISH else 0.0
-    if votes[best] >= max(LEAST_VOTES, share * len(words)):
+    share = min_share if best != ENGLISH or default != ENGLISH else 0.0
+    if votes[best] >= max(MIN_VOTES, share * len(words)):
         return best
     scripts = _scripts(_SPACED_SCRIPTS, words)
     return max(scripts, key=lambda tag: scripts[tag]) if 2 * scripts.total() > len(words) else default

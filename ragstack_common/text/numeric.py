@@ -11,14 +11,14 @@ from typing import Final
 
 from ragstack_common.text.spelling import with_ascii_digits
 
-LEAST_JOINED: Final = 7
-"""Digits of a number in dashes, such as a telephone number or an ISBN, that is also written without them."""
+MIN_JOINED: Final = 7
+"""Digits of a number with dashes, such as a telephone number or an ISBN, that is also written without them."""
 
 MAX_BEGINNINGS: Final = 8
 """Parts of a version whose beginnings are terms; a longer run of numbers is a list."""
 
-LONGEST_CODE: Final = 40
-"""Characters of a code, such as QX-4471, or of a number in groups; longer ones are addresses of the web or columns."""
+MAX_CODE: Final = 40
+"""Characters of a code, such as QX-4471, or of a number in groups; longer ones are web addresses or columns."""
 
 NUMBER_WORDS: Final = {
     word: value
@@ -31,9 +31,6 @@ NUMBER_WORDS: Final = {
     for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)  # noqa: SIM905
 }
 """English words for numbers, with their values; tens and units are two words."""
-
-MONTHS: Final = 12
-DAYS: Final = 31
 
 _WRITTEN: Final = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
@@ -112,7 +109,7 @@ def is_number(word: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def canonical(found: str) -> str:
-    """Return one form of a word: of numbers, without marks between thousands and with a decimal point."""
+    """Return the canonical form of a word; numbers have no marks between thousands, and a decimal point."""
     if found.isalnum() and found.isascii():
         return found
     number = with_ascii_digits(found)
@@ -158,7 +155,7 @@ def further(found: str, *, is_query: bool) -> tuple[str, ...]:
             readings.append(word.replace(".", ""))
         if not is_query:
             readings += [".".join(parts[:count]) + "." for count in range(2, min(len(parts), MAX_BEGINNINGS))]
-    elif len(parts) > 2 and len(joined := "".join(parts)) >= LEAST_JOINED and word[0].isdecimal():  # noqa: PLR2004 - a range has two
+    elif len(parts) > 2 and len(joined := "".join(parts)) >= MIN_JOINED and word[0].isdecimal():  # noqa: PLR2004 - a range has two
         readings.append(joined)
     if not is_query:
         if "," in found and word.isdecimal() and _THOUSANDS.fullmatch(found):
@@ -169,7 +166,7 @@ def further(found: str, *, is_query: bool) -> tuple[str, ...]:
 
 
 def readings(number: str) -> frozenset[str]:
-    """Return the values that a written number may have, as digits: of 1.250, both 1250 and 1.25.
+    """Return the values that a written number may have, as digits: 1250 and 1.25 for 1.250.
 
     Returns:
         Nothing for ranges, dates, versions and other numbers of several parts.
@@ -203,7 +200,7 @@ def _dates(word: str) -> list[str]:
     dates = (
         f"{year}-{int(month):02}-{int(day):02}"
         for year, month, day in found
-        if 1 <= int(month) <= MONTHS and 1 <= int(day) <= DAYS
+        if 1 <= int(month) <= 12 and 1 <= int(day) <= 31  # noqa: PLR2004 - months and days
     )
     return [date for date in dict.fromkeys(dates) if date != word]
 
@@ -218,12 +215,12 @@ def spanning(text: str) -> list[str]:
     found = [
         _JOINT.sub("", code)
         for code in codes
-        if len(code) <= LONGEST_CODE and _LETTER.search(code) and not _IS_ATOM.fullmatch(code)
+        if len(code) <= MAX_CODE and _LETTER.search(code) and not _IS_ATOM.fullmatch(code)
     ]
     groups = (
         match[0].replace(" ", "").replace(",", ".")
         for match in _GROUPS.finditer(text)
-        if len(match[0]) <= LONGEST_CODE and not _IS_SPACED.fullmatch(text, *match.span())
+        if len(match[0]) <= MAX_CODE and not _IS_SPACED.fullmatch(text, *match.span())
     )
     telephones = (re.sub(r"\D", "", match[0]) for match in _TELEPHONE.finditer(text))
-    return [*found, *groups, *(digits for digits in telephones if len(digits) >= LEAST_JOINED)]
+    return [*found, *groups, *(digits for digits in telephones if len(digits) >= MIN_JOINED)]

@@ -1,4 +1,4 @@
-"""Where a chunk is in its document: its pages, its sheet or its section, as metadata of the chunk."""
+"""The position of a chunk in its document: its pages, sheet or section, as metadata of the chunk."""
 
 import re
 from bisect import bisect_right
@@ -11,27 +11,22 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragstack_common.text.sections import outline
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
-"""Bedrock's own key, for PDF."""
+"""Bedrock's key for PDF files."""
 
 LAST_PAGE_KEY: Final = "ragstack_last_page"
 PAGE_STARTS_KEY: Final = "ragstack_page_starts"
-"""Offsets in the chunk's text at which its further pages begin, with commas."""
+"""Offsets in the chunk's text at which its further pages begin, separated by commas."""
 
 SHEET_KEY: Final = "ragstack_sheet"
 SECTION_KEY: Final = "ragstack_section"
 
 SEPARATOR: Final = " > "
-"""Between the headings of a section."""
-
 LONGEST_SECTION: Final = 200
 """Bytes in UTF-8. A knowledge base on S3 Vectors keeps 1 KB of metadata with a chunk."""
 
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKS: Final = re.compile(r"\*+|`+|\\(?=[!-/:-@\[-`{-~])")
 """Emphasis, code, and the backslash of an escaped character."""
-
-_KEYS_OF_CHROMA: Final = ("page", "section_title")
-"""In a collection that `ragstack build` made."""
 
 
 class Position(BaseModel):
@@ -51,12 +46,12 @@ class Position(BaseModel):
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Position":
         """Read the position in the metadata of a chunk."""
-        page, section = (metadata.get(key) for key in _KEYS_OF_CHROMA)
+        # "page" and "section_title" are keys of a collection that `ragstack build` made.
         return cls(
-            page=_number(metadata.get(PAGE_KEY, page)),
+            page=_number(metadata.get(PAGE_KEY, metadata.get("page"))),
             last_page=_number(metadata.get(LAST_PAGE_KEY)),
             sheet=_text(metadata.get(SHEET_KEY)),
-            section=_text(metadata.get(SECTION_KEY, section)),
+            section=_text(metadata.get(SECTION_KEY, metadata.get("section_title"))),
         )
 
     @property
@@ -75,10 +70,7 @@ class Position(BaseModel):
 def page_starts(starts: Sequence[int], begin: int, end: int) -> dict[str, str | int]:
     """Return the metadata that says where pages begin within a chunk.
 
-    Args:
-        starts: Where the pages of the document begin.
-        begin: Where the chunk begins in the document.
-        end: Where it ends there.
+    The offsets in the document are the starts of its pages, and the begin and the end of the chunk.
     """
     within = [str(start - begin) for start in starts if begin < start < end]
     return {PAGE_STARTS_KEY: ",".join(within)} if within else {}
@@ -109,15 +101,15 @@ def section_of(path: Sequence[str]) -> str | None:
 
 
 def section_over(content: str, offsets: Sequence[int], section: str | None) -> str | None:
-    """Return the headings that are above all these offsets of a chunk, as :attr:`Position.section` has them.
+    """Return the headings that are above all these offsets of a chunk, in the form of :attr:`Position.section`.
 
-    A chunk's own section is that of its largest part. The headings within the chunk say where another part is. The
-    levels of headings before the chunk are not known, and taken to be consecutive.
+    A chunk's own section is that of its largest part; headings within the chunk show the section of another part. The
+    levels of headings before the chunk are not known, and assumed to be consecutive.
 
     Args:
         content: The text of the chunk, in Markdown.
-        offsets: Where the words begin that are shown or quoted.
-        section: The chunk's own section; None is returned as it is.
+        offsets: Offsets of the words that are displayed or quoted.
+        section: The chunk's own section; None is returned unchanged.
     """
     found = outline(content)
     if section is None or not found.starts or not offsets:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-LONGEST_HEADING: Final = 400
-"""Characters; a longer heading may be a whole document in one line."""
+MAX_HEADING: Final = 400
+"""Characters of a heading; a longer one may be a whole document in one line."""
 
-LONGEST_OVERLAP: Final = 50_000
-"""Characters. Bedrock's largest chunks have 8,192 tokens."""
+MAX_OVERLAP: Final = 50_000
+"""Characters that two chunks share; Bedrock's largest chunks have 8,192 tokens."""
 
 _MARK: Final = re.compile(r"^(?:(#{1,6})[ \t]+([^\n]*)|(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W_]")
@@ -147,7 +147,7 @@ def _heading(line: str) -> str:
     bare = title.rstrip("#")
     if bare != title and (not bare or bare[-1] in " \t"):
         title = bare.rstrip()
-    return title[:LONGEST_HEADING]
+    return title[:MAX_HEADING]
 
 
 def _repeated_from(earlier: str, later: str) -> int:
@@ -155,7 +155,7 @@ def _repeated_from(earlier: str, later: str) -> int:
 
     An overlap without a word, such as the edge of a code block, may be a coincidence and does not count.
     """
-    start = earlier.find(later[:1], max(0, len(earlier) - LONGEST_OVERLAP)) if later else -1
+    start = earlier.find(later[:1], max(0, len(earlier) - MAX_OVERLAP)) if later else -1
     while start >= 0:
         if later.startswith(earlier[start:]):
             return start if _WORD.search(earlier, start) else len(earlier)

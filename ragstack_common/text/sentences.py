@@ -23,8 +23,8 @@ REFERENCES: Final = r"(?:[\[(]\d{1,3}[\])])*+"
 LONGEST_ABBREVIATION: Final = 16
 """Characters before a full stop that may decide what it means."""
 
-LEAST_UNMARKED: Final = 80
-"""Characters after which a space may end a part of a text in Thai or Lao, which have no mark for it."""
+MIN_UNMARKED: Final = 80
+"""Characters after which a space may end a sentence in Thai or Lao, which have no mark for it."""
 
 _ABBREVIATION: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|incl|excl|est|max|min|avg|pp|vol|ch|ed|eds|dept|Dr|Mr|Mrs|Ms|Prof|Rev|Hon"
@@ -34,7 +34,7 @@ _ABBREVIATION: Final = re.compile(
     r"|т\.е|т\.д|т\.п|т\.к|др|пр|гг|вв|им|ул|стр|рис|тыс|млн|млрд|руб|коп|см|напр|проф|акад|डॉ|श्री|श्रीमती|प्रो"
     r"|[^\W\d_])|\b(?:am|[Dd]er|[Dd]ie|[Dd]as|[Dd]en|[Dd]em|[Dd]es|im|vom|zum|bis|ab|seit|und) \d{1,2})\.$"
 )
-"""A word, or a German ordinal, whose full stop ends no sentence."""
+"""A word, or a German ordinal, whose full stop does not end a sentence."""
 
 _MONTH: Final = re.compile(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
@@ -49,7 +49,7 @@ _BINDING: Final = (
     "|อัน|อย่าง|เช่น|เป็น|เพราะ|เพื่อ|เมื่อ|เนื่อง|แก่|แต่|และ|แห่ง|แล้ว|โดย|ใต้|ใน|ให้|ได้|ก่อน|ก็|ไว้|ไม่ว่า"
     "|ກັບ|ຂອງ|ຄື|ຈາກ|ຈຶ່ງ|ຊຶ່ງ|ດ້ວຍ|ທັງ|ທີ່|ພ້ອມ|ລວມ|ລະຫວ່າງ|ວ່າ|ສໍາລັບ|ສຳລັບ|ຫຼື|ແຕ່|ແລະ|ໂດຍ|ໃນ|ໃຫ້|ເຊັ່ນ|ເປັນ|ເພາະ|ເພື່ອ|ເມື່ອ"
 )
-"""Words of Thai and Lao that bind what follows to what is before: conjunctions, prepositions and relative pronouns."""
+"""Words of Thai and Lao that continue a sentence: conjunctions, prepositions and relative pronouns."""
 
 _LETTER_BEFORE: Final = "(?<=[\u0e01-\u0e45\u0e47-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecf])(?<!ฯ)"
 _UNMARKED: Final = re.compile(
@@ -61,7 +61,7 @@ _IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff]")
 
 
 def is_abbreviation(text: str, stop: int, following: int) -> bool:
-    """Whether a full stop ends no sentence: that of an abbreviation, an initial, or a day before its month.
+    """Whether a full stop belongs to an abbreviation, an initial, or a day before its month.
 
     Args:
         text: The text.
@@ -74,15 +74,15 @@ def is_abbreviation(text: str, stop: int, following: int) -> bool:
 
 
 def begins_small(character: str) -> bool:
-    """Whether a sentence hardly begins with a letter, because it is small; Georgian has no capitals in sentences."""
+    """Whether a letter is small and hardly begins a sentence; sentences of Georgian begin with small letters."""
     return character.islower() and not "\u10d0" <= character <= "\u10ff"
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the sentences of a paragraph begin and end; white space after a sentence belongs to none.
+    """Yield the start and end of each sentence of a paragraph, without the white space between them.
 
     A mark ends a sentence only if no small letter follows. Thai and Lao have no marks: there, a space ends a part that
-    is long enough, but not next to a number, a foreign word, or a word that binds what follows to what is before.
+    is long enough, but not next to a number, a foreign word, or a word that continues the sentence.
     """
     start = 0
     for found in _ends(text):
@@ -106,7 +106,7 @@ def _ends(text: str) -> Iterator[int]:
         for end in marked:
             for space in _UNMARKED.finditer(text, start, end):
                 is_bound = _BOUND.search(text, space.start() - _LONGEST_BINDING, space.start())
-                if space.start() - start >= LEAST_UNMARKED and not is_bound:
+                if space.start() - start >= MIN_UNMARKED and not is_bound:
                     ends.append(space.start())
                     start = space.end()
             ends.append(end)

@@ -6,11 +6,11 @@ import re
 import unicodedata
 from typing import Final
 
-LEAST_STEM: Final = 3
-"""Letters that must remain of an Arabic word without its article or conjunction."""
+MIN_STEM: Final = 3
+"""Letters of an Arabic stem after a conjunction, and of a root."""
 
-LEAST_SHORT_STEM: Final = 2
-"""Letters that must remain without an ending, or without an article after another clitic."""
+MIN_SHORT_STEM: Final = 2
+"""Letters of an Arabic stem without an article or an ending."""
 
 _ALEFS: Final = str.maketrans("أإآٱىؤئةگکی", "اااايوءهككي")
 _CLITICS: Final = ("وال", "بال", "كال", "فال", "ولل", "ال", "لل")
@@ -18,10 +18,6 @@ _ENDINGS: Final = ("ها", "ان", "ات", "ون", "ين", "يه", "هم", "ه",
 _LONG_VOWELS: Final = str.maketrans("", "", "اويء")
 _AUGMENTS: Final = "متنيا"
 _PREPOSITIONS: Final = "بلكفس"
-LEAST_PREFIXED: Final = 4
-"""Letters below which a word has no preposition before it."""
-
-
 _NASAL_BEFORE_CONSONANT: Final = re.compile("[ङञणनम]\u094d(?=[क-म])")
 _CANDRABINDU: Final = "\u0901"
 _ANUSVARA: Final = "\u0902"
@@ -37,22 +33,7 @@ def with_ascii_digits(text: str) -> str:
 
 _ACCENTS: Final = re.compile("[\u0300-\u036f]")
 _LETTERS: Final = str.maketrans(
-    {
-        "œ": "oe",
-        "æ": "ae",
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "ħ": "h",
-        "ŧ": "t",
-        "ı": "i",
-        "ß": "ss",
-        "ŋ": "n",
-        "ə": "a",
-        "ĸ": "k",
-    }
+    dict(zip("œæøłđðþħŧıßŋəĸ", "oe ae o l d d th h t i ss n a k".split(), strict=True))  # noqa: SIM905
 )
 """Small letters without a decomposition. In capitals, Turkish texts have I for both of its letters."""
 
@@ -77,14 +58,14 @@ def arabic_stem(word: str) -> str:
     """
     stem = word.translate(_ALEFS)
     for clitic in _CLITICS:
-        if stem.startswith(clitic) and len(stem) - len(clitic) >= LEAST_SHORT_STEM:
+        if stem.startswith(clitic) and len(stem) - len(clitic) >= MIN_SHORT_STEM:
             stem = stem[len(clitic) :]
             break
     else:
-        if stem[0] == "و" and len(stem) > LEAST_STEM:
+        if stem[0] == "و" and len(stem) > MIN_STEM:
             stem = stem[1:]
     for ending in _ENDINGS:
-        if stem.endswith(ending) and len(stem) - len(ending) >= LEAST_SHORT_STEM:
+        if stem.endswith(ending) and len(stem) - len(ending) >= MIN_SHORT_STEM:
             stem = stem[: -len(ending)]
     return stem
 
@@ -94,14 +75,14 @@ def arabic_roots(stem: str) -> frozenset[str]:
 
     There are two if the stem may begin with a preposition, and none if fewer than three consonants remain.
     """
-    is_prefixed = stem[0] in _PREPOSITIONS and len(stem) > LEAST_PREFIXED
+    is_prefixed = stem[0] in _PREPOSITIONS and len(stem) > MIN_STEM + 1
     roots = {_root(stem), _root(stem[1:])} if is_prefixed else {_root(stem)}
-    return frozenset(root for root in roots if len(root) >= LEAST_STEM)
+    return frozenset(root for root in roots if len(root) >= MIN_STEM)
 
 
 def _root(stem: str) -> str:
     root = stem.translate(_LONG_VOWELS)
-    return root[1:] if len(root) > LEAST_STEM and root[0] in _AUGMENTS else root
+    return root[1:] if len(root) > MIN_STEM and root[0] in _AUGMENTS else root
 
 
 def devanagari_spelling(word: str) -> str:

@@ -39,28 +39,20 @@ It takes nDCG@10 of BM25 from .446 to .499 on CACM, whose questions are paragrap
 
 CHARACTERS_READ: Final = 10_000
 WORDS_READ: Final = 2_000
-"""What decides the language of a text."""
+"""The beginning of a text that decides its language."""
 
 MAX_LANGUAGES: Final = 4
-HELD_SHARE: Final = 0.01
-"""The most frequent languages of the texts, each of at least this share of them, whose stems are searched."""
+MIN_SHARE: Final = 0.01
+"""The most frequent languages whose stems are searched, and the share of the texts that each must have."""
 
-STEMS_REMEMBERED: Final = 200_000
+MAX_STEMS: Final = 200_000
+"""Stems of a language that are kept in memory."""
 
 _ASCII_WORD: Final = re.compile("[a-z0-9]+")
 _ASCII_OR_NUMBER: Final = re.compile(f"(?=[a-z0-9:])(?:{ATOM}|[a-z0-9]+)")
 _OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _SEGMENTED: Final = re.compile(f"[{LETTERS}]")
-_INVISIBLE: Final = (
-    "\u00ad",
-    "\u200b",
-    "\u200c",
-    "\u200d",
-    "\u2060",
-    "\ufeff",
-    "\u0640",
-    *map(chr, range(0x64B, 0x653)),
-)
+_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u0640" + "".join(map(chr, range(0x64B, 0x653)))
 """Soft hyphens, joiners and zero-width spaces, which PDF files leave within words, and Arabic's optional marks."""
 
 _SCRIPTS: Final = (
@@ -73,7 +65,7 @@ _SCRIPTS: Final = (
     ("\u1e00", "\u1eff", ""),
     ("\u1f00", "\u1fff", "el"),
 )
-"""Stemmers of scripts; an empty one is that of the text. Other scripts after Latin have none."""
+"""Stemmers of scripts; an empty tag stands for the language of the text. Other scripts after Latin have no stemmer."""
 
 _NOT_LATIN: Final = "\u0370"
 _FIRST_DENSE: Final = "\u0e00"
@@ -186,11 +178,8 @@ def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_quer
 def query_terms(text: str, language: str | None = None) -> Counter[str]:
     """Return the terms of a query that are searched, without stop words, and how often each counts.
 
-    Different terms take precedence over repetitions. If there are only stop words, they are searched.
-
-    Args:
-        text: The query.
-        language: That of the texts, if it is known; detected by default.
+    Different terms take precedence over repetitions. If there are only stop words, they are searched. The language is
+    that of the texts, if it is known; detected by default.
     """
     prepared = _prepared(text)
     found = _written_words(prepared)
@@ -200,8 +189,8 @@ def query_terms(text: str, language: str | None = None) -> Counter[str]:
 def search_terms(text: str, chunks: Mapping[str, int]) -> Counter[str]:
     """Return the terms by which a query is searched in texts of several languages, as :func:`query_terms` does.
 
-    They are those of the query's language. If its stop words don't tell it, or no text has it, they are those of the
-    languages of the texts: "Häusern" is found by the stem that German texts have.
+    The query is stemmed in its own language. If its stop words don't say which one that is, or no text has it, the
+    query is stemmed in the languages of the texts: "Häusern" is found by the stem that German texts have.
 
     Args:
         text: The query.
@@ -209,10 +198,10 @@ def search_terms(text: str, chunks: Mapping[str, int]) -> Counter[str]:
     """
     prepared = _prepared(text)
     found = _written_words(prepared)
-    least = HELD_SHARE * sum(chunks.values())
-    held = [tag for tag, count in Counter(chunks).most_common(MAX_LANGUAGES) if count > 0 and count >= least]
+    least = MIN_SHARE * sum(chunks.values())
+    frequent = [tag for tag, count in Counter(chunks).most_common(MAX_LANGUAGES) if count > 0 and count >= least]
     own = detect(found[:WORDS_READ], "")
-    return _query_terms(found, prepared, [own] if own in held else held or [own or ENGLISH])
+    return _query_terms(found, prepared, [own] if own in frequent else frequent or [own or ENGLISH])
 
 
 def _query_terms(found: Sequence[str], prepared: str, languages: Sequence[str]) -> Counter[str]:
@@ -237,7 +226,7 @@ class _Stems(dict[str, str]):
         self._language = language
 
     def __missing__(self, word: str) -> str:
-        if len(self) >= STEMS_REMEMBERED:
+        if len(self) >= MAX_STEMS:
             self.clear()
         language, stem = self._language, with_ascii_digits(word)
         if word[0] >= _NOT_LATIN:

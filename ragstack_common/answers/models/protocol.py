@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 
@@ -177,6 +178,17 @@ class ModelProvider(Protocol):
             GenerationError: While iterating.
         """
         ...
+
+
+async def text_up_to(characters: int, pieces: AsyncGenerator[ModelPiece, None]) -> str:
+    """Return the text of a stream, which is closed as soon as there are more characters."""
+    text = ""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            text += piece.text if isinstance(piece, ModelText) else ""
+            if len(text) > characters:
+                break
+    return text
 
 
 class StreamingProvider(ABC):

@@ -9,14 +9,14 @@ from typing import Final
 from ragstack_common.answers.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
 from ragstack_common.answers.models.protocol import NumberedPassage
 from ragstack_common.answers.phrases import NO_ANSWER, has_closest_passages, is_no_answer
-from ragstack_common.answers.verify.claims import says_something
+from ragstack_common.answers.verify.claims import makes_claim
 from ragstack_common.answers.verify.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
 from ragstack_common.answers.verify.marks import AMBIGUOUS_MARKS, OUTER_MARKS, Quoted, quotations_in, unclosed_in
 from ragstack_common.answers.verify.quotations import PassageIndex, is_checked
 from ragstack_common.answers.verify.sentences import SentenceReader, Span
 
 _LONG_NUMBER: Final = re.compile(r"\d[\d.,]*\d")
-"""Numbers of two or more digits. Shorter ones number headings and list items."""
+"""Numbers of at least two digits; shorter ones are often those of headings and list items."""
 
 _FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
 
@@ -25,9 +25,9 @@ class AnswerVerifier:
     """Checks an answer that is fed piece by piece against the passages that the answerer received.
 
     Attributes:
-        answer: What was passed on so far; markers have the form [1].
+        answer: The verified text so far; markers have the form [1].
         cited: Numbers of the sources that finished sentences cite or quote.
-        quoted: Of each of them, the characters that are quoted.
+        quoted: The characters that are quoted from each of them.
     """
 
     def __init__(self, passages: Sequence[NumberedPassage]) -> None:
@@ -62,11 +62,11 @@ class AnswerVerifier:
         return has_closest_passages(self.answer)
 
     def feed(self, text: str) -> list[TokenEvent | CitationEvent]:
-        """Take the next piece of the answer; return what is verified by now."""
+        """Read the next piece of the answer; return what is verified by now."""
         return self._events(self._markers.feed(text), last=False)
 
     def finish(self) -> list[TokenEvent | CitationEvent]:
-        """Take the end of the answer."""
+        """Verify the end of the answer."""
         rest = self._markers.feed("", last=True)
         if self._markers.no_answer and not (self.answer + rest).strip():
             rest = NO_ANSWER
@@ -91,10 +91,10 @@ class AnswerVerifier:
         return found[::-1]
 
     def _claims(self, text: str, *, is_heading: bool) -> bool:
-        """Whether a heading or an introduction says something that no passage says in the same words."""
+        """Whether a heading or an introduction makes a claim that no passage has in the same words."""
         if any(number not in self._known_numbers for number in _LONG_NUMBER.findall(text)):
             return True
-        return says_something(text, is_heading=is_heading) and not self._passages_index.mentions(text.strip("#*_:： "))  # noqa: RUF001 - full-width
+        return makes_claim(text, is_heading=is_heading) and not self._passages_index.mentions(text.strip("#*_:： "))  # noqa: RUF001 - full-width
 
     def _events(self, text: str, *, last: bool) -> list[TokenEvent | CitationEvent]:
         events: list[TokenEvent | CitationEvent] = []
@@ -102,7 +102,10 @@ class AnswerVerifier:
         if visible:
             events.append(TokenEvent(text=visible))
             self.answer += visible
-            self._note_markers(text)
+            for offset, longer_by in marker_offsets(text):
+                self._marker_at.append(self._length + offset)
+                self._longer_by.append(self._longer_by[-1] + longer_by)
+            self._length += len(text)
         for span in self._reader.feed(text, last=last):
             sentence = self._sentence(span)
             self._sentences.append((sentence, span.kind == "heading"))
@@ -117,12 +120,6 @@ class AnswerVerifier:
                     )
                 )
         return events
-
-    def _note_markers(self, text: str) -> None:
-        for offset, longer_by in marker_offsets(text):
-            self._marker_at.append(self._length + offset)
-            self._longer_by.append(self._longer_by[-1] + longer_by)
-        self._length += len(text)
 
     def _offset(self, offset: int) -> int:
         """Convert an offset in the text with private markers to one in the answer."""

@@ -1,4 +1,4 @@
-"""Whether a heading or a line that introduces a list says something that needs a source."""
+"""Whether a heading or the introduction of a list makes a claim, which needs a source."""
 
 # ruff: noqa: RUF001, SIM905 - words and punctuation of many languages
 
@@ -24,8 +24,8 @@ _INTERROGATIVES: Final = frozenset(
 )
 
 
-def says_something(text: str, *, is_heading: bool) -> bool:
-    """Whether a line has a negation, or is a heading with a verb, and does not ask. Heads of tables have no verbs."""
+def makes_claim(text: str, *, is_heading: bool) -> bool:
+    """Whether a line that is not a question has a negation, or is a heading, not of a table, with a verb."""
     words = _WORD.findall(text)
     if not words or text.rstrip("*_ ").endswith(("?", "？", "؟")) or words[0].casefold() in _INTERROGATIVES:
         return False

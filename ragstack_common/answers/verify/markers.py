@@ -24,7 +24,7 @@ LONGEST_CODE: Final = 200
 
 _PRIVATE: Final = re.compile(MARKERS)
 _REMOVED: Final = re.compile(f"{MARKERS}|[\ud800-\udfff]")
-"""Private characters of the model's own, and halves of surrogate pairs, which JSON in UTF-8 cannot have."""
+"""Private characters that the model wrote, and halves of surrogate pairs, which JSON in UTF-8 cannot have."""
 
 _SPECIAL: Final = re.compile(r"\n|`|[ \t]?[\[［【]|[ \t]\Z")  # noqa: RUF001
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -99,8 +99,8 @@ def _is_marker(inside: str) -> bool:
 class MarkerReader:
     """Replaces the markers in a text that arrives piece by piece. Pieces of any size give the same text.
 
-    Markers are [1], [1, 2], [1-3], [Source 1], [1, p. 3], [^1], 【1】 and such, with or without a link. Code is left
-    alone, and so are years in brackets. Numbers without a source are removed and counted.
+    Markers have forms such as [1], [1, 2], [1-3], [Source 1], [1, p. 3], [^1] and 【1】, with or without a link. Code
+    and years in brackets are unchanged. Numbers without a source are removed and counted.
 
     Attributes:
         removed: How many numbers were removed.
@@ -120,7 +120,7 @@ class MarkerReader:
         self._after_code = False
 
     def feed(self, text: str, *, last: bool = False) -> str:
-        """Take the next piece, and return what is certain by now, without white space before the answer."""
+        """Read the next piece, and return what is certain by now, without white space before the answer."""
         text = self._held + _REMOVED.sub("", text)
         if self._blank:
             text = text.lstrip()
@@ -208,7 +208,7 @@ class MarkerReader:
         if self._blank_line:
             end += text[end : end + 1] in (" ", "\t")
             self._at_line_start = True
-        # What is left of [7[9]] must not be read as a marker, nor of `a`[9]`b` as one piece of code.
+        # The rest of [7[9]] must not be read as a marker, or that of `a`[9]`b` as one piece of code.
         return end, "…" if self._in_brackets or self._after_code else ""
 
     def _sources(self, inside: str) -> list[int] | None:

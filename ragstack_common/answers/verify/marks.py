@@ -13,36 +13,25 @@ from ragstack_common.text.characters import is_dense
 from ragstack_common.text.sentences import CLOSING_MARKS
 
 LONGEST_QUOTATION: Final = 1000
-"""Characters; an opening mark that is not closed by then is no quotation."""
+"""Characters after which an opening mark that is not closed does not begin a quotation."""
 
 LONGEST_MARK: Final = 30
-"""Characters of a tag such as <q>, or of an entity; a longer one is not read."""
+"""Characters of a tag such as <q>, or of an entity."""
 
 OUTER_MARKS: Final = CLOSING_MARKS + "„‚‟‛「『《〈﹁﹃｢〝❝❛"
 
 _PAIRS: Final = dict(zip("「『《〈﹁﹃｢", "」』》〉﹂﹄｣", strict=True))
-"""Marks that open in one form and close in another. What others mean depends on the language, or on the context."""
+"""Marks with different forms for opening and closing. The role of others depends on the language or the context."""
 
 _DOUBLE: Final = '"＂“”„‟〝〞〟❝❞'
 _SINGLE: Final = "'＇‘’‚‛❛❜"
 AMBIGUOUS_MARKS: Final = frozenset("'＇‘’《〈")
-"""Apostrophes look like some, and titles have others."""
+"""Marks that are also apostrophes, or enclose titles."""
 
 _ALWAYS_OPEN: Final = "„‟〝❝"
 _ALWAYS_CLOSE: Final = "〞〟❞❜"
-_PARTNERS: Final = {
-    "”": "“",
-    "“": "„",
-    "’": "‘",
-    "‘": "‚",
-    "〞": "〝",
-    "〟": "〝",
-    "❞": "❝",
-    "❜": "❛",
-    "»": "«",
-    "«": "»",
-}
-"""The opening mark that a closing one prefers, if both are open."""
+_PARTNERS: Final = dict(zip("”“’‘〞〟❞❜", "“„‘‚〝〝❝❛", strict=True))
+"""The opening mark that a closing one prefers, if others are open too."""
 
 _FAMILIES: Final = {
     **dict.fromkeys(_DOUBLE, "double"),
@@ -120,7 +109,7 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], in
 
 
 def unclosed_in(text: str) -> Quoted | None:
-    """Return what follows the first mark that is never closed, and that is hardly an apostrophe, a bullet or a typo."""
+    """Return what follows the first mark that is never closed and hardly an apostrophe, a bullet or a typo."""
     _, opened, _ = _read(text, complete=True)
     certain = (mark for mark in opened.marks if mark.family != "single" and mark.shape not in "»›")
     mark = next((mark for mark in certain if text[mark.start : mark.end] not in _ASCII), None)
@@ -152,11 +141,7 @@ def _read(text: str, *, complete: bool) -> tuple[list[Quoted], "_Open", int]:
 
 
 class _Open:
-    """The marks that are open, in their order. Each step takes constant time, on average.
-
-    Attributes:
-        marks: All of them, with those that began too long ago to be closed.
-    """
+    """The open marks in order, and those too far back to be closed. Each step takes constant time, on average."""
 
     def __init__(self) -> None:
         self.marks: list[_Mark] = []
@@ -169,7 +154,7 @@ class _Open:
         self.marks.append(mark)
 
     def forget(self, before: int) -> None:
-        """Drop the marks that began too long ago to be closed."""
+        """Drop the marks before an offset, which are too far back to be closed."""
         while self._begin < len(self.marks) and self.marks[self._begin].end < before:
             self._begin += 1
 
@@ -184,14 +169,14 @@ class _Open:
 
     def close(self, mark: _Mark) -> _Mark | None:
         """Close the last mark that fits, and drop those after it; None if no mark fits."""
-        partners = _PARTNERS.get(mark.shape, mark.shape) if mark.family in ("double", "single") else mark.family
-        usual = self.last(partners[0]) if mark.family in ("double", "single") else None
-        opener = usual or self.last(mark.family)
+        has_partner = mark.family in ("double", "single")
+        partner = _PARTNERS.get(mark.shape, mark.shape) if has_partner else ""
+        opener = (self.last(partner) if has_partner else None) or self.last(mark.family)
         if opener is None:
             return None
         while self.marks[-1] is not opener:
             self._drop()
-        if mark.family not in ("double", "single") or opener.shape in partners:
+        if not has_partner or opener.shape == partner:
             self._drop()
         return opener
 
@@ -262,16 +247,15 @@ def _role_of_single(text: str, mark: _Mark, before: str, after: str, opened: _Op
 
 def _role_of_double(mark: _Mark, before: str, after: str, opened: _Open) -> _Role:
     opener = opened.last(mark.family)
-    is_open = opener is not None
-    if mark.shape in _ALWAYS_OPEN or (opener is not None and opener.end == mark.start and after.isspace()):
+    if mark.shape in _ALWAYS_OPEN or (opener and opener.end == mark.start and after.isspace()):
         return "open"
     if mark.shape == "“":
-        return "close" if is_open and not (after.isalnum() or before.isspace()) else "open"
-    if is_open and _may_close(before, after):
+        return "close" if opener and not (after.isalnum() or before.isspace()) else "open"
+    if opener and _may_close(before, after):
         return "close"
     if _is_word(before) or (mark.shape == "”" and not after.isalnum()):
         return "none"
-    if is_open:
+    if opener:
         return "open" if _is_word(after) else "none"
     is_stray = after.isspace() and not (before.isspace() or before in _BEFORE_OPENING)
     return "none" if is_stray else "open"

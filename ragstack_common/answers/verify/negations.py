@@ -31,10 +31,8 @@ _WORDS: Final = frozenset(
         " 안 못 아니 없이 아닌"
     ).split()
 )
-_ENDING: Final = "n't"
-_BEGINNING: Final = "n'"
 _VOWEL_SIGNS: Final = re.compile("[\u0640\u064b-\u0652\u0670\u05b0-\u05c7]")
-"""Vowel signs of Arabic and Hebrew, which most texts omit."""
+"""Vowel signs of Arabic and Hebrew, usually omitted."""
 
 _KOREAN: Final = re.compile("지(?:는|도|를)?$|않|없|못하|아니|아닙|말[고라]")
 _DENSE: Final = re.compile(
@@ -47,8 +45,8 @@ def is_negation(word: str) -> bool:
     lower = _VOWEL_SIGNS.sub("", word.casefold())
     return (
         lower in _WORDS
-        or lower.endswith(_ENDING)
-        or lower.startswith(_BEGINNING)
+        or lower.endswith("n't")
+        or lower.startswith("n'")
         or (word[-1] >= "가" and bool(_KOREAN.search(word)))
     )
 

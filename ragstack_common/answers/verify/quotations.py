@@ -7,7 +7,7 @@ docs/adr/0017.
 # ruff: noqa: RUF001, SIM905 - words and punctuation of many languages
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -22,12 +22,11 @@ from ragstack_common.text.characters import SYMBOL, is_dense
 LEAST_WORDS: Final = 4
 LEAST_CHARACTERS: Final = 20
 LEAST_DENSE_CHARACTERS: Final = 10
-"""LEAST_DENSE_CHARACTERS is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a
-term or a title: it supports nothing, and is missing only if no source mentions it. One with a number is always
-checked."""
+"""The last is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a term or a title:
+it supports nothing, and is missing only if no source mentions it. A text with a number is always checked."""
 
 MAX_PARTS: Final = 10
-"""Parts of a quotation with omissions; one with more is not found."""
+"""Parts between omissions in a quotation that can be found."""
 
 MAX_CONTINUATIONS: Final = 5
 """Places that are tried for a part after an omission."""
@@ -37,7 +36,7 @@ _EDGES: Final = frozenset(".,;:…。，；：、،؛।|-")
 """Punctuation at the beginning and end that a writer may add or leave out. Question marks are not in it."""
 
 _SIGNED: Final = re.compile(r"\s*[-+>#]\s*\d")
-"""Is not the mark of a list, a block quotation or a heading."""
+"""A sign before a number, as opposed to the mark of a list, a block quotation or a heading."""
 
 _LAST_SENTENCE: Final = re.compile(r"[^.!?。！？।؟\n]+[.!?。！？।؟\n]+\s*[^.!?。！？।؟\n]*\Z")
 _CHANGED_CASE: Final = re.compile(r"\[([^\W\d_])\](?=[^\W\d_])")
@@ -121,7 +120,8 @@ class PassageIndex:
             The passage's number, and the characters; none if only the headings above the passage contain it.
         """
         order = dict.fromkeys([*cited, *self._passages])
-        written = list(dict.fromkeys([quotation, *_cases(quotation)]))
+        # "[t]he fee" quotes "The fee".
+        written = list(dict.fromkeys([quotation, _CHANGED_CASE.sub(lambda found: found[1].swapcase(), quotation)]))
         for number in order:
             for variant in written:
                 if (found := self._content(number).find(variant)) is not None:
@@ -129,9 +129,10 @@ class PassageIndex:
         for number in order:
             if any(self._context(number).find(variant) is not None for variant in written):
                 return number, []
-        for number in order if _substitute(quotation) else ():
-            if found := self._substituted(number, quotation):
-                return number, found
+        if substitute := _substitute(quotation):
+            for number in order:
+                if found := self._substituted(number, quotation, substitute):
+                    return number, found
         return None
 
     def is_name(self, phrase: str) -> bool:
@@ -149,10 +150,8 @@ class PassageIndex:
             for variant in written
         )
 
-    def _substituted(self, number: int, quotation: str) -> list[CitedText] | None:
+    def _substituted(self, number: int, quotation: str, substitute: re.Match[str]) -> list[CitedText] | None:
         """Find a quotation with words in brackets for a pronoun; its sentence or the one before must have them."""
-        substitute = _substitute(quotation)
-        assert substitute is not None
         content, context = self._content(number), self._context(number).original
         for pronoun in content.pronouns():
             replaced = quotation[: substitute.start()] + pronoun + quotation[substitute.end() :]
@@ -161,7 +160,8 @@ class PassageIndex:
                 continue
             before = _LAST_SENTENCE.search(content.original, 0, found[0].start)
             begin = before.start() if before else 0
-            if _mentions(f"{context}\n{content.original[begin : found[0].end]}", substitute[1]):
+            near = f"{context}\n{content.original[begin : found[0].end]}"
+            if re.search(rf"(?<!\w){re.escape(substitute[1])}(?!\w)", near, re.IGNORECASE):
                 return found
         return None
 
@@ -238,17 +238,7 @@ def _is_edge(tokens: Tokens, place: int) -> bool:
     return not is_before_number or (tokens.texts[place] != "-" and bool(tokens.spaces[place + 1]))
 
 
-def _cases(quotation: str) -> Iterator[str]:
-    """Yield a quotation in which letters in brackets have the other case: "[t]he fee" quotes "The fee"."""
-    if _CHANGED_CASE.search(quotation):
-        yield _CHANGED_CASE.sub(lambda found: found[1].swapcase(), quotation)
-
-
 def _substitute(quotation: str) -> re.Match[str] | None:
     """Return the words in brackets of a quotation, if it has one such place."""
     found = list(islice(_SUBSTITUTE.finditer(quotation), 2))
     return found[0] if len(found) == 1 else None
-
-
-def _mentions(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None

@@ -21,13 +21,13 @@ LONGEST_SENTENCE: Final = 2000
 """Characters; a longer text without an end is divided at a space."""
 
 WINDOW: Final = 2 * LONGEST_SENTENCE
-"""Characters in which the end of a sentence is looked for; a longer line is not a heading or a table row."""
+"""Characters that are searched for the end of a sentence; a longer line is not a heading or a table row."""
 
 GROWTH: Final = 1 / 16
 """A sentence is read again when it has grown by this share: an answer of 100 kB without an end takes 0.3 s, not 30."""
 
 USUAL_SENTENCE: Final = 400
-"""Characters that are tried first, as few sentences are longer."""
+"""Characters that are searched first, as few sentences are longer."""
 
 _CITED: Final = rf"(?:[ \t]*{MARKERS})*+"
 _END: Final = re.compile(
@@ -36,8 +36,9 @@ _END: Final = re.compile(
 _NEXT: Final = re.compile(rf"[\s{OUTER_MARKS}(\[*_]*+(.)")
 _QUOTED: Final = re.compile(rf"\s(?:<q|[{OUTER_MARKS}])", re.IGNORECASE)
 _MARKED: Final = re.compile(rf"{MARKERS}\Z")
-"""What lets a sentence begin in lower case, which is otherwise a sign of an abbreviation: a quotation, and a marker
-before the end of the previous sentence."""
+"""After a quotation mark, or a marker before the previous full stop, a sentence may begin in lower case, which is
+otherwise a sign of an abbreviation."""
+
 _BEFORE: Final = re.compile(r"(?:[ \t]*(?:[-*+•]|\d{1,3}[.)])(?=[ \t]))*+[ \t]*")
 """Markers of list items, which are not part of the sentence."""
 
@@ -144,7 +145,8 @@ class SentenceReader:
         newline = self._end_of_wrapped(newline, last=last)
         line = self._tail[self._at : newline if newline >= 0 else self._at + WINDOW]
         ended = newline >= 0 or (last and len(line) < WINDOW)
-        begin = 0 if self._in_line else _end_of(_BEFORE, line)
+        before = None if self._in_line else _BEFORE.match(line)
+        begin = before.end() if before else 0
         end = _sentence_end(line, begin, ended=ended)
         if end is None:
             return None
@@ -209,11 +211,6 @@ class SentenceReader:
             self._pending = span
         elif stripped and self._pending:
             self._pending = replace(self._pending, end=span.end, text=self._pending.text + stripped)
-
-
-def _end_of(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.match(text)
-    return found.end() if found else 0
 
 
 def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:

@@ -28,7 +28,7 @@ MAX_OCCURRENCES: Final = 50
 
 LEAST_CLAUSE_WORDS: Final = 4
 LEAST_CLAUSE_CHARACTERS: Final = 8
-"""In a script without spaces. A shorter clause next to an omission could be any selection of words."""
+"""The same in a script without spaces. A shorter clause next to an omission could be any selection of words."""
 
 LEAST_COLUMNS: Final = 3
 """Minimum for a table with commas; lines with fewer are ordinary text."""
@@ -61,7 +61,7 @@ _LEADING_VOWELS: Final = frozenset("เแโใไເແໂໃໄ")
 """Thai and Lao vowels that are written before their consonant."""
 
 POINTS: Final = frozenset(".,٫")
-"""What may begin a number: .5 is not 5."""
+"""Marks that may begin a number: .5 is not 5."""
 
 _BLANK_LINE: Final = re.compile(r"\n\s*\n")
 _LINE_MARKS: Final = frozenset("-*+•#>|")
@@ -87,7 +87,7 @@ _MULTIPLIERS: Final = frozenset(
         " mila milione тысяч тысяча миллион миллиард हज़ार लाख करोड़ ألف مليون مليار"
     ).split()
 )
-"""Those that also follow a number in words: two hundred."""
+"""Scales that also follow a number in words: two hundred."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,10 @@ class Tokens:
 
     Attributes:
         source: The text with the offsets of its characters in the original.
-        kinds: The kind of each token.
         texts: The tokens as they are compared.
         starts: Where each begins in the original.
         ends: Where each ends there.
-        gaps: Whether white space that counts precedes it. Next to characters of scripts without spaces, none does.
+        gaps: Whether significant white space precedes it. Next to characters of scripts without spaces, none is.
         spaces: The white space before it.
     """
 
@@ -134,7 +133,7 @@ class Tokens:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """The different tokens."""
+        """Each token once."""
         return frozenset(self.texts)
 
     @cached_property
@@ -143,7 +142,7 @@ class Tokens:
         return [0, *accumulate(len(text) + 1 for text in self.texts)]
 
     def joined(self, begin: int = 0, end: int | None = None) -> str:
-        """Return tokens with a mark between two of them that tells what is there."""
+        """Return tokens with marks for the white space or its absence between them."""
         return "".join(map(str.__add__, self._separators[begin:end], self.texts[begin:end]))[1:]
 
     @cached_property
@@ -169,7 +168,7 @@ class Tokens:
         return _across_blocks(self._joined)
 
     def runs(self, wanted: str, start: int = 0, *, across: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield where joined tokens occur from a token on, up to some number of places; also *across* blocks."""
+        """Yield at most MAX_OCCURRENCES places of joined tokens from a token on; also *across* blocks."""
         text = self._joined_across if across else self._joined
         wanted = _across_blocks(wanted) if across else wanted
         at = self._offsets[start] - 1
@@ -183,11 +182,14 @@ class Tokens:
                 yield begin, end
 
     def is_quotable(self, begin: int, end: int) -> bool:
-        """Whether a run says what its text says: no part of a number, and no negation of a clause, is left out."""
-        return self._may_begin(begin) and self._may_end(end) and not self._negates_outside(begin, end)
+        """Whether a run keeps the meaning of its text: it omits no part of a number, and no negation of a clause."""
+        if not (self._may_begin(begin) and self._may_end(end)):
+            return False
+        first, last = self._clauses[begin][0], self._clauses[end - 1][1]
+        return not (self.negates(first, begin) or self.negates(end, last))
 
     def is_whole(self, begin: int, end: int) -> bool:
-        """Whether a run is no part of a word or number, and no negation is next to it in its clause."""
+        """Whether a run is not part of a word or number, and no negation is next to it in its clause."""
         first, last = self._clauses[begin][0], self._clauses[end - 1][1]
         near = self.negates(max(first, begin - 2), begin) or self.negates(end, min(last, end + 1))
         return self._may_begin(begin) and self._may_end(end) and not near
@@ -237,11 +239,6 @@ class Tokens:
             and _NEXT_GROUP.match(self.texts[place]) is not None
         )
 
-    def _negates_outside(self, begin: int, end: int) -> bool:
-        """Whether the rest of the first or last clause of a run negates."""
-        first, last = self._clauses[begin][0], self._clauses[end - 1][1]
-        return self.negates(first, begin) or self.negates(end, last)
-
     def negates(self, begin: int, end: int) -> bool:
         """Whether some tokens negate."""
         return end > begin and self._negations_before[end] > self._negations_before[begin]
@@ -260,7 +257,7 @@ class Tokens:
 
     @cached_property
     def _clauses(self) -> list[tuple[int, int]]:
-        """The first token of the clause of each token, and the one after its last. A mark between two is in none."""
+        """The first token of the clause of each token, and the token after its last. A mark between two is alone."""
         found: list[tuple[int, int]] = []
         first = 0
         for place in range(len(self.kinds) + 1):
@@ -341,7 +338,7 @@ class Tokens:
         return long and self._clauses[begin][0] == begin and self._clauses[end - 1][1] == end
 
     def are_rows(self, original: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether two runs are whole rows of one table, whose other rows may be left out."""
+        """Whether two runs are whole rows of one table, whose other rows may be omitted."""
         first, last = (_whole_line(original, self.starts[begin], self.ends[end - 1]) for begin, end in (one, other))
         if first is None or last is None:
             return False
@@ -356,7 +353,7 @@ def _across_blocks(joined: str) -> str:
 
 
 def _divided(text: str, classes: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield where each token begins and ends, its kind, and the white space before it. Quotation marks are none."""
+    """Yield the start, end, kind and preceding white space of each token. Quotation marks are not tokens."""
     space, opened, at = "", 0, 0
     while at < len(text):
         blank = _SPACE.match(classes, at)
@@ -389,7 +386,7 @@ def _kind(group: str, classes: str) -> str:
 
 
 def _whole_line(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the line of a run if it has nothing else but the marks of a table, and of links at its ends."""
+    """Return the line of a run if it has nothing else except the marks of a table, and of links at its ends."""
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
     stop = len(text) if stop < 0 else stop

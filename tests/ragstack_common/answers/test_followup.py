@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from ragstack_common.answers.followup import LONGEST_QUESTION, self_contained, with_subject
+from ragstack_common.answers.followup import MAX_QUESTION, self_contained, with_subject
 from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import GenerationError
@@ -49,7 +49,7 @@ async def test_the_model_rewrites_the_question_from_the_conversation() -> None:
     assert request.messages[-1].content == "And in Germany?"
 
 
-@pytest.mark.parametrize("said", ["", "  \n", "And in Germany?", "x" * (LONGEST_QUESTION + 1)])
+@pytest.mark.parametrize("said", ["", "  \n", "And in Germany?", "x" * (MAX_QUESTION + 1)])
 async def test_nothing_useful_leaves_the_question_as_it_is(said: str) -> None:
     assert await rewritten(Model(said)) == (None, None)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.text.sections import LONGEST_HEADING, Sections, outline
+from ragstack_common.text.sections import MAX_HEADING, Sections, outline
 
 GUIDE = """\
 # Guide
@@ -87,7 +87,7 @@ def test_a_line_that_only_looks_like_a_heading_is_not_one(line: str) -> None:
 
 
 def test_a_very_long_heading_is_truncated() -> None:
-    assert outline("# " + "x" * 100_000).title == "x" * LONGEST_HEADING
+    assert outline("# " + "x" * 100_000).title == "x" * MAX_HEADING
 
 
 LINES = st.lists(
