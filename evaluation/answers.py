@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from evaluation.dataset import Query
+from evaluation.dataset import EvaluationQuery
 from evaluation.metrics import Difference, Interval, Values, resampled
 from ragstack_common.answers.answer import Answer
 from ragstack_common.answers.phrases import has_closest_passages
@@ -21,14 +21,9 @@ from ragstack_common.text.words import runs
 from ragstack_common.text.words import words as search_words
 
 Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
-"""What a question is: the data set marks it as unanswerable, it comes from another data set (foreign), or its relevant
-documents are hidden from the search (removed)."""
+"""Foreign questions come from another data set; for removed ones, the search hides the relevant documents."""
 
-Verdict = Literal["correct", "partial", "wrong"]
-
-LEAST_SENTENCE: Final = 6
-RIGHT_SHARE: Final = 0.6
-"""Share of the words of a reference that make an answer right, where the references are sentences."""
+JudgeVerdict = Literal["correct", "partial", "wrong"]
 
 
 @dataclass(frozen=True)
@@ -39,22 +34,21 @@ class AnswerCase:
         answer: None if the generation failed.
         found: Documents of the passages that the answerer received, in their order.
         cited: Documents of the passages that the answer cites, one for each passage.
-        relevant: Documents that are judged to be relevant.
-        verdict: The judge's; None without a judge or a reference, or if the verdict could not be read.
+        verdict: None without a judge or a reference, or if the verdict could not be parsed.
     """
 
-    query: Query
+    query: EvaluationQuery
     kind: Kind
     answer: Answer | None
     relevant: frozenset[str]
     found: tuple[str, ...] = ()
     cited: tuple[str, ...] = ()
     best_relevance: float | None = None
-    verdict: Verdict | None = None
+    verdict: JudgeVerdict | None = None
 
     @property
     def answered(self) -> bool:
-        """Whether there is a response, and its `answered` is true."""
+        """Whether the response is an answer."""
         return self.answer is not None and self.answer.answered
 
     @property
@@ -142,7 +136,7 @@ def _compared(figure: Callable[[str, Sequence[str]], float]) -> Callable[[Answer
 
 
 def _correct(case: AnswerCase) -> Part:
-    """A question that is not answered counts as wrong; a verdict that could not be read does not count."""
+    """A question without an answer counts as wrong; a verdict that could not be parsed does not count."""
     if not case.query.answers:
         return NOTHING
     if case.displayed is None:
@@ -162,10 +156,10 @@ def _wrong(case: AnswerCase) -> Part:
 
 
 def is_right(case: AnswerCase) -> bool:
-    """Whether a displayed text has the reference, or .6 of its words if they are at least six."""
+    """Whether a displayed text has the reference, or .6 of its words if the reference is a sentence."""
     references = case.query.answers
-    if any(len(words(reference)) >= LEAST_SENTENCE for reference in references):
-        return token_recall(case.text, references) >= RIGHT_SHARE
+    if any(len(words(reference)) > 5 for reference in references):  # noqa: PLR2004 - a sentence
+        return token_recall(case.text, references) >= 0.6  # noqa: PLR2004 - as in the fit of the confidence
     return has_reference(case.text, references)
 
 
@@ -190,10 +184,9 @@ def _unsupported(case: AnswerCase) -> Part:
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure about answers: a ratio of two sums over the questions.
+    """A figure about answers: a ratio of two sums over the questions of a kind, or of all kinds (None).
 
     Attributes:
-        kind: Kind of the questions that count; None counts all.
         part: What a question adds to the two sums.
     """
 
@@ -252,12 +245,12 @@ class Ratio:
 
     @property
     def total(self) -> float:
-        """The unit of the figure: what it is a share or a mean of."""
+        """The denominator of the figure."""
         return float(self.denominators.sum())
 
     @property
     def value(self) -> float:
-        """The figure; there must be something to count."""
+        """The figure; the total must not be 0."""
         return float(self.numerators.sum()) / self.total
 
     def interval(self) -> Interval:

@@ -21,9 +21,9 @@ from evaluation.answers import (
     token_f1,
     token_recall,
 )
-from evaluation.dataset import DataSet, EvaluationError, Query
+from evaluation.dataset import DataSet, EvaluationError, EvaluationQuery
 from evaluation.judge import Judge, chosen_model, judge_with
-from evaluation.searching import Engines, filter_of, require_filters
+from evaluation.searching import FOREIGN_QUESTIONS, Engines, filter_of, require_filters
 from evaluation.setups import AnswerSetup
 from evaluation.table import Cell, Table
 from ragstack_common.access.callers import OPERATOR
@@ -39,9 +39,6 @@ from ragstack_common.services.ask_models import AskRequest, AskResponse, ChatTur
 from ragstack_common.services.search import QueryService
 from ragstack_common.settings.limits import MAX_ANSWER_SECONDS, MAX_RETRIEVAL_SECONDS
 from ragstack_common.settings.search import QuerySettings
-
-FOREIGN_QUESTIONS: Final = 40
-"""Questions of each other set that are asked."""
 
 THRESHOLDS: Final = (0.0, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 """Values of ``ANSWERABLE_RELEVANCE`` whose effect is shown."""
@@ -65,7 +62,7 @@ class MeasuredAnswers:
 
     @property
     def costs(self) -> dict[str, int]:
-        """Times from the question to the end of the answer, and mean tokens, which are estimated without a model."""
+        """Times from the question to the end of the answer, and mean tokens, which are estimates without a model."""
         displayed = [each.displayed for each in self.cases if each.displayed is not None]
         answers: list[Answer] = displayed or [each.answer for each in self.cases if each.answer is not None]
         times = [answer.timings.total_ms for answer in answers]
@@ -89,7 +86,7 @@ def measured(
     """Ask with one setup after the other.
 
     Args:
-        engines: What is asked, with the data set.
+        engines: The engines, with the data set.
         setups: The ways to answer.
         foreign: Other data sets, whose questions this one does not answer.
         judge: Model that compares answers with the references.
@@ -99,7 +96,7 @@ def measured(
         EvaluationError: A question failed; the figures of earlier setups have been yielded.
     """
     data = engines.data
-    questions: list[tuple[Query, Kind]] = [(query, "answerable") for query in data.queries]
+    questions: list[tuple[EvaluationQuery, Kind]] = [(query, "answerable") for query in data.queries]
     questions += [(query, "unanswerable") for query in data.unanswerable]
     questions += [(query, "foreign") for other in foreign for query in other.queries[:FOREIGN_QUESTIONS]]
     questions += [(query, "removed") for query in data.queries if without_documents]
@@ -116,7 +113,7 @@ def measured(
 def _ask_all(
     engines: Engines,
     setup: AnswerSetup,
-    questions: Sequence[tuple[Query, Kind]],
+    questions: Sequence[tuple[EvaluationQuery, Kind]],
     judge: Judge | None,
     advance: Callable[[], None],
 ) -> list[AnswerCase]:
@@ -215,10 +212,7 @@ def tables(data: DataSet, found: Sequence[MeasuredAnswers]) -> list[Table]:
 
 
 def _figures(data: DataSet, found: Sequence[MeasuredAnswers]) -> Table:
-    """Return a row for each measure, and columns for each setup: differences are to the first.
-
-    A further setup is called by what differs from the first.
-    """
+    """Return a row for each measure, and columns for each setup, which is named by what differs from the first."""
     baseline = found[0]
     parts = baseline.setup.label.split(", ")
     headings, drawn = ["measure", baseline.setup.label], [baseline.setup.label]
@@ -247,10 +241,10 @@ def _figures(data: DataSet, found: Sequence[MeasuredAnswers]) -> Table:
 
 
 def thresholds(one: MeasuredAnswers) -> Table | None:
-    """Return which shares of the questions would have an answer or none, by threshold of the relevance.
+    """Return the shares of the questions that would have an answer or none, by threshold of the relevance.
 
     Thresholds below that of the setup would need other answers. There is no table without a calibration, or without
-    questions that cannot be answered.
+    unanswerable questions.
     """
     kinds = [kind for kind, name in ABSTAINED.items() if name in one.figures]
     if not kinds or any(each.best_relevance is None for each in one.cases if each.found):
@@ -274,9 +268,6 @@ def thresholds(one: MeasuredAnswers) -> Table | None:
     return Table(f"{one.setup.label}: the least relevance at which there is an answer", headings, rows, headings[1:])
 
 
-CONFIDENCES: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-
 def confidences(one: MeasuredAnswers) -> Table | None:
     """Return the risk and the coverage by threshold of the confidence; None with a model, or without references."""
     asked = [each for each in one.cases if each.kind == "answerable" and each.query.answers]
@@ -284,7 +275,7 @@ def confidences(one: MeasuredAnswers) -> Table | None:
         return None
     others = {kind: [each for each in one.cases if each.kind == kind] for kind in ABSTAINED}
     rows: list[list[Cell]] = []
-    for threshold in sorted({*CONFIDENCES, MIN_CONFIDENCE}):
+    for threshold in sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, MIN_CONFIDENCE}):
         answered = [each for each in asked if each.displayed and (each.confidence or 0) >= threshold]
         wrong = sum(not is_right(each) for each in answered) / len(answered) if answered else None
         abstained = [

@@ -20,9 +20,9 @@ from ragstack_common.settings.relevance import Calibration, Signal
 
 BINS: Final = 10
 FOLDS: Final = 5
-RIDGE: Final = 1e-4
 STEPS: Final = 100
-MAX_STEP: Final = 5.0
+OWN: Final = "own questions"
+OTHERS: Final = "other sets"
 
 Labels = npt.NDArray[np.bool_]
 
@@ -32,13 +32,13 @@ class Passages:
     """The first results of the questions of one set.
 
     Attributes:
-        name: The set.
+        name: Name of the set.
         questions: For each passage the number of its question, from 0, ascending.
         signals: For each passage its signals; the columns are :attr:`names`.
-        names: What the engine sends.
+        names: Names of the signals that the engine sends.
         relevant: Whether the document was judged to be relevant.
-        removed: The same signals with the relevant documents removed from the results, and their questions.
-        foreign: The same of questions that were written for other sets, and their questions.
+        removed: Signals with the relevant documents removed from the results, and their questions.
+        foreign: Signals of questions that were written for other sets, and their questions.
     """
 
     name: str
@@ -63,14 +63,18 @@ class Model:
     weights: Values
     intercept: float
 
+    @classmethod
+    def of(cls, calibration: Calibration, names: tuple[Signal, ...]) -> "Model":
+        """Create the model of a calibration."""
+        return cls(names, np.array([calibration.weights.get(name, 0.0) for name in names]), calibration.intercept)
+
     def relevance(self, signals: Values) -> Values:
         """Return the probability of every row."""
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(self.intercept + signals @ self.weights, -500, 500))))
+        return _logistic(self.intercept + signals @ self.weights)
 
 
-def model_of(calibration: Calibration, names: tuple[Signal, ...]) -> Model:
-    """Return the model of a calibration."""
-    return Model(names, np.array([calibration.weights.get(name, 0.0) for name in names]), calibration.intercept)
+def _logistic(log_odds: Values) -> Values:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -500, 500))))
 
 
 def fit(sets: Sequence[Passages]) -> Model:
@@ -92,7 +96,9 @@ def fit(sets: Sequence[Passages]) -> Model:
         )
     full = np.zeros(len(names))
     full[used] = weights
-    return Model(names, full, _intercept(sets, full))
+    # With the intercept of each set, its mean is right.
+    own = [_own_intercept(each.signals @ full, float(each.relevant.mean())) for each in sets]
+    return Model(names, full, float(np.median(own)))
 
 
 def _weights(sets: Sequence[Passages], used: Sequence[int]) -> Values:
@@ -108,28 +114,23 @@ def _weights(sets: Sequence[Passages], used: Sequence[int]) -> Values:
     return _newton(rows, labels, share)[len(sets) :]
 
 
-def _intercept(sets: Sequence[Passages], weights: Values) -> float:
-    """Return the median of the intercepts with which the mean over each set is right."""
-    return float(np.median([_own_intercept(each.signals @ weights, float(each.relevant.mean())) for each in sets]))
-
-
 def _own_intercept(offsets: Values, target: float) -> float:
     low, high = -500.0, 500.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        mean = (1 / (1 + np.exp(-np.clip(middle + offsets, -500, 500)))).mean()
+        mean = _logistic(middle + offsets).mean()
         low, high = (middle, high) if mean < target else (low, middle)
     return low
 
 
 def _newton(rows: Values, labels: Values, share: Values) -> Values:
     found = np.zeros(rows.shape[1])
-    penalty = RIDGE * np.eye(len(found))
+    penalty = 1e-4 * np.eye(len(found))
     for _ in range(STEPS):
-        probable = 1 / (1 + np.exp(-np.clip(rows @ found, -500, 500)))
+        probable = _logistic(rows @ found)
         slope = rows.T @ (share * (labels - probable)) - penalty @ found
         curve = (rows * (share * probable * (1 - probable))[:, np.newaxis]).T @ rows + penalty
-        step = np.clip(np.linalg.solve(curve, slope), -MAX_STEP, MAX_STEP)
+        step = np.clip(np.linalg.solve(curve, slope), -5.0, 5.0)
         found = found + step
         if np.abs(step).max() < 1e-9:  # noqa: PLR2004 - converged
             break
@@ -222,7 +223,6 @@ class Quality:
     Attributes:
         bins: For the reliability chart.
         error: Expected calibration error.
-        brier: Brier score.
         removed: Abstention where the relevant documents are missing.
         foreign: Abstention for questions of other sets.
     """
@@ -258,14 +258,14 @@ class Quality:
 
 
 def qualities(sets: Sequence[Passages], threshold: float) -> Mapping[str, Sequence[Quality]]:
-    """Judge calibrations on questions that they have not seen, for every set.
+    """Judge calibrations on held-out questions of every set.
 
     Returns:
-        "own questions": fitted to the set's other questions; "other sets", if there are several: fitted to those.
+        OWN: fitted to the set's other questions; OTHERS, if there are several sets: fitted to the other sets.
     """
-    found = {"own questions": [Quality.of(each, held_out(each), threshold) for each in sets]}
+    found = {OWN: [Quality.of(each, held_out(each), threshold) for each in sets]}
     if len(sets) > 1:
-        found["other sets"] = [
+        found[OTHERS] = [
             Quality.of(each, [(fit([other for other in sets if other is not each]), everything(each))], threshold)
             for each in sets
         ]

@@ -37,12 +37,11 @@ from ragstack_local.errors import UsageError
 CORPUS: Final = "corpus.jsonl"
 QUERIES: Final = "queries.jsonl"
 FILTERS: Final = "filters.jsonl"
-JUDGMENT_FIELDS: Final = 3
 
 Judgments = Mapping[str, Mapping[str, int]]
 """Grades by document, by query; 0 is judged to be irrelevant."""
 
-Model = TypeVar("Model", bound=BaseModel)
+Line = TypeVar("Line", bound=BaseModel)
 NonBlank = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
 Attributes = dict[str, StrictBool | StrictInt | StrictFloat | StrictStr]
 
@@ -74,14 +73,14 @@ class Document(BaseModel):
 
 
 @dataclass(frozen=True)
-class Query:
+class EvaluationQuery:
     """A question.
 
     Attributes:
-        attributes: Of the documents that answer it; empty if unknown.
-        filters: The filters of the file, the first of each kind.
-        answers: References; any of them is acceptable.
-        before: The question before it in the conversation, for a follow-up.
+        attributes: Attributes of the documents that answer it; empty if unknown.
+        filters: The first filter of each kind in the file.
+        answers: Reference answers; any of them is acceptable.
+        before: The previous question of the conversation, for a follow-up.
     """
 
     id: str
@@ -94,27 +93,26 @@ class Query:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A collection with its judgments.
+    """A collection with its judgments; documents and queries are in the order of the file.
 
     Attributes:
-        name: The folder's.
-        split: Which judgments these are.
-        digest: Of the documents.
-        documents: In the order of the file, by id.
-        queries: Those with a relevant document, in the order of the file.
-        judgments: For each of the queries.
-        unanswerable: Questions that the collection does not answer, in the order of the file.
+        name: Name of the folder.
+        split: Name of the judgments.
+        digest: Hash of the documents.
+        documents: Documents by id.
+        queries: Queries with a relevant document.
+        unanswerable: Questions that the collection does not answer.
         has_texts: False if the documents were ingested elsewhere, and only the judged ones are known, by name.
-        cluster: Attribute whose values group the queries for intervals; None leaves each query alone.
+        cluster: Attribute whose values group the queries for intervals, if any.
     """
 
     name: str
     split: str
     digest: str
     documents: Mapping[str, Document]
-    queries: tuple[Query, ...]
+    queries: tuple[EvaluationQuery, ...]
     judgments: Judgments
-    unanswerable: tuple[Query, ...] = ()
+    unanswerable: tuple[EvaluationQuery, ...] = ()
     has_texts: bool = True
     cluster: str | None = None
 
@@ -134,15 +132,15 @@ class DataSet:
         )
         return [numbers.setdefault(key, len(numbers)) for key in keys]
 
-    def relevant(self, query: Query) -> frozenset[str]:
+    def relevant(self, query: EvaluationQuery) -> frozenset[str]:
         """Return the documents that are judged to be relevant."""
         return frozenset(document for document, grade in self.judgments[query.id].items() if grade > 0)
 
     def documents_of(self, sources: Sequence[str]) -> tuple[str, ...]:
         """Return the documents of sources, each once, at its best rank.
 
-        A source is a document's id, or a file that is called like it: ``s3://bucket/folder/ID.md``, its special
-        characters as in a URL. Without texts, a source that no judgment names is irrelevant.
+        A source is a document's id, or a file with its name: ``s3://bucket/folder/ID.md``, its special characters as in
+        a URL. Without texts, a source that no judgment names is irrelevant.
 
         Raises:
             DataSetError: A source is not a document of the collection, so it cannot be judged.
@@ -161,8 +159,8 @@ class DataSet:
                 return candidate
         raise DataSetError(f"The source {source!r} is not in the collection: search an index of it alone")
 
-    def wrong_attributes(self, query: Query, seed: int) -> dict[str, Any]:
-        """Draw, for each attribute of a query, another value that documents have; the same seed draws the same.
+    def wrong_attributes(self, query: EvaluationQuery, seed: int) -> dict[str, Any]:
+        """Draw, for each attribute of a query, another value that documents have; the seed decides which.
 
         Raises:
             DataSetError: There is no other value.
@@ -187,8 +185,8 @@ def read(place: Path, split: str = "test", queries: int | None = None, cluster: 
             question with several files has several lines. A file is a name, the end of a key such as
             ``guides/leave.md``, or a URI.
         split: Name of the file with the judgments.
-        queries: Keep only the first of each kind; None keeps all.
-        cluster: Attribute of the data set.
+        queries: Number of queries of each kind that are kept; None keeps all.
+        cluster: Attribute whose values group the queries.
 
     Raises:
         DataSetError: A file is missing or malformed, or no query has the attribute.
@@ -217,7 +215,7 @@ def _read_questions(file: Path, count: int | None) -> DataSet:
         judgments.setdefault(entry.question, {})[entry.file] = 1
     if not judgments:
         raise DataSetError(f"{file}: there are no questions: write a line 'question,file', and one for each question")
-    queries = tuple(Query(f"q{number}", text) for number, text in enumerate(judgments, start=1))[:count]
+    queries = tuple(EvaluationQuery(f"q{number}", text) for number, text in enumerate(judgments, start=1))[:count]
     documents = {name: Document(id=name) for files in judgments.values() for name in files}
     by_query = {query.id: judgments[query.text] for query in queries}
     digest = sha256(file.read_bytes()).hexdigest()
@@ -261,7 +259,7 @@ def _read_folder(folder: Path, split: str, count: int | None, cluster: str | Non
     for name, line in lines.items():
         further = filters[name].by_kind if name in filters else {}
         metadata = line.metadata
-        query = Query(name, line.text, metadata.filter, further, metadata.answer, metadata.before)
+        query = EvaluationQuery(name, line.text, metadata.filter, further, metadata.answer, metadata.before)
         has_relevant = any(grade > 0 for grade in judgments.get(name, {}).values())
         if has_relevant and not line.metadata.answerable:
             raise DataSetError(
@@ -285,9 +283,9 @@ def _read_folder(folder: Path, split: str, count: int | None, cluster: str | Non
     )
 
 
-def entries(file: Path, kind: type[Model]) -> dict[str, Model]:
+def entries(file: Path, kind: type[Line]) -> dict[str, Line]:
     """Read every line, by id."""
-    found: dict[str, Model] = {}
+    found: dict[str, Line] = {}
     for number, line in _lines(file):
         entry = _parsed(kind, line, file, number)
         name: str = entry.id  # type: ignore[attr-defined] # every kind has one
@@ -299,7 +297,7 @@ def entries(file: Path, kind: type[Model]) -> dict[str, Model]:
     return found
 
 
-def _parsed(kind: type[Model], line: str, file: Path, number: int) -> Model:
+def _parsed(kind: type[Line], line: str, file: Path, number: int) -> Line:
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
@@ -316,7 +314,7 @@ def _judgments(file: Path, documents: Mapping[str, object], queries: Mapping[str
         fields = line.rstrip("\r\n").split("\t")
         if number == 1 and fields[-1] == "score":
             continue
-        if len(fields) != JUDGMENT_FIELDS:
+        if len(fields) != 3:  # noqa: PLR2004 - as the message says
             raise DataSetError(f"{at}: query, document and grade with tabs between are expected, not {line.strip()!r}")
         query, document, grade = fields
         if query not in queries:

@@ -13,17 +13,11 @@ from evaluation.table import Cell, Table
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
-INFERRED: Final = "inferred, no filter"
 ALONE: Final = "filter alone"
 KEPT: Final = "kept"
 
 MIN_GAIN: Final = 0.05
-"""Gain of the right filter alone, as a share of the figure without a filter; of less, no share is shown."""
-
-NOTE: Final = (
-    f"Δ: difference to no filter. {KEPT}: share of the gain of the right filter alone, unless that gain is within"
-    f" chance or below {MIN_GAIN * 100:g} % of the figure without a filter."
-)
+"""Gain of the right filter alone, as a share of the figure without a filter, for which shares are shown."""
 
 
 def setups(data: DataSet, bases: Sequence[Setup]) -> list[Setup]:
@@ -77,13 +71,17 @@ def _table(data: DataSet, base: Setup, known: Mapping[Setup, Measured]) -> Table
     plain: list[Cell] = ["no filter"]
     for kind, places in kinds.items():
         plain += [float(without[places].mean()), None, *([None] if kind == RIGHT else [])]
-    inferred: list[Cell] = [INFERRED, *cells(_inferred(base), RIGHT)]
+    inferred: list[Cell] = ["inferred, no filter", *cells(_inferred(base), RIGHT)]
     rows = [plain, inferred + [None] * (len(headings) - len(inferred))]
     rows += [
         [name, *(cell for kind in kinds for cell in cells(_with(way, kind), kind))] for name, way in _ways(base).items()
     ]
     drawn = [heading for heading in headings[1:] if heading.endswith(")")]
-    return Table(f"{data.name}, {PRIMARY}: {base.label}", headings, rows, drawn, [NOTE])
+    note = (
+        f"Δ: difference to no filter. {KEPT}: share of the gain of the right filter alone, unless that gain is within"
+        f" chance or below {MIN_GAIN * 100:g} % of the figure without a filter."
+    )
+    return Table(f"{data.name}, {PRIMARY}: {base.label}", headings, rows, drawn, [note])
 
 
 def _kinds(data: DataSet) -> dict[str, list[int]]:

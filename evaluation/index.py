@@ -26,25 +26,17 @@ FORM: Final = 3
 """Version of the ingested form; a new number is a new index."""
 
 DOCUMENTS_PER_CALL: Final = 10
-"""Source: bedrock-agent, KnowledgeBaseDocuments."""
-
 MAX_LIST: Final = 10
 MAX_VALUE: Final = 2048
-"""Source: bedrock-agent, MetadataAttributeValueStringListValueList and StringValue."""
+"""Source: bedrock-agent, KnowledgeBaseDocuments, MetadataAttributeValueStringListValueList and StringValue."""
 
-PAGE: Final = 1000
-"""Source: bedrock-agent, MaxResults."""
-
-START_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.25
-WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 NOT_INGESTED: Final = DocumentStatus("FAILED", "it was not ingested")
 KNOWLEDGE_BASE: Final = "evaluation"
 
 _URL: Final = re.compile(r"Local Bedrock on (http://\S+), data in ")
 
-Progress = Callable[[int, int], None]
-"""Receives the searchable and total counts."""
+Counted = Callable[[int, int], None]
+"""Receives the searchable and total counts of documents."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,7 @@ class Indexing:
     """How documents are indexed and searched.
 
     Attributes:
-        embedding: As `ragstack bedrock` takes it.
+        embedding: In the form of `ragstack bedrock --embedding`.
         contextual_headers: Whether chunks are indexed with their document's name, title and headings.
         cosine_share: Share of the cosine in HYBRID searches; None for the embedding's own.
     """
@@ -62,7 +54,7 @@ class Indexing:
     cosine_share: float | None = None
 
     def folder(self, cache: Path, data: DataSet) -> Path:
-        """Return where the index of a collection is kept: each collection and way to index has its own folder."""
+        """Return the folder of the index of a collection; each way to index has its own."""
         parts = json.dumps([FORM, data.digest, self.absolute_embedding, self.contextual_headers])
         return cache / f"{data.name}-{sha256(parts.encode()).hexdigest()[:16]}"
 
@@ -92,10 +84,10 @@ def make_client(url: str, service: str) -> Any:
 
 
 @contextmanager
-def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress = lambda *_: None) -> Iterator[Index]:
+def serving(data: DataSet, indexing: Indexing, cache: Path, counted: Counted = lambda *_: None) -> Iterator[Index]:
     """Start a local Bedrock with the collection, ingest missing documents, and stop it.
 
-    Ingested documents stay in the cache, also if the run is interrupted.
+    Ingested documents stay in the cache, even if the run is interrupted.
 
     Raises:
         EvaluationError: Every document failed.
@@ -110,7 +102,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
     environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
     with running(indexing.folder(cache, data), arguments, environment) as (child, url):
         index = _opened(url)
-        _fill(index, data, child, progress)
+        _fill(index, data, child, counted)
         yield index
 
 
@@ -126,7 +118,7 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
     with held_interrupts():
         child = Child.start("The local Bedrock", command, environment, folder / "bedrock.log", ends_with_parent=True)
     try:
-        child.wait_until(lambda: _URL.search(child.log.read_text(errors="replace")) is not None, START_SECONDS)
+        child.wait_until(lambda: _URL.search(child.log.read_text(errors="replace")) is not None, 60.0)
         yield child, _URL.findall(child.log.read_text(errors="replace"))[0]
     finally:
         child.stop()
@@ -146,32 +138,32 @@ def _opened(url: str) -> Index:
     return Index(url, identifier, found[0]["dataSourceId"])
 
 
-def _fill(index: Index, data: DataSet, child: Child, progress: Progress) -> None:
+def _fill(index: Index, data: DataSet, child: Child, counted: Counted) -> None:
     agent = index.client("bedrock-agent")
     ids = {"knowledgeBaseId": index.knowledge_base_id, "dataSourceId": index.data_source_id}
 
     def statuses() -> dict[str, DocumentStatus]:
-        pages = agent.get_paginator("list_knowledge_base_documents").paginate(**ids, maxResults=PAGE)
+        pages = agent.get_paginator("list_knowledge_base_documents").paginate(**ids, maxResults=1000)
         details = (detail for page in pages for detail in page["documentDetails"])
         return {each["identifier"]["custom"]["id"]: DocumentStatus.of(each) for each in details}
 
     wanted = {name: document for name, document in data.documents.items() if document.markdown.strip()}
-    there = statuses()
+    ingested = statuses()
     missing = [
         text_document(name, document.markdown, _attributes(document.metadata))
         for name, document in wanted.items()
-        if there.get(name, NOT_INGESTED) == "FAILED"
+        if ingested.get(name, NOT_INGESTED) == "FAILED"
     ]
     for first in range(0, len(missing), DOCUMENTS_PER_CALL):
         agent.ingest_knowledge_base_documents(**ids, documents=missing[first : first + DOCUMENTS_PER_CALL])
     while True:
-        there = statuses()
-        failed = {name: there.get(name, NOT_INGESTED) for name in wanted if there.get(name) != "INDEXED"}
-        progress(len(wanted) - len(failed), len(wanted))
-        if not any(status in WAITING for status in there.values()):
+        ingested = statuses()
+        failed = {name: ingested.get(name, NOT_INGESTED) for name in wanted if ingested.get(name) != "INDEXED"}
+        counted(len(wanted) - len(failed), len(wanted))
+        if not any(status in ("STARTING", "PENDING", "IN_PROGRESS") for status in ingested.values()):
             break
         child.require_alive()
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.25)
     if failed:
         reasons = "; ".join(f"{name}: {status}, {status.reason}" for name, status in list(failed.items())[:3])
         message = f"{len(failed)} of {len(wanted)} documents cannot be searched, and count as not found: {reasons}"

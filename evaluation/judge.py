@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
-from evaluation.answers import Verdict, token_f1
-from evaluation.dataset import Query
+from evaluation.answers import JudgeVerdict, token_f1
+from evaluation.dataset import EvaluationQuery
 from ragstack_common.answers.factory import provider_from
 from ragstack_common.answers.models.protocol import ModelMessage, ModelProvider, ModelRequest
 from ragstack_common.core.errors import GenerationError
@@ -17,7 +17,7 @@ from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.limits import MAX_ANSWER_SECONDS
 
 RETRIES: Final = 2
-"""After transient errors: one of them must not end a measurement of hours."""
+"""Retries after transient errors, which must not end a measurement of hours."""
 
 RUBRIC: Final = """You grade answers to questions by comparing them with reference answers.
 
@@ -35,21 +35,16 @@ MAX_TOKENS: Final = 2_000
 """Some models think before they write the verdict."""
 
 CONTROLS: Final = 20
-"""Questions whose own reference, and one of another question, the judge also receives as the answer."""
-
-RELIABLE: Final = 0.9
-"""Share of the control answers below which the judge's figures mean little."""
+"""Questions for which the judge also grades their reference, and that of another question, as control answers."""
 
 _VERDICT: Final = re.compile(r"^\W*VERDICT\W+(correct|partial|wrong)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
 def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[AnswerSettings, ModelProvider]:
-    """Return a provider with its settings.
+    """Return a provider with its settings, which are variables of :class:`AnswerSettings`.
 
-    Args:
-        model: A model of the server at RAGSTACK_LLM_URL; without such a server, a model of Amazon Bedrock. None quotes
-            the passages.
-        settings: Further variables of :class:`AnswerSettings`.
+    The model is one of the server at RAGSTACK_LLM_URL; without such a server, one of Amazon Bedrock. None quotes the
+    passages.
 
     Raises:
         GenerationError: RAGSTACK_LLM_URL is not a URL.
@@ -67,13 +62,13 @@ def chosen_model(model: str | None, settings: Mapping[str, str]) -> tuple[Answer
 
 @dataclass
 class Judge:
-    """Judges answers, and counts how far it can be relied on.
+    """Judges answers, and counts what shows how reliable it is.
 
     Attributes:
-        verdicts: Answers that the judge was asked about.
-        unparsable: Replies without exactly one verdict; such an answer has none.
-        failed: Calls of the model that failed; such an answer has none either.
-        controls: Control answers whose verdict is known, without those for which the call failed.
+        verdicts: Answers that were sent to the judge.
+        unparsable: Replies without exactly one verdict.
+        failed: Failed calls of the model.
+        controls: Control answers, whose verdict is known, without failed calls.
         controls_right: Control answers that were judged right.
     """
 
@@ -85,7 +80,7 @@ class Judge:
     controls: int = 0
     controls_right: int = 0
 
-    def verdict(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:
+    def verdict(self, question: str, references: Sequence[str], answer: str) -> JudgeVerdict | None:
         """Judge an answer; None if the reply has no verdict, or more than one, or the model failed.
 
         Raises:
@@ -102,8 +97,8 @@ class Judge:
         self.unparsable += found is None
         return found
 
-    def check(self, queries: Sequence[Query]) -> None:
-        """Judge answers whose verdict is known: the reference of the question, and one that has no word of it."""
+    def check(self, queries: Sequence[EvaluationQuery]) -> None:
+        """Judge control answers: the reference of each question, and one that has no word in common with it."""
         asked = [query for query in queries if query.answers]
         for query in asked[:CONTROLS]:
             others = (other.answers[0] for other in asked if not token_f1(other.answers[0], query.answers))
@@ -117,20 +112,19 @@ class Judge:
     @property
     def counts(self) -> dict[str, str | int]:
         """The model and the counts."""
-        names = ("verdicts", "unparsable", "failed", "controls", "controls_right")
-        return {"model": self.model} | {name: getattr(self, name) for name in names}
+        return {name: value for name, value in vars(self).items() if name != "provider"}
 
     def notes(self, label: str) -> Iterator[str]:
-        """Yield what a reader of its figures must know."""
+        """Yield remarks for readers of its figures."""
         checked = f"; it judged {self.controls_right} of {self.controls} control answers right" if self.controls else ""
         yield (
-            f"{label}: of {self.verdicts} verdicts of {self.model}, {self.unparsable} could not be read and"
+            f"{label}: of {self.verdicts} verdicts of {self.model}, {self.unparsable} could not be parsed and"
             f" {self.failed} failed{checked}"
         )
-        if self.controls_right < RELIABLE * self.controls:
+        if self.controls_right < 0.9 * self.controls:
             yield "The judge is wrong about more than one control answer in ten: its figures mean little"
 
-    def _asked(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:
+    def _asked(self, question: str, references: Sequence[str], answer: str) -> JudgeVerdict | None:
         graded = json.dumps({"question": question, "references": references, "answer": answer}, ensure_ascii=False)
         reply = self.provider.generate(ModelRequest([ModelMessage.user(graded)], RUBRIC, MAX_TOKENS))
         return verdict_in(reply.content)
@@ -143,8 +137,7 @@ def judge_with(model: str | None) -> Judge | None:
     return Judge(model, chosen_model(model, {"ANSWER_TIMEOUT_SECONDS": str(MAX_ANSWER_SECONDS)})[1])
 
 
-def verdict_in(reply: str) -> Verdict | None:
+def verdict_in(reply: str) -> JudgeVerdict | None:
     """Return the one verdict of a reply; None if it has none or different ones."""
     found = {match.lower() for match in _VERDICT.findall(reply)}
-    known: tuple[Verdict, ...] = ("correct", "partial", "wrong")
-    return next((verdict for verdict in known if found == {verdict}), None)
+    return next((verdict for verdict in get_args(JudgeVerdict) if found == {verdict}), None)

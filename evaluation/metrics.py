@@ -89,13 +89,13 @@ class Difference(Interval):
 
 
 def resampled(values: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED) -> Values:
-    """Return means of bootstrap samples; the same arguments give the same.
+    """Return means of bootstrap samples; the same arguments give the same means.
 
     Args:
         values: One or more rows, each with a value for each query. All rows get the same samples.
-        clusters: What is drawn, with replacement. None draws queries.
-        samples: Drawn from all clusters, each with as many clusters as there are.
-        seed: Of the drawing.
+        clusters: Clusters of queries to draw with replacement; None draws queries.
+        samples: Number of samples; each has as many clusters as there are.
+        seed: Seed of the random numbers.
 
     Returns:
         Shape ``(rows, samples)``.

@@ -12,12 +12,13 @@ from evaluation import calibration
 from evaluation.calibration import Passages, Quality
 from evaluation.dataset import EvaluationError
 from evaluation.metrics import Values
-from evaluation.searching import Engines, found_chunks
+from evaluation.searching import FOREIGN_QUESTIONS, Engines, found_chunks
 from evaluation.setups import Setup
 from evaluation.table import Cell, Table
 from ragstack_common import __version__
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest
 from ragstack_common.settings import base as settings
+from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import EMBEDDING_HEADER
 from ragstack_common.settings.relevance import Calibration, Calibrations, Provenance, Signal, calibration_of
 from ragstack_common.settings.search import ANSWERABLE_RELEVANCE
@@ -28,26 +29,16 @@ RELEVANCE_CALIBRATION: Final = "relevance_calibration"
 RESULTS: Final = 10
 """Documents of a question that a calibration is fitted to."""
 
-MAX_RESULTS: Final = 100
-FOREIGN_QUERIES: Final = 40
-"""Questions of each other set that are asked."""
-
-THRESHOLD: Final = ANSWERABLE_RELEVANCE
-OWN: Final = "own questions"
-OTHERS: Final = "other sets"
-IN_USE: Final = "in use"
-
 
 @dataclass(frozen=True)
 class Relevance:
     """Measurements of relevance.
 
     Attributes:
-        sets: One for each data set.
         questions: Number of questions of all sets.
-        embedding: As the engine reports it; None if it does not.
+        embedding: The name that the engine reports, if any.
         search_type: HYBRID, SEMANTIC, or None for the engine's default.
-        qualities: By what the calibration was fitted to, one for each set.
+        qualities: One for each set, by what the calibration was fitted to.
     """
 
     sets: Sequence[Passages]
@@ -58,9 +49,9 @@ class Relevance:
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration for all sets; its figures are those of held-out questions."""
+        """The calibration for all sets; its figures are measured on held-out questions."""
         model = calibration.fit(self.sets)
-        honest = self.qualities.get(OTHERS) or self.qualities[OWN]
+        held_out = self.qualities.get(calibration.OTHERS) or self.qualities[calibration.OWN]
         return Calibration(
             embedding=self.embedding,
             search_type=self.search_type,
@@ -71,8 +62,8 @@ class Relevance:
                 questions=self.questions,
                 passages=sum(len(each.relevant) for each in self.sets),
                 made=f"{datetime.now(UTC):%Y-%m-%d}",
-                expected_calibration_error=round(float(np.mean([each.error for each in honest])), 4),
-                brier_score=round(float(np.mean([each.brier for each in honest])), 4),
+                expected_calibration_error=round(float(np.mean([each.error for each in held_out])), 4),
+                brier_score=round(float(np.mean([each.brier for each in held_out])), 4),
                 version=__version__,
             ),
         )
@@ -87,17 +78,19 @@ def measured(engines: Sequence[Engines], setup: Setup) -> Relevance:
     found = []
     embedding = search_type = None
     for each in engines:
-        others = (other.data.queries[:FOREIGN_QUERIES] for other in engines if other is not each)
+        others = (other.data.queries[:FOREIGN_QUESTIONS] for other in engines if other is not each)
         foreign = [query.text for queries in others for query in queries]
         with each, each.opened(setup) as backend:
             # All sets are searched in the same way.
             embedding, search_type = _identified(each, setup, backend)
             found.append(_collected(each, backend, setup.label, foreign))
-    qualities = dict(calibration.qualities(found, THRESHOLD))
+    qualities = dict(calibration.qualities(found, ANSWERABLE_RELEVANCE))
     in_use = calibration_of(None, embedding, search_type)
     if in_use is not None:
-        model = calibration.model_of(in_use, found[0].names)
-        qualities[IN_USE] = [Quality.of(each, [(model, calibration.everything(each))], THRESHOLD) for each in found]
+        model = calibration.Model.of(in_use, found[0].names)
+        qualities["in use"] = [
+            Quality.of(each, [(model, calibration.everything(each))], ANSWERABLE_RELEVANCE) for each in found
+        ]
     questions = sum(len(each.data.queries) for each in engines)
     return Relevance(found, questions, embedding, search_type, qualities)
 
@@ -179,8 +172,8 @@ def tables(found: Relevance) -> list[Table]:
             calibrated,
         ),
         Table(
-            f"With an answerable relevance of {THRESHOLD:g}: questions kept, questions rejected when their documents"
-            " are removed, and foreign questions (of other sets) rejected",
+            f"With an answerable relevance of {ANSWERABLE_RELEVANCE:g}: questions kept, questions rejected when their"
+            " documents are removed, and foreign questions (of other sets) rejected",
             ["set, fitted to", "kept", "removed", "AUROC, removed", "foreign", "AUROC, foreign"],
             abstained,
         ),

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
 from evaluation import metrics
-from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
+from evaluation.dataset import FILTERS, DataSet, EvaluationError, EvaluationQuery
 from evaluation.index import Index, Indexing, serving
 from evaluation.metrics import PRIMARY, Difference, Interval, Values
 from evaluation.setups import PRIVATE, STACK, Setup
@@ -32,15 +32,8 @@ from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.settings.names import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
 from ragstack_local.connection.connection import Connection
 
-COLLECTION: Final = "collection"
-"""Type, in a backend's configuration, of the private knowledge base that holds the data set."""
-
-TIMEOUT_SECONDS: Final = 60.0
-"""Nothing is lost to a deadline while quality is measured."""
-
-WRONG_SEED: Final = 20_261_121
-DEEP: Final = 100
-"""Documents of a query from which recall@100 is measured too."""
+FOREIGN_QUESTIONS: Final = 40
+"""Questions of each other data set that are asked."""
 
 
 class Progress:
@@ -52,7 +45,7 @@ class Progress:
 
     @contextmanager
     def bar(self, name: str, total: int) -> Iterator[Callable[[], None]]:
-        """Show a bar, which what is yielded advances by one."""
+        """Show a bar, and yield what advances it by one."""
         task = self._bars.add_task(name, total=total, detail="")
         yield lambda: self._bars.advance(task)
 
@@ -70,7 +63,6 @@ class Engines:
     """Engines that setups search. The private local Bedrock keeps running while setups use the same index.
 
     Attributes:
-        data: The data set.
         cache: Folder of the indexes.
         stack: Connects to the running local stack.
     """
@@ -81,7 +73,6 @@ class Engines:
     stack: Callable[[], Connection]
 
     def __post_init__(self) -> None:
-        """Start with no server."""
         self._server = ExitStack()
         self._served: tuple[Indexing, Index] | None = None
 
@@ -132,16 +123,15 @@ class Engines:
             raise EvaluationError(f"{file} is not a backend configuration: {error}") from None
         if not isinstance(found, dict):
             raise EvaluationError(f"{file} is not a backend configuration: an object is expected")
-        completed: dict[str, Any] = self._with_collection(found, setup)
-        return completed
+        return self._with_collection(found, setup)
 
     def _with_collection(self, part: Any, setup: Setup) -> Any:
-        """Replace each part of the type ``collection`` by the private knowledge base."""
+        """Replace each part of the type ``collection`` by the private knowledge base with the data set."""
         if isinstance(part, list):
             return [self._with_collection(each, setup) for each in part]
         if not isinstance(part, dict):
             return part
-        if part.get("type") == COLLECTION:
+        if part.get("type") == "collection":
             private = setup.model_copy(update={"engine": PRIVATE})
             return {**self._bedrock(private), **part, "type": BEDROCK_ENGINE}
         return {name: self._with_collection(each, setup) for name, each in part.items()}
@@ -169,7 +159,7 @@ class Engines:
             "search_type": setup.search,
             "merge": setup.merge,
             "filtered_score_boost": setup.boost,
-            "timeout_seconds": TIMEOUT_SECONDS,
+            "timeout_seconds": 60.0,  # a timeout would lower the figures
             "vector_store": OPENSEARCH_SERVERLESS,  # the local Bedrock has every operator
             "vocabulary": vocabulary if setup.infer and self.data.has_texts else None,
         }
@@ -198,11 +188,11 @@ def _require_documents(data: DataSet, stack: Connection) -> None:
         )
 
 
-def filter_of(data: DataSet, query: Query, kind: str) -> dict[str, Any] | None:
+def filter_of(data: DataSet, query: EvaluationQuery, kind: str) -> dict[str, Any] | None:
     """Return the metadata filter of a query; None if it has none of this kind."""
     values = query.filters.get(kind)
     if values is None and query.attributes and kind in ("right", "wrong"):
-        values = query.attributes if kind == "right" else data.wrong_attributes(query, WRONG_SEED)
+        values = query.attributes if kind == "right" else data.wrong_attributes(query, metrics.SEED)
     return {name: {"$eq": value} for name, value in values.items()} if values else None
 
 
@@ -236,7 +226,7 @@ class Measured:
         rankings: Documents, best first, by query.
         values: For each measure a figure of every query.
         milliseconds: The time of each search.
-        clusters: As in the data set.
+        clusters: Those of the data set.
     """
 
     setup: Setup
@@ -254,13 +244,6 @@ class Measured:
         return metrics.difference_interval(self.values[measure], baseline.values[measure], self.clusters)
 
 
-def searched_text(query: Query, setup: Setup) -> str:
-    """Return the question, made self-contained if the setup rewrites."""
-    if not setup.rewrite or query.before is None:
-        return query.text
-    return with_subject(query.text, [ModelMessage.user(query.before)]) or query.text
-
-
 def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iterator[Measured]:
     """Search and judge one setup after the other.
 
@@ -268,7 +251,7 @@ def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iter
         EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
     """
     data = engines.data
-    names = (*metrics.MEASURES, metrics.DEEP_MEASURE) if depth >= DEEP else metrics.MEASURES
+    names = (*metrics.MEASURES, metrics.DEEP_MEASURE) if depth >= 100 else metrics.MEASURES  # noqa: PLR2004
     for setup in setups:
         require_filters(data, setup.filter)
         rankings, times = {}, []
@@ -276,8 +259,9 @@ def measured(engines: Engines, setups: Sequence[Setup], depth: int = 10) -> Iter
             for query in data.queries:
                 asked = filter_of(data, query, setup.filter)
                 soft, hard = (asked, None) if setup.filter_mode == "prefer" else (None, asked)
+                before = [ModelMessage.user(query.before)] if setup.rewrite and query.before is not None else []
                 request = SearchRequest(
-                    searched_text(query, setup),
+                    with_subject(query.text, before) or query.text,
                     depth,
                     filters=hard,
                     metadata_filter=soft,

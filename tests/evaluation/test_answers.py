@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.answers import MEASURES, AnswerCase, Kind, Ratio, Verdict, token_f1, token_recall, words
+from evaluation.answers import MEASURES, AnswerCase, JudgeVerdict, Kind, Ratio, token_f1, token_recall, words
 from evaluation.asking import MeasuredAnswers, thresholds
-from evaluation.dataset import Query
+from evaluation.dataset import EvaluationQuery
 from evaluation.setups import AnswerSetup
 from ragstack_common.answers.answer import Answer, Answerer, Sentence, Timings, Usage
 
@@ -26,7 +26,7 @@ def asked(
     found: Sequence[str] = ("heron", "osprey"),
     unsupported: Sequence[bool] = (False,),
     removed_citations: int = 0,
-    verdict: Verdict | None = None,
+    verdict: JudgeVerdict | None = None,
 ) -> AnswerCase:
     """A question and its answer; None abstains."""
     sentences = [Sentence(start=0, end=1, text=text or "", citations=[], unsupported=flag) for flag in unsupported]
@@ -42,7 +42,7 @@ def asked(
         timings=Timings(retrieval_ms=1, total_ms=2),
         complete=True,
     )
-    query = Query("q", "What does it eat?", answers=tuple(references))
+    query = EvaluationQuery("q", "What does it eat?", answers=tuple(references))
     return AnswerCase(query, kind, answer, frozenset({"heron"}), tuple(found), tuple(cited), verdict=verdict)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from evaluation.dataset import Query
+from evaluation.dataset import EvaluationQuery
 from evaluation.judge import Judge, verdict_in
 from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelResponse
 from ragstack_common.core.errors import GenerationError
@@ -81,10 +81,10 @@ def test_an_answer_cannot_end_the_data_that_the_judge_reads() -> None:
 
 
 def test_a_judge_that_always_agrees_fails_half_of_the_controls() -> None:
-    queries = [Query(str(number), "How many?", {}, answers=(f"{number}",)) for number in range(5)]
+    queries = [EvaluationQuery(str(number), "How many?", {}, answers=(f"{number}",)) for number in range(5)]
     judge = Judge("judge", Says(["VERDICT: correct"]))
 
-    judge.check([*queries, Query("q", "No reference", {})])
+    judge.check([*queries, EvaluationQuery("q", "No reference", {})])
 
     assert (judge.controls, judge.controls_right) == (10, 5)
     assert (judge.verdicts, judge.unparsable) == (0, 0)
@@ -92,7 +92,7 @@ def test_a_judge_that_always_agrees_fails_half_of_the_controls() -> None:
 
 def test_a_control_shares_no_word_with_the_reference() -> None:
     answers = ("30 days", "Within 30 days", "The legal team")
-    queries = [Query(answer, f"What about {answer}?", {}, answers=(answer,)) for answer in answers]
+    queries = [EvaluationQuery(answer, f"What about {answer}?", {}, answers=(answer,)) for answer in answers]
     model = Says(["VERDICT: correct"])
 
     Judge("judge", model).check(queries)
@@ -106,7 +106,10 @@ def test_a_control_shares_no_word_with_the_reference() -> None:
 
 
 def test_a_control_that_fails_does_not_count_and_the_answers_are_kept() -> None:
-    queries = [Query(text, text, {}, answers=(answer,)) for text, answer in (("How late?", "17"), ("How many?", "27"))]
+    queries = [
+        EvaluationQuery(text, text, {}, answers=(answer,))
+        for text, answer in (("How late?", "17"), ("How many?", "27"))
+    ]
     judge = Judge("judge", Says(["VERDICT: correct"], failing="How late?"))
 
     judge.check(queries)
