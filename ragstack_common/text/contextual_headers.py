@@ -13,7 +13,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-LONGEST_HEADER: Final = 400
+MAX_HEADER: Final = 400
 """Characters. About a hundred tokens, which fit next to a chunk of Bedrock's default size in any embedding model."""
 
 MARK: Final = "[ragstack context]\n"
@@ -34,7 +34,7 @@ def compose(name: str, title: str | None, path: tuple[str, ...], attributes: tup
     stem = PurePosixPath(name.rstrip("/")).stem.replace("_", " ").replace("-", " ")
     above = " > ".join(heading for heading in path if heading != title)
     lines = [" ".join(line.split()) for line in (stem, title or "", above, *attributes)]
-    return "\n".join(dict.fromkeys(line for line in lines if line))[:LONGEST_HEADER].rstrip()
+    return "\n".join(dict.fromkeys(line for line in lines if line))[:MAX_HEADER].rstrip()
 
 
 def prepend(header: str, text: str) -> str:

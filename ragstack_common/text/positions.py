@@ -21,7 +21,7 @@ SHEET_KEY: Final = "ragstack_sheet"
 SECTION_KEY: Final = "ragstack_section"
 
 SEPARATOR: Final = " > "
-LONGEST_SECTION: Final = 200
+MAX_SECTION: Final = 200
 """Bytes in UTF-8. A knowledge base on S3 Vectors keeps 1 KB of metadata with a chunk."""
 
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
@@ -95,9 +95,9 @@ def section_of(path: Sequence[str]) -> str | None:
     headings = [heading for heading in map(_plain, path) if heading]
     for first in range(len(headings)):
         joined = SEPARATOR.join(headings[first:])
-        if len(joined.encode()) <= LONGEST_SECTION:
+        if len(joined.encode()) <= MAX_SECTION:
             return joined
-    return headings[-1].encode()[:LONGEST_SECTION].decode(errors="ignore") if headings else None
+    return headings[-1].encode()[:MAX_SECTION].decode(errors="ignore") if headings else None
 
 
 def section_over(content: str, offsets: Sequence[int], section: str | None) -> str | None:

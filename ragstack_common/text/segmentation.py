@@ -18,7 +18,7 @@ LETTERS: Final = (
 """Letters and marks of these scripts, without their digits. Source: Unicode, blocks."""
 
 GRAM: Final = 3
-LONGEST_RUN: Final = 2_000
+MAX_RUN: Final = 2_000
 """Characters that are divided together; a longer run is no text."""
 
 _THAI: Final = re.compile("[\u0e01-\u0e4e]")
@@ -36,7 +36,7 @@ _CLUSTER: Final = re.compile(r"\w[^\w]*")
 
 def segmented(run: str) -> tuple[str, ...]:
     """Return the words of a run of letters and marks of these scripts, normalized by NFKC."""
-    pieces = (run[start : start + LONGEST_RUN] for start in range(0, len(run), LONGEST_RUN))
+    pieces = (run[start : start + MAX_RUN] for start in range(0, len(run), MAX_RUN))
     return tuple(word for piece in pieces for word in (_thai if _THAI.match(piece) else _grams)(piece))
 
 

@@ -20,7 +20,7 @@ CLOSING_MARKS: Final = "\"'”“’‘»«›‹」』》〉﹂﹄｣〞〟＂�
 REFERENCES: Final = r"(?:[\[(]\d{1,3}[\])])*+"
 """Marks of footnotes, such as [12], which may follow the end of a sentence; prompts write them as (12)."""
 
-LONGEST_ABBREVIATION: Final = 16
+MAX_ABBREVIATION: Final = 16
 """Characters before a full stop that may decide what it means."""
 
 MIN_UNMARKED: Final = 80
@@ -39,7 +39,7 @@ _ABBREVIATION: Final = re.compile(
 _MONTH: Final = re.compile(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
 )
-LONGEST_MONTH: Final = 11
+MAX_MONTH: Final = 11
 
 _END: Final = re.compile(
     rf"(?:(?<![{SPACED_ENDS}])[{SPACED_ENDS}]++|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e])[{CLOSING_MARKS})\]*_]*+{REFERENCES}(?=\s+(?:[^\w\s]|_)*+([^\W_]))|[{DENSE_ENDS}]++[{CLOSING_MARKS})]*+"
@@ -56,7 +56,7 @@ _UNMARKED: Final = re.compile(
     rf"{_LETTER_BEFORE}[ \t]+(?!{_BINDING})(?=[\u0e01-\u0e4e\u0e81-\u0ecf“‘\"])",
 )
 _BOUND: Final = re.compile(rf"(?:{_BINDING})\Z")
-_LONGEST_BINDING: Final = 8
+_MAX_BINDING: Final = 8
 _IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff]")
 
 
@@ -70,7 +70,7 @@ def is_abbreviation(text: str, stop: int, following: int) -> bool:
     """
     if text[stop - 1 : stop].isdigit() and _MONTH.match(text, following):
         return True
-    return _ABBREVIATION.search(text, max(0, stop + 1 - LONGEST_ABBREVIATION), stop + 1) is not None
+    return _ABBREVIATION.search(text, max(0, stop + 1 - MAX_ABBREVIATION), stop + 1) is not None
 
 
 def begins_small(character: str) -> bool:
@@ -105,7 +105,7 @@ def _ends(text: str) -> Iterator[int]:
         marked, ends, start = [*ends, len(text.rstrip())], [], 0
         for end in marked:
             for space in _UNMARKED.finditer(text, start, end):
-                is_bound = _BOUND.search(text, space.start() - _LONGEST_BINDING, space.start())
+                is_bound = _BOUND.search(text, space.start() - _MAX_BINDING, space.start())
                 if space.start() - start >= MIN_UNMARKED and not is_bound:
                     ends.append(space.start())
                     start = space.end()

@@ -240,12 +240,14 @@ def _weights(
     asked, words = question.words.keys(), frozenset(quoted)
     begun = frozenset[str]().union(*map(_beginnings, words))
     related = {word for word in asked if not begun.isdisjoint(_beginnings(word)) or _is_part(word, words)}
-    return {
+    weights = {
         **dict.fromkeys(asked & set(before), BEFORE_WEIGHT),
         **dict.fromkeys(asked & set(above), ABOVE_WEIGHT),
         **dict.fromkeys(related, RELATED_WEIGHT),
         **dict.fromkeys(asked & words, 1.0),
     }
+    # Sets have another order in each process, and sums of floats depend on the order.
+    return {word: weights[word] for word in asked if word in weights}
 
 
 def _absent(candidate: _Candidate, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> float:

@@ -17,9 +17,9 @@ _LAST: Final = 0xFFFFD
 MARKERS: Final = f"[{chr(FIRST)}-{chr(_LAST)}]"
 """Matches one source, in regular expressions."""
 
-LONGEST_MARKER: Final = 80
-LONGEST_LINK: Final = 300
-LONGEST_CODE: Final = 200
+MAX_MARKER: Final = 80
+MAX_LINK: Final = 300
+MAX_CODE: Final = 200
 """Characters after which an opening bracket, parenthesis or backtick means itself."""
 
 _PRIVATE: Final = re.compile(MARKERS)
@@ -29,9 +29,9 @@ _REMOVED: Final = re.compile(f"{MARKERS}|[\ud800-\udfff]")
 _SPECIAL: Final = re.compile(r"\n|`|[ \t]?[\[［【]|[ \t]\Z")  # noqa: RUF001
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
-_CODE: Final = re.compile(rf"(`{{1,2}})(?!`)[^\n]{{1,{LONGEST_CODE}}}?(?<!`)\1(?!`)")
+_CODE: Final = re.compile(rf"(`{{1,2}})(?!`)[^\n]{{1,{MAX_CODE}}}?(?<!`)\1(?!`)")
 _BACKTICKS: Final = re.compile("`+")
-_INSIDE: Final = rf"([^\[\]［］【】\n]{{1,{LONGEST_MARKER}}})"  # noqa: RUF001
+_INSIDE: Final = rf"([^\[\]［］【】\n]{{1,{MAX_MARKER}}})"  # noqa: RUF001
 _BRACKETS: Final = re.compile(rf"[\[［【]{{2}}{_INSIDE}[\]］】]{{2}}|[\[［【]{_INSIDE}[\]］】]")  # noqa: RUF001
 _PERHAPS_BRACKETS: Final = re.compile(rf"[\[［【]{{1,2}}(?:{_INSIDE}[\]］】]?)?\Z")  # noqa: RUF001
 _LAST_BRACKET: Final = re.compile(r".*([\[\]［］【】\n])", re.DOTALL)  # noqa: RUF001
@@ -45,8 +45,8 @@ _TITLE: Final = re.compile(r"(?<=\d)\s*:\s")
 _YEARS: Final = re.compile(r"\s*[12]\d{3}(?:\s*[-–—]\s*\d{2,4})?\s*")  # noqa: RUF001 - dashes
 _PAGES: Final = re.compile(_PAGE, re.IGNORECASE)
 _PART: Final = re.compile(r"([-−]?)(\d+)(?:\s*[-–—]\s*(\d+))?")  # noqa: RUF001 - dashes
-_LINK: Final = re.compile(rf"\((?:\w+:|www\.|[#/.])[^()\s]{{0,{LONGEST_LINK}}}\)")
-_PERHAPS_LINK: Final = re.compile(rf"\([^()\s]{{0,{LONGEST_LINK}}}\Z")
+_LINK: Final = re.compile(rf"\((?:\w+:|www\.|[#/.])[^()\s]{{0,{MAX_LINK}}}\)")
+_PERHAPS_LINK: Final = re.compile(rf"\([^()\s]{{0,{MAX_LINK}}}\Z")
 
 
 def marker(number: int) -> str:
@@ -183,7 +183,7 @@ class MarkerReader:
         found = _CODE.match(text, at)
         if found and (last or found.end() < len(text)):
             return found.end(), found[0]
-        if not last and len(text) - at <= LONGEST_CODE + 6 and text.find("\n", at) < 0:
+        if not last and len(text) - at <= MAX_CODE + 6 and text.find("\n", at) < 0:
             return None
         run = _BACKTICKS.match(text, at)
         assert run is not None

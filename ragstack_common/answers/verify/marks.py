@@ -12,10 +12,10 @@ from typing import Final, Literal, NamedTuple
 from ragstack_common.text.characters import is_dense
 from ragstack_common.text.sentences import CLOSING_MARKS
 
-LONGEST_QUOTATION: Final = 1000
+MAX_QUOTATION: Final = 1000
 """Characters after which an opening mark that is not closed does not begin a quotation."""
 
-LONGEST_MARK: Final = 30
+MAX_MARK: Final = 30
 """Characters of a tag such as <q>, or of an entity."""
 
 OUTER_MARKS: Final = CLOSING_MARKS + "„‚‟‛「『《〈﹁﹃｢〝❝❛"
@@ -49,11 +49,11 @@ _ASCII: Final = {",,": "„", "<<": "«", ">>": "»", "''": "''"}
 
 _MARK: Final = re.compile(
     rf"\\?(?:&(?:quot|[lrb]dquo|[lr]aquo|[lr]squo|sbquo|[lr]saquo|apos|#\d{{2,5}}|#x[\da-f]{{2,4}});"
-    rf"|</?(?:q|blockquote)\b[^<>\n]{{0,{LONGEST_MARK}}}>"
+    rf"|</?(?:q|blockquote)\b[^<>\n]{{0,{MAX_MARK}}}>"
     rf"|``|''|,,|<<|>>|[{_DOUBLE}{_SINGLE}«»‹›{''.join(_PAIRS)}{''.join(_PAIRS.values())}])",
     re.IGNORECASE,
 )
-_PERHAPS_MARK: Final = re.compile(rf"\\?(?:&[#\w]{{0,6}}|<[^<>\n]{{0,{LONGEST_MARK}}}|[`',>])\Z|\\\Z")
+_PERHAPS_MARK: Final = re.compile(rf"\\?(?:&[#\w]{{0,6}}|<[^<>\n]{{0,{MAX_MARK}}}|[`',>])\Z|\\\Z")
 _BEFORE_OPENING: Final = "([{—–-:*_>"
 _LOOKAHEAD: Final = 4
 _YEARS: Final = re.compile(r"\d\ds\b")
@@ -103,7 +103,7 @@ def quotations_in(text: str, *, complete: bool = True) -> tuple[list[Quoted], in
     found, opened, undecided = _read(text, complete=complete)
     if complete:
         return found, len(text)
-    opened.forget(len(text) - LONGEST_QUOTATION)
+    opened.forget(len(text) - MAX_QUOTATION)
     undecided = min(undecided, opened.first(undecided))
     return [quoted for quoted in found if quoted.end <= undecided], undecided
 
@@ -120,13 +120,13 @@ def _read(text: str, *, complete: bool) -> tuple[list[Quoted], "_Open", int]:
     found: list[Quoted] = []
     opened = _Open()
     undecided = len(text)
-    if not complete and (perhaps := _PERHAPS_MARK.search(text, max(0, len(text) - LONGEST_MARK - 2))):
+    if not complete and (perhaps := _PERHAPS_MARK.search(text, max(0, len(text) - MAX_MARK - 2))):
         undecided = perhaps.start()
     for mark in _marks(text):
         if not complete and (mark.end + _LOOKAHEAD > len(text) or mark.start >= undecided):
             undecided = min(undecided, mark.start)
             break
-        opened.forget(mark.start - LONGEST_QUOTATION)
+        opened.forget(mark.start - MAX_QUOTATION)
         match _role(text, mark, opened):
             case "open":
                 opened.add(mark)

@@ -19,9 +19,9 @@ from ragstack_common.answers.verify.visible import literal, readings
 from ragstack_common.core.uris import file_name
 from ragstack_common.text.characters import SYMBOL, is_dense
 
-LEAST_WORDS: Final = 4
-LEAST_CHARACTERS: Final = 20
-LEAST_DENSE_CHARACTERS: Final = 10
+MIN_WORDS: Final = 4
+MIN_CHARACTERS: Final = 20
+MIN_DENSE_CHARACTERS: Final = 10
 """The last is for scripts without spaces, such as Japanese. A shorter text in quotation marks may be a term or a title:
 it supports nothing, and is missing only if no source mentions it. A text with a number is always checked."""
 
@@ -55,8 +55,8 @@ _PRONOUNS: Final = frozenset(
 def is_checked(quotation: str) -> bool:
     """Whether a text in quotation marks is taken for a quotation: it is long enough, or has a number."""
     words = quotation.split()
-    least = LEAST_DENSE_CHARACTERS if len(words) == 1 and any(map(is_dense, quotation)) else LEAST_CHARACTERS
-    return len(words) >= LEAST_WORDS or len(quotation) >= least or any(map(str.isdigit, quotation))
+    least = MIN_DENSE_CHARACTERS if len(words) == 1 and any(map(is_dense, quotation)) else MIN_CHARACTERS
+    return len(words) >= MIN_WORDS or len(quotation) >= least or any(map(str.isdigit, quotation))
 
 
 class _Part(NamedTuple):

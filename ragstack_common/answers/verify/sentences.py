@@ -10,17 +10,17 @@ from ragstack_common.answers.verify.marks import OUTER_MARKS, quotations_in
 from ragstack_common.text.sentences import (
     CLOSING_MARKS,
     DENSE_ENDS,
-    LONGEST_ABBREVIATION,
-    LONGEST_MONTH,
+    MAX_ABBREVIATION,
+    MAX_MONTH,
     SPACED_ENDS,
     begins_small,
     is_abbreviation,
 )
 
-LONGEST_SENTENCE: Final = 2000
+MAX_SENTENCE: Final = 2000
 """Characters; a longer text without an end is divided at a space."""
 
-WINDOW: Final = 2 * LONGEST_SENTENCE
+WINDOW: Final = 2 * MAX_SENTENCE
 """Characters that are searched for the end of a sentence; a longer line is not a heading or a table row."""
 
 GROWTH: Final = 1 / 16
@@ -161,7 +161,7 @@ class SentenceReader:
             An offset; -1 if the line has not ended, as far as is known, or is too long.
         """
         while newline >= 0:
-            if _COMPLETE.search(self._tail, max(self._at, newline - LONGEST_ABBREVIATION), newline):
+            if _COMPLETE.search(self._tail, max(self._at, newline - MAX_ABBREVIATION), newline):
                 return newline
             if not last and _PERHAPS_WRAPPED.match(self._tail, newline):
                 return -1
@@ -226,7 +226,7 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
         if mark.end() > undecided:
             break
         following = _NEXT.match(line, mark.end())
-        if following is None or (not known and following.end() + LONGEST_MONTH > len(line)):
+        if following is None or (not known and following.end() + MAX_MONTH > len(line)):
             break
         # A closing mark may also open the next quotation.
         end = min([mark.end(), *starts[bisect_right(starts, mark.start()) :][:1]])
@@ -236,7 +236,7 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
             return end
     if ended:
         return len(line)
-    return max(line.rfind(" ", begin, LONGEST_SENTENCE), begin) or LONGEST_SENTENCE if too_long else None
+    return max(line.rfind(" ", begin, MAX_SENTENCE), begin) or MAX_SENTENCE if too_long else None
 
 
 def _is_end(line: str, mark: re.Match[str], following: re.Match[str]) -> bool:

@@ -26,11 +26,11 @@ NUMBER: Final = "D"
 MAX_OCCURRENCES: Final = 50
 """Places that are tried for a run, so that no source makes the search slow."""
 
-LEAST_CLAUSE_WORDS: Final = 4
-LEAST_CLAUSE_CHARACTERS: Final = 8
+MIN_CLAUSE_WORDS: Final = 4
+MIN_CLAUSE_CHARACTERS: Final = 8
 """The same in a script without spaces. A shorter clause next to an omission could be any selection of words."""
 
-LEAST_COLUMNS: Final = 3
+MIN_COLUMNS: Final = 3
 """Minimum for a table with commas; lines with fewer are ordinary text."""
 
 _SPACED: Final = " "
@@ -286,13 +286,13 @@ class Tokens:
     def _is_csv(self) -> bool:
         """Whether the text is a table with commas."""
         lines = [line for line in LINE_BREAK.split(self.source.text) if line.strip()]
-        if len(lines) < 2 or lines[0].count(",") < LEAST_COLUMNS - 1:  # noqa: PLR2004 - a header and a row
+        if len(lines) < 2 or lines[0].count(",") < MIN_COLUMNS - 1:  # noqa: PLR2004 - a header and a row
             return False
         try:
             columns = {len(row) for row in csv_reader(lines)}
         except csv.Error:
             return False
-        return len(columns) == 1 and columns.pop() >= LEAST_COLUMNS
+        return len(columns) == 1 and columns.pop() >= MIN_COLUMNS
 
     def _is_mark(self, place: int) -> bool:
         """Whether a token ends a clause."""
@@ -334,7 +334,7 @@ class Tokens:
     def are_clauses(self, begin: int, end: int) -> bool:
         """Whether a run consists of whole clauses, and is too long to be a selection of words."""
         words = sum(kind in "WDc" for kind in self.kinds[begin:end])
-        long = words >= LEAST_CLAUSE_WORDS or self.kinds.count(DENSE, begin, end) >= LEAST_CLAUSE_CHARACTERS
+        long = words >= MIN_CLAUSE_WORDS or self.kinds.count(DENSE, begin, end) >= MIN_CLAUSE_CHARACTERS
         return long and self._clauses[begin][0] == begin and self._clauses[end - 1][1] == end
 
     def are_rows(self, original: str, one: tuple[int, int], other: tuple[int, int]) -> bool:

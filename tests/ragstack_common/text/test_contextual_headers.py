@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.text.contextual_headers import LONGEST_HEADER, MARK, compose, prepend, split
+from ragstack_common.text.contextual_headers import MARK, MAX_HEADER, compose, prepend, split
 
 LINES = st.lists(st.sampled_from(["> ", "\n", "a", MARK, "> \n", "\r\n", "\u2028", ""]) | st.text(max_size=9))
 TEXTS = LINES.map("".join)
@@ -58,5 +58,5 @@ def test_a_header_is_short_and_has_no_blank_lines(
 ) -> None:
     made = compose(name, title, path, attributes)
 
-    assert len(made) <= LONGEST_HEADER
+    assert len(made) <= MAX_HEADER
     assert all(line.strip() for line in made.split("\n")) or made == ""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.text.positions import (
-    LONGEST_SECTION,
+    MAX_SECTION,
     SEPARATOR,
     Position,
     page_starts,
@@ -66,7 +66,7 @@ def test_a_long_section_loses_its_outer_headings_first(path: list[str]) -> None:
         assert section is None
         return
     assert section is not None
-    assert len(section.encode()) <= LONGEST_SECTION
+    assert len(section.encode()) <= MAX_SECTION
     assert SEPARATOR.join(headings).endswith(section) or headings[-1].startswith(section)
 
 
