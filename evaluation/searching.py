@@ -123,7 +123,8 @@ class Engines:
             raise EvaluationError(f"{file} is not a backend configuration: {error}") from None
         if not isinstance(found, dict):
             raise EvaluationError(f"{file} is not a backend configuration: an object is expected")
-        return self._with_collection(found, setup)
+        completed: dict[str, Any] = self._with_collection(found, setup)
+        return completed
 
     def _with_collection(self, part: Any, setup: Setup) -> Any:
         """Replace each part of the type ``collection`` by the private knowledge base with the data set."""

@@ -149,6 +149,6 @@ def _one_line(quotation: ChosenQuote) -> str:
 
 def _in_quotation_marks(text: str) -> str:
     """Enclose a text in the first quotation marks that it does not contain."""
-    pairs = ('""', "“”", "«»")
+    pairs = (('"', '"'), ("“", "”"), ("«", "»"))
     opening, closing = next((pair for pair in pairs if not any(mark in text for mark in pair)), pairs[0])
     return f"{opening}{text}{closing}"
