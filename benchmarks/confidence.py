@@ -56,7 +56,7 @@ def answers_of(folder: Path, embedding: str, queries: int | None, cache: Path) -
     def recorded(*arguments: Any) -> list[ChosenQuote]:
         found = best_quotations(*arguments)
         best = max((one.evidence for one in found), key=lambda one: one.confidence, default=None)
-        calls.append(best and best.values)
+        calls.append(None if best is None else best.values)
         return found
 
     data = read(folder, "test", queries)
