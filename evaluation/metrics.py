@@ -1,21 +1,19 @@
-"""Measures of rankings by ir-measures, with confidence intervals by the bootstrap.
+"""Measures of the rankings of a data set, with confidence intervals by the bootstrap.
 
 Source: Efron 1979; Sakai 2006, "Evaluating evaluation metrics based on the bootstrap", for paired differences; Davison
 and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8, for clusters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.dataset import Judgments
-from ragstack_common.core.errors import needs_extra
-
-with needs_extra("evaluation", "The evaluation"):
-    import ir_measures
+from ragstack_common.services import measures
 
 Values = npt.NDArray[np.float64]
 Clusters = Sequence[int] | npt.NDArray[np.int64]
@@ -27,8 +25,14 @@ CONFIDENCE: Final = 0.95
 ROWS_AT_ONCE: Final = 500
 
 PRIMARY: Final = "nDCG@10"
-MEASURES: Final = (PRIMARY, "R@10", "RR@10")
 DEEP_MEASURE: Final = "R@100"
+_COMPUTE: Final[Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]]] = {
+    PRIMARY: measures.ndcg,
+    "R@10": measures.recall,
+    "RR@10": measures.reciprocal_rank,
+    DEEP_MEASURE: partial(measures.recall, depth=100),
+}
+MEASURES: Final = (PRIMARY, "R@10", "RR@10")
 TITLES: Final = {"R@10": "recall@10", "RR@10": "MRR@10", DEEP_MEASURE: "recall@100"}
 
 
@@ -40,28 +44,15 @@ def by_query(
     Args:
         judgments: Of the queries that count; one that has no ranking counts 0.
         rankings: Documents, best first, by query. Further queries are left out.
-        names: As ir-measures writes them.
+        names: Of the measures.
 
     Returns:
         For each measure an array in the order of the judgments.
     """
-    parsed = {ir_measures.parse_measure(name): name for name in names}
-    place = {query: number for number, query in enumerate(judgments)}
-    values = {name: np.zeros(len(place)) for name in names}
-    qrels = [
-        ir_measures.Qrel(query, document, grade)
-        for query, grades in judgments.items()
-        for document, grade in grades.items()
-    ]
-    # Evaluators order by score: these scores keep the order.
-    run = [
-        ir_measures.ScoredDoc(query, document, -float(rank))
-        for query in judgments
-        for rank, document in enumerate(rankings.get(query, ()))
-    ]
-    for found in ir_measures.iter_calc(list(parsed), qrels, run):
-        values[parsed[found.measure]][place[found.query_id]] = found.value
-    return values
+    return {
+        name: np.array([_COMPUTE[name](rankings.get(query, ()), grades) for query, grades in judgments.items()])
+        for name in names
+    }
 
 
 @dataclass(frozen=True)

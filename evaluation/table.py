@@ -27,7 +27,7 @@ mpl.use("Agg")  # works without a screen
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-PACKAGES: Final = (DISTRIBUTION, "apsw", "numpy", "onnxruntime", "ir-measures")
+PACKAGES: Final = (DISTRIBUTION, "apsw", "numpy", "onnxruntime")
 STYLE: Final[Any] = {
     "svg.fonttype": "none",  # text stays text: searchable, and the same on every machine
     "svg.hashsalt": "ragstack",  # the same figures are the same file

@@ -131,6 +131,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
     _grant_search(function, path, options)
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask why any document is not found")
     path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
+    path.registry.grant(function, LIST, (JUDGMENT, f"{JUDGMENT}#*"))
     path.registry.grant_names(function)
     watch_service(own, service="query", options=options, searches=True)
     return function

@@ -11,15 +11,17 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
-from ragstack_common.http.powertools import Api, json_answer, serve
+from ragstack_common.http.powertools import Api, NextToken, OfAllCallers, json_answer, serve
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.explain_models import ExplainRequest, ExplainResponse
+from ragstack_common.services.judged_file_models import JudgedFiles
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse
 from ragstack_common.settings.access import AccessSettings
 
 if TYPE_CHECKING:
     from ragstack_common.services.explain import Explanations
+    from ragstack_common.services.judged_files import JudgmentExport
     from ragstack_common.tools import Registry
 
 
@@ -54,6 +56,14 @@ def tools() -> "Registry":
     return registry_from_env(os.environ)
 
 
+@cache
+def judgment_export() -> "JudgmentExport":
+    """Find the judgments on the first request for them; searches do without them."""
+    from ragstack_common.services.judged_files import JudgmentExport  # noqa: PLC0415 - most containers export none
+
+    return JudgmentExport.from_env(os.environ, service())
+
+
 @serve(app, "retrieve")
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
     """Search with and without the metadata filter in parallel, over every corpus or one, and merge the results."""
@@ -76,6 +86,15 @@ def corpora() -> Corpora:
 def versions() -> Versions:
     """List the versions of the searchable documents."""
     return service().versions(app.caller)
+
+
+@serve(app, "export_judgments")
+def export_judgments(
+    all: OfAllCallers = False,  # noqa: A002 - the name in the query
+    next_token: NextToken = None,
+) -> JudgedFiles:
+    """Write the caller's judgments, or those of all callers, with the passages that searches find, in pages."""
+    return judgment_export().page(app.caller, of_all=all, token=next_token)
 
 
 @serve(app, "list_tools", enable_validation=False)

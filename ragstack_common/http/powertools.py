@@ -4,10 +4,11 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import BEARER
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
 TOOLS: Final = "/tools"
 """Errors of these routes have the form of the tools' specification."""
+
+MAX_PARAMETER_CHARACTERS: Final = 2048
+
+NextToken = Annotated[
+    str | None,
+    Query(min_length=1, max_length=MAX_PARAMETER_CHARACTERS, description="The next_token of the previous page"),
+]
+OfAllCallers = Annotated[bool, Query(description="Those of all callers, which takes the right operate")]
 
 
 class Api(APIGatewayRestResolver):

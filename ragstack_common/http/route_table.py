@@ -113,6 +113,12 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     ),
     "list_judgments": ApiRoute(DOCUMENTS, "GET", "/api/judgments", Right.READ, "List judgments of results and answers"),
     "write_judgment": ApiRoute(DOCUMENTS, "PUT", "/api/judgments", Right.READ, "Judge a result or an answer"),
+    "measure_ranking": ApiRoute(
+        DOCUMENTS, "POST", "/api/judgments/measure", Right.READ, "Measure a ranking by the grades of documents"
+    ),
+    "export_judgments": ApiRoute(
+        QUERY, "GET", "/api/judgments/export", Right.READ, "Export judgments as a data set in BEIR's form"
+    ),
     "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),
     "get_access": ApiRoute(DOCUMENTS, "GET", "/api/access", Right.OPERATE, "Get the rules of access", tag=_OPERATORS),
     "change_access": ApiRoute(

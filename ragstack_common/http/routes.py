@@ -17,7 +17,7 @@ from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.metrics import STACK
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
-from ragstack_common.http.powertools import serve
+from ragstack_common.http.powertools import MAX_PARAMETER_CHARACTERS, NextToken, OfAllCallers, serve
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
@@ -47,20 +47,17 @@ from ragstack_common.services.failure_models import (
 from ragstack_common.services.failures import Failures
 from ragstack_common.services.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.services.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
+from ragstack_common.services.measures import JudgedRanking, Measures, measure
 from ragstack_common.services.status import DEAD_LETTERS, DeploymentStatus, StatusReport
 from ragstack_common.services.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
 from ragstack_common.settings.ingestion import DocumentApiSettings
 
 MAX_VALUE_CHARACTERS: Final = 200
-MAX_NAME_CHARACTERS: Final = 2048
 
 _Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The largest number of entries on a page")]
-_Token = Annotated[
-    str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="The next_token of the previous page")
-]
 _Value = Annotated[str | None, Query(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
 _Id = Annotated[str, Path(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
-_Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+_Name = Annotated[str | None, Query(min_length=1, max_length=MAX_PARAMETER_CHARACTERS)]
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,7 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
         status: Annotated[WrittenStatus | None, Query(description="Default: all except DELETED")] = None,
         corpus: _Value = None,
         limit: _Limit = 50,
-        next_token: _Token = None,
+        next_token: NextToken = None,
         key: _Name = None,
         uri: _Name = None,
         prefix: Annotated[
@@ -202,7 +199,7 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
             Query(min_length=1, max_length=MAX_VALUE_CHARACTERS, description="Only values of key that begin with this"),
         ] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_VALUES, description="Maximum number of values")] = MAX_VALUES,
-        next_token: _Token = None,
+        next_token: NextToken = None,
     ) -> Facets:
         """Count the values of all attributes, or of one, or those of one that begin with a prefix, in pages."""
         return read_facets(service().catalogue(caller()), key, prefix, limit, next_token)
@@ -215,7 +212,7 @@ def _add_jobs(app: APIGatewayRestResolver, service: Service) -> None:
         return service().jobs.start((request or JobRequest()).kind)
 
     @serve(app, "list_jobs")
-    def list_jobs(limit: _Limit = 20, next_token: _Token = None) -> JobList:
+    def list_jobs(limit: _Limit = 20, next_token: NextToken = None) -> JobList:
         """List jobs, newest first."""
         return service().jobs.page(limit, next_token)
 
@@ -234,7 +231,7 @@ def _add_failures(app: APIGatewayRestResolver, service: Service) -> None:
         return service().status.report()
 
     @serve(app, "list_failures")
-    def list_failures(limit: _Limit = 100, next_token: _Token = None) -> FailureList:
+    def list_failures(limit: _Limit = 100, next_token: NextToken = None) -> FailureList:
         """List what failed and why, with what to do next. The dead letters stay in their queue."""
         return service().failures.page(limit, next_token)
 
@@ -271,7 +268,7 @@ def _add_access(app: APIGatewayRestResolver, service: Service, caller: CurrentCa
             PrincipalList, Query(alias="as", description="Who: principals with commas, such as user:alice,group:people")
         ],
         document: Annotated[
-            str, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="The document's s3:// URI or key")
+            str, Query(min_length=1, max_length=MAX_PARAMETER_CHARACTERS, description="The document's s3:// URI or key")
         ],
     ) -> Explanation:
         """Explain whether a user sees a document, and which rule decides it."""
@@ -286,11 +283,9 @@ def _add_access(app: APIGatewayRestResolver, service: Service, caller: CurrentCa
 def _add_judgments(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "list_judgments")
     def list_judgments(
-        all: Annotated[  # noqa: A002 - the name in the query
-            bool, Query(description="Those of all callers, which takes the right operate")
-        ] = False,
+        all: OfAllCallers = False,  # noqa: A002 - the name in the query
         limit: _Limit = MAX_LIMIT,
-        next_token: _Token = None,
+        next_token: NextToken = None,
     ) -> JudgmentList:
         """List the caller's own judgments, or those of all callers."""
         return service().judgments.page(caller(), of_all=all, limit=limit, token=next_token)
@@ -299,3 +294,8 @@ def _add_judgments(app: APIGatewayRestResolver, service: Service, caller: Curren
     def write_judgment(request: JudgmentChange) -> Judgment:
         """Replace the caller's judgment of a document for a query, or of an answer; without a grade, delete it."""
         return service().judgments.write(caller(), request)
+
+    @serve(app, "measure_ranking")
+    def measure_ranking(request: JudgedRanking) -> Measures:
+        """Compute nDCG, recall and reciprocal rank of the first ten documents, as `ragstack eval` does."""
+        return measure(request)

@@ -25,6 +25,7 @@ from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
 from ragstack_common.registry.transactions import Transactions, Write, if_holds
+from ragstack_common.services.measures import DocumentName, Grade
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -44,7 +45,6 @@ _YEAR: Final = "year"
 
 # Files in BEIR's form have tabs between members.
 _QueryId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,100}$")]
-_DocumentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,2048}$")]
 
 
 class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
@@ -52,15 +52,11 @@ class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
 
     query_id: _QueryId = Field(description="Names the query; judgments of one query have the same")
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
-    document: _DocumentName | None = Field(
+    document: DocumentName | None = Field(
         default=None, description="The source of the result; without it, the judgment is of the answer"
     )
-    grade: int | None = Field(
-        default=None,
-        ge=0,
-        le=3,  # the usual scale at TREC: irrelevant to perfectly relevant
-        strict=True,
-        description="How relevant the document is, 0 for not at all; null deletes the judgment",
+    grade: Grade | None = Field(
+        default=None, description="How relevant the document is, 0 for not at all; null deletes the judgment"
     )
     answer_grade: Literal[0, 1] | None = Field(
         default=None, description="Whether the answer is right; null deletes the judgment"
@@ -139,8 +135,7 @@ class Judgments:
             InvalidRequestError: The token is from another listing.
             NotAllowedError: Only operators list the judgments of all callers.
         """
-        if of_all:
-            self.guard.require(caller, Right.OPERATE, "GET /api/judgments?all=true")
+        self._check(caller, of_all=of_all)
         own = _digest(caller.name)
         digest, place = ("" if of_all else own), None
         if token is not None:
@@ -148,13 +143,28 @@ class Judgments:
         with reaching_the_registry():
             found = self._all_items(digest, place) if of_all else self._items(own, place)
             items = [*islice(found, limit + 1)]
-        judgments = [Judgment.model_validate_json(item["judgment"]["S"]) for item in items[:limit]]
+        judgments = [_judgment(item) for item in items[:limit]]
         following = None
         if len(items) > limit:
             last = items[limit - 1]
             digest = last[PARTITION_KEY]["S"].removeprefix(f"{JUDGMENT}#")
             following = urlsafe_b64encode(f"{digest}#{last[SORT_KEY]['S']}".encode()).decode()
         return JudgmentList(judgments=judgments, next_token=following)
+
+    def every(self, caller: Caller, *, of_all: bool) -> list[Judgment]:
+        """Return the caller's judgments, or those of all callers, oldest first.
+
+        Raises:
+            NotAllowedError: The caller asks for those of all, and is no operator.
+        """
+        self._check(caller, of_all=of_all)
+        with reaching_the_registry():
+            found = self._all_items("", None) if of_all else self._items(_digest(caller.name), None)
+            return sorted(map(_judgment, found), key=lambda each: each.at)
+
+    def _check(self, caller: Caller, *, of_all: bool) -> None:
+        if of_all:
+            self.guard.require(caller, Right.OPERATE, "GET /api/judgments?all=true")
 
     def _replace(self, caller: Caller, key: Item, content: Mapping[str, Any]) -> None:
         """Change a judgment; a new one counts in the year in which it is made."""
@@ -229,6 +239,10 @@ class Judgments:
         start = {} if after is None else {"ExclusiveStartKey": after}
         condition, values = f"{PARTITION_KEY} = :partition", {":partition": partition}
         return query_items(self.client, self.table, condition, values, PaginationConfig={"PageSize": 101}, **start)
+
+
+def _judgment(item: Item) -> Judgment:
+    return Judgment.model_validate_json(item["judgment"]["S"])
 
 
 def _digest(text: str) -> str:

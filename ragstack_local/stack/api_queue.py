@@ -26,6 +26,7 @@ MAX_WAIT_SECONDS: Final = 29.0
 
 QUERY: Final = "query"
 OTHER_FUNCTIONS: Final = {
+    QUERY: ("/api/judgments/export",),
     "answers": ("/.well-known", "/api/ask", "/mcp"),
     "documents": (
         *("/api/access", "/api/documents", "/api/facets", "/api/failures", "/api/ingestion-jobs"),
@@ -33,7 +34,7 @@ OTHER_FUNCTIONS: Final = {
     ),
     "viewer": ("/api/view",),
 }
-"""Routes below a stage, by function; the others are those of ``query``."""
+"""Routes below a stage, by the first function that fits; the others are those of ``query`` too."""
 
 SERVED_ELSEWHERE: Final = "answers"
 """Runs in a process of its own and streams; it takes no worker."""

@@ -239,7 +239,7 @@ class World:
             "/api/me",
             "/api/judgments",
         )
-        is_documents = path.startswith((*of_documents, "/api/access"))
+        is_documents = path.startswith((*of_documents, "/api/access")) and path != "/api/judgments/export"
         is_view = path == "/api/view"
         function = viewer_function if is_view else documents_function if is_documents else query_function
         answer = function.handler(event, Context())

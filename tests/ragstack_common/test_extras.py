@@ -44,7 +44,6 @@ MISSING = {
         "answers",
     ),
     "from evaluation import table": ("matplotlib", "evaluation"),
-    "from evaluation import metrics": ("ir_measures", "evaluation"),
 }
 
 BLOCKED = """
@@ -149,7 +148,7 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
 )
 def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(command: str) -> None:
     """Not the smaller extra of numpy, which is imported first."""
-    blocked = BLOCKED.format(names={"ir_measures", "matplotlib", "numpy", "onnxruntime", "apsw"})
+    blocked = BLOCKED.format(names={"matplotlib", "numpy", "onnxruntime", "apsw"})
 
     def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         argv = ["ragstack", *command.split(), *arguments]

@@ -290,6 +290,8 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("get", "/api/status"): {"200", "default"},
         ("get", "/api/judgments"): {"200", "400", "default"},
         ("put", "/api/judgments"): {"200", "400", "default"},
+        ("get", "/api/judgments/export"): {"200", "400", "default"},
+        ("post", "/api/judgments/measure"): {"200", "400", "default"},
         ("get", "/api/me"): {"200", "default"},
         ("get", "/api/access"): {"200", "400", "default"},
         ("post", "/api/access"): {"200", "400", "default"},

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.services import judged_files
 from ragstack_local.cli import app
 from tests.access.conftest import account
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, user
@@ -52,7 +53,7 @@ def run(world: World) -> Iterator[Run]:
     context = {"requestId": "r", "authorizer": {"claims": json.dumps(claims_of(OPERATOR))}}
 
     def function_of(path: str) -> Any:
-        return (query if path == "/api/retrieve" else documents).app.resolve
+        return (query if path == "/api/judgments/export" else documents).app.resolve
 
     with api_server(function_of, {}, context) as url:
         yield lambda *arguments: CliRunner().invoke(app, [*arguments, "--api-url", url + BASE_PATH])
@@ -118,3 +119,19 @@ def test_judgments_without_a_relevant_document_are_named(world: World, run: Run,
     ended = run("judgments", "export", str(tmp_path / "judged"))
 
     assert "No judgment is above 0" in ended.output
+
+
+def test_pages_of_an_export_make_the_same_files(
+    world: World, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, key, grade in (("q1", "people/leave.md", 3), ("q2", "people/leave.md", 0), ("q2", "people/sick.md", 1)):
+        judge(world, OPERATOR, name, f"Question {name}?", key, grade)
+    assert run("judgments", "export", str(tmp_path / "whole")).exit_code == 0
+    monkeypatch.setattr(judged_files, "CALLS_AT_ONCE", 1)
+    monkeypatch.setattr(judged_files, "PAGE_BYTES", 1)
+
+    assert run("judgments", "export", str(tmp_path / "paged")).exit_code == 0
+
+    for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv", "questions.csv"):
+        assert (tmp_path / "paged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(lines(tmp_path / "paged" / "corpus.jsonl")) == 2
