@@ -1,4 +1,4 @@
-"""Judging in the console: with single keys, with measures that move, and with files that the evaluation reads."""
+"""Judging in the console: with single keys, with measures that follow, and with files that the evaluation reads."""
 
 from pathlib import Path
 
@@ -125,11 +125,11 @@ def test_two_settings_are_compared_on_judged_questions(visit: Open) -> None:
     expect(quality(page)).to_contain_text("1 of")
 
     page.get_by_role("link", name="Measure").click()
-    page.get_by_label("What would other settings change?").check()
+    page.get_by_label("Compare with other settings").check()
     page.get_by_role("group", name="Settings B").get_by_label("Reranker").select_option("lexical")
     page.get_by_role("button", name="Measure", exact=True).click()
 
-    expect(page.locator(".conclusion")).to_contain_text("2 questions")
+    expect(page.get_by_role("region", name="A and B compared")).to_contain_text("2 questions")
     expect(page.get_by_role("region", name="Each question").get_by_role("row")).to_have_count(3)
     assert "lexical" in page.url
     check_accessibility(page)

@@ -1,4 +1,5 @@
 /** The frame of every page: who is signed in, the navigation, and the page of the address. */
+
 import { type ReactNode, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { ApiError, Client } from "./api/client";
 import type { Me } from "./api/types";
@@ -10,6 +11,7 @@ import { later } from "./parts/later";
 import { plain } from "./parts/names";
 import { SignIn } from "./parts/SignIn";
 import { SignInButton } from "./parts/SignInButton";
+import { Button } from "./parts/shapes";
 import { ErrorBox, Loading, Notice, sentence } from "./parts/states";
 import { UndoBar, waiting } from "./parts/Undo";
 import { address, belongTo, usePlace } from "./route";
@@ -82,9 +84,9 @@ function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSigned
   }, [page, session]);
   return (
     <>
-      <button type="button" className="skip" onClick={() => document.getElementById("main")?.focus()}>
+      <Button className="skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to the content
-      </button>
+      </Button>
       <header className="frame">
         <strong className="brand">{session.settings.title}</strong>
         <nav aria-label="Pages">
@@ -134,9 +136,9 @@ function SignOutButton({ session }: { session: Session }) {
     void session.signOut(() => waiting.finish());
   };
   return (
-    <button type="button" disabled={isLeaving} onClick={signOut}>
+    <Button disabled={isLeaving} onClick={signOut}>
       {isLeaving ? "Signing out …" : "Sign out"}
-    </button>
+    </Button>
   );
 }
 

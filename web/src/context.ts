@@ -1,5 +1,5 @@
 /** What every page needs. */
-import { createContext, useCallback, useContext, useEffect, useState } from "react";
+import { createContext, useCallback, useContext, useEffect, useRef, useState } from "react";
 import { ApiError, type Client } from "./api/client";
 import type { Me } from "./api/types";
 import type { Kept } from "./kept";
@@ -36,6 +36,8 @@ export function useKept<T>(name: string, otherwise: T): [T, (value: T) => void] 
 
 export interface Loaded<T> {
   data: T | null;
+  /** The data, or those of the key before until the next ones are here. */
+  shown: T | null;
   error: ApiError | null;
   isLoading: boolean;
   reload: () => void;
@@ -47,40 +49,67 @@ export function useLoaded<T>(
   load: (client: Client, signal: AbortSignal) => Promise<T>,
 ): Loaded<T> {
   const { client } = useApp();
-  const [state, setState] = useState<{
-    key: string;
-    data: T | null;
-    error: ApiError | null;
-    isLoading: boolean;
-  }>({
-    key,
-    data: null,
-    error: null,
-    isLoading: true,
-  });
+  const [found, setFound] = useState<{ key: string; data: T } | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isLoading, setLoading] = useState(true);
   const [turn, setTurn] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for what load uses
   useEffect(() => {
     const abort = new AbortController();
-    setState((before) => ({
-      key,
-      data: before.key === key ? before.data : null,
-      error: null,
-      isLoading: true,
-    }));
+    const end = (set: () => void) => {
+      if (abort.signal.aborted) return;
+      set();
+      setLoading(false);
+    };
+    setError(null);
+    setLoading(true);
     load(client, abort.signal).then(
-      (data) => !abort.signal.aborted && setState({ key, data, error: null, isLoading: false }),
-      (reason: unknown) =>
-        !abort.signal.aborted &&
-        setState((before) => ({ ...before, error: ApiError.of(reason), isLoading: false })),
+      (data) => end(() => setFound({ key, data })),
+      (reason: unknown) => end(() => setError(ApiError.of(reason))),
     );
     return () => abort.abort();
   }, [client, key, turn]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
-  return {
-    data: state.key === key ? state.data : null,
-    error: state.error,
-    isLoading: state.isLoading,
-    reload,
-  };
+  const shown = found?.data ?? null;
+  return { data: found?.key === key ? shown : null, shown, error, isLoading, reload };
+}
+
+interface Action {
+  /** The signal is that of `cancel`, and of people who leave the page. */
+  run: (work: (signal: AbortSignal) => Promise<void>) => Promise<void>;
+  cancel: () => void;
+  isRunning: boolean;
+  /** Why the last attempt failed. */
+  error: ApiError | null;
+}
+
+/** Something that people start, and that can fail. */
+export function useAction(): Action {
+  const [isRunning, setRunning] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const running = useRef<AbortController | null>(null);
+  const cancel = useCallback(() => running.current?.abort(), []);
+  useEffect(() => cancel, [cancel]);
+  const run = useCallback(async (work: (signal: AbortSignal) => Promise<void>) => {
+    const abort = new AbortController();
+    running.current = abort;
+    setRunning(true);
+    setError(null);
+    await work(abort.signal).catch((reason: unknown) => {
+      if (!abort.signal.aborted) setError(ApiError.of(reason));
+    });
+    setRunning(false);
+  }, []);
+  return { run, cancel, isRunning, error };
+}
+
+/** Do something again and again while it is wanted, and the page is seen. */
+export function useRepeated(seconds: number, isWanted: boolean, action: () => void): void {
+  useEffect(() => {
+    if (!isWanted) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) action();
+    }, seconds * 1000);
+    return () => clearInterval(timer);
+  }, [seconds, isWanted, action]);
 }

@@ -33,3 +33,12 @@ const TIMES = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "sho
 export function time(iso: string | null | undefined): string {
   return iso ? TIMES.format(new Date(iso)) : "–";
 }
+
+/** A figure as people compare it: two digits that matter. */
+export function figure(value: number): string {
+  return value === 0 ? "0" : value.toFixed(Math.abs(value) >= 0.0995 ? 2 : 3);
+}
+
+export function isKnown<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined;
+}

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useAnnounce } from "./Announcer";
+import { Button } from "./shapes";
 
 /** Copies a text. The button keeps its width when its label changes. */
 export function CopyButton({ label, text }: { label: string; text: () => string }) {
@@ -15,8 +16,8 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
     setTimeout(() => setState("ready"), 1500);
   };
   return (
-    <button type="button" className="quiet" onClick={() => void copy()}>
+    <Button kind="quiet" onClick={copy}>
       {label} <span aria-hidden="true">{{ ready: " ", copied: "✓", failed: "✗" }[state]}</span>
-    </button>
+    </Button>
   );
 }

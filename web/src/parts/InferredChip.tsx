@@ -1,5 +1,6 @@
 import type { InferredFilter } from "../api/types";
 import { percent } from "../format";
+import { Button } from "./shapes";
 
 /** A filter that the search inferred from the question; it can be removed. */
 export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
@@ -9,9 +10,9 @@ export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter;
         Inferred: <strong>{describe(inferred.filter)}</strong>, trusted {percent(inferred.trust)}.{" "}
         <span className="small">{inferred.reason}</span>
       </span>
-      <button type="button" aria-label="Search without the inferred filter" onClick={onRemove}>
+      <Button aria-label="Search without the inferred filter" onClick={onRemove}>
         ✕
-      </button>
+      </Button>
     </span>
   );
 }

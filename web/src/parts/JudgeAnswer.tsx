@@ -1,10 +1,11 @@
 /** Judge an answer good or bad. A bad answer stays as a regression question, with the right answer if it is known. */
-import { useEffect, useState } from "react";
-import { ApiError } from "../api/client";
-import { useApp } from "../context";
+
+import { type ReactNode, useEffect, useState } from "react";
+import { useAction, useApp } from "../context";
 import { questionId, store } from "../judgments";
 import { address } from "../route";
 import { useAnnounce } from "./Announcer";
+import { Button } from "./shapes";
 
 export interface Verdict {
   grade: number;
@@ -19,25 +20,41 @@ interface Props {
 }
 
 export function JudgeAnswer({ verdict, onJudge, keys }: Props) {
-  const button = (grade: number, label: string, key: string | undefined) => {
-    const isChosen = verdict?.grade === grade;
-    return (
-      <button
-        type="button"
-        className={`judge ${isChosen ? (grade === 1 ? "good" : "bad") : ""}`}
-        aria-pressed={isChosen}
-        onClick={() => onJudge(isChosen ? null : { grade, reference: verdict?.reference ?? null })}
-      >
-        {label} {key && <kbd>{key}</kbd>}
-      </button>
-    );
-  };
+  const button = (grade: number, label: string, key: string | undefined) => (
+    <GradeButton
+      isGood={grade === 1}
+      isChosen={verdict?.grade === grade}
+      onChange={(isChosen) => onJudge(isChosen ? { grade, reference: verdict?.reference ?? null } : null)}
+    >
+      {label} {key && <kbd>{key}</kbd>}
+    </GradeButton>
+  );
   return (
     <fieldset className="plain row">
       <legend className="visually-hidden">Judge the answer</legend>
       {button(1, "Good answer", keys?.[0])}
       {button(0, "Bad answer", keys?.[1])}
     </fieldset>
+  );
+}
+
+interface GradeProps {
+  isGood: boolean;
+  isChosen: boolean;
+  onChange: (isChosen: boolean) => void;
+  children: ReactNode;
+}
+
+/** Gives a grade, or takes it back. */
+export function GradeButton({ isGood, isChosen, onChange, children }: GradeProps) {
+  return (
+    <Button
+      className={`judge ${isChosen ? (isGood ? "good" : "bad") : ""}`}
+      aria-pressed={isChosen}
+      onClick={() => onChange(!isChosen)}
+    >
+      {children}
+    </Button>
   );
 }
 
@@ -62,11 +79,17 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
         What would be right? (optional)
         <textarea rows={2} dir="auto" value={text} onChange={(event) => setText(event.target.value)} />
       </label>
-      <button type="submit" disabled={reference === verdict.reference}>
+      <Button type="submit" disabled={reference === verdict.reference}>
         Save the right answer
-      </button>
+      </Button>
     </form>
   );
+}
+
+/** What happened to an answer, to be announced. */
+export function told(verdict: Verdict | null): string {
+  if (verdict === null) return "Judgment removed";
+  return verdict.grade ? "Judged good" : "Kept as regression question";
 }
 
 /** Judge the answer to a question wherever it is shown; what cannot be stored goes back. */
@@ -74,22 +97,19 @@ export function JudgeThisAnswer({ question }: { question: string }) {
   const { client } = useApp();
   const announce = useAnnounce();
   const [verdict, setVerdict] = useState<Verdict | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
+  const { run, error } = useAction();
   const judge = (next: Verdict | null) => {
-    const before = verdict;
     setVerdict(next);
-    setError(null);
-    const change = { query_id: questionId(question, []), query: question, document: null };
-    store(client, { ...change, grade: next?.grade ?? null, reference: next?.reference ?? null }).then(
-      () =>
-        announce(
-          next === null ? "Judgment removed" : next.grade ? "Judged good" : "Kept as regression question",
-        ),
-      (reason: unknown) => {
-        setVerdict((current) => (current === next ? before : current));
-        setError(ApiError.of(reason));
-      },
-    );
+    void run(async () => {
+      const change = { query_id: questionId(question, []), query: question, document: null };
+      try {
+        await store(client, { ...change, grade: next?.grade ?? null, reference: next?.reference ?? null });
+      } catch (reason) {
+        setVerdict((current) => (current === next ? verdict : current));
+        throw reason;
+      }
+      announce(told(next));
+    });
   };
   return (
     <>

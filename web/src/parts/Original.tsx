@@ -1,9 +1,13 @@
 /** The original of a passage, with exactly the verified characters marked, or none. */
+
 import { useEffect, useRef, useState } from "react";
 import type { DocumentView, Source } from "../api/types";
 import { useLoaded } from "../context";
+import { Dialog } from "./Dialog";
 import { found, marksHere, visibleBoxes } from "./marks";
 import { documentKey, documentName, place, plain } from "./names";
+import { Pager } from "./Pager";
+import { Badge, Button, Scrolling } from "./shapes";
 import { ErrorBox, Loading, Notice } from "./states";
 import "../style/original.css";
 import { slice, spans } from "./spans";
@@ -31,66 +35,74 @@ function quotedTexts(passage: Shown): string[] {
 }
 
 export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
   const where = place(passage);
   return (
-    <dialog ref={dialog} className="original" onClose={onClose} aria-labelledby="original-title">
-      <div className="inner">
-        <header>
-          <div className="row spread">
-            <h2 id="original-title" dir="auto">
-              {documentName(passage.source)}
-            </h2>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Close
-            </button>
-          </div>
+    <Dialog
+      title={documentName(passage.source)}
+      className="original"
+      onClose={onClose}
+      aside={(close) => <Button onClick={close}>Close</Button>}
+    >
+      {() => (
+        <>
           <p className="small" dir="auto">
             {[passage.source && documentKey(passage.source), where].filter(Boolean).join(" · ")}
           </p>
-        </header>
-        {passage.source ? (
-          <Original
-            uri={passage.source}
-            page={passage.page ?? null}
-            texts={quotedTexts(passage)}
-            passage={passage.content}
-            starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
-          />
-        ) : (
-          <Notice>This passage has no document.</Notice>
-        )}
-      </div>
-    </dialog>
+          {passage.source ? (
+            <Original
+              uri={passage.source}
+              page={passage.page ?? null}
+              texts={quotedTexts(passage)}
+              passage={passage.content}
+              starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
+            />
+          ) : (
+            <Notice>This passage has no document.</Notice>
+          )}
+        </>
+      )}
+    </Dialog>
   );
 }
 
-export function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
+/** The name of a passage's document, which opens the original. */
+export function DocumentButton({ passage, onOpen }: { passage: Shown; onOpen: (passage: Shown) => void }) {
+  return (
+    <Button className="quiet name" dir="auto" onClick={() => onOpen(passage)}>
+      {documentName(passage.source)}
+    </Button>
+  );
+}
+
+function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
   const [page, setPage] = useState<number | null>(first);
   const view = useLoaded(JSON.stringify([uri, texts, page]), (client, signal) =>
     client.post("/api/view", { uri, texts, passage, starts, page }, signal),
   );
-  const [last, setLast] = useState<DocumentView | null>(null);
-  useEffect(() => {
-    if (view.data) setLast(view.data);
-  }, [view.data]);
-  const shown = view.data ?? last; // the page before stays until the next one is here
+  const { shown, error } = view;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="pages" tabIndex={0} aria-label="Document">
-      {view.error ? <ErrorBox error={view.error} onRetry={view.reload} /> : null}
-      {!shown && !view.error && <Loading what="the document" />}
+    <Scrolling className="pages" label="Document">
+      {error && <ErrorBox error={error} onRetry={view.reload} />}
+      {!shown && !error && <Loading what="the document" />}
       {shown && (
         <>
           <Found view={shown} asked={texts.length} />
-          {shown.pages !== null && shown.pages > 1 && <Pager view={shown} onPage={setPage} />}
+          <Pager view={shown} onPage={setPage} isLoading={view.isLoading}>
+            {shown.mark_pages
+              .filter((each) => each !== shown.page)
+              .map((each) => (
+                <Button key={each} kind="quiet" onClick={() => setPage(each)}>
+                  Marks on page {each}
+                </Button>
+              ))}
+            {shown.pages_without_text.includes(shown.page ?? 1) && (
+              <Badge kind="warn">No text was found on this page</Badge>
+            )}
+          </Pager>
           <Sheet view={shown} />
         </>
       )}
-    </section>
+    </Scrolling>
   );
 }
 
@@ -98,33 +110,6 @@ function Found({ view, asked }: { view: DocumentView; asked: number }) {
   const said = found(view, asked);
   if (said === null) return null;
   return said.isComplete ? <p className="small">{said.text}</p> : <Notice kind="warning">{said.text}</Notice>;
-}
-
-function Pager({ view, onPage }: { view: DocumentView; onPage: (page: number) => void }) {
-  const page = view.page ?? 1;
-  const pages = view.pages ?? 1;
-  const other = view.mark_pages.filter((each) => each !== page);
-  return (
-    <nav className="row" aria-label="Pages of the document">
-      <button type="button" disabled={page <= 1} onClick={() => onPage(page - 1)}>
-        Previous
-      </button>
-      <span aria-live="polite">
-        Page {page} of {pages}
-      </span>
-      <button type="button" disabled={page >= pages} onClick={() => onPage(page + 1)}>
-        Next
-      </button>
-      {other.map((each) => (
-        <button key={each} type="button" className="quiet" onClick={() => onPage(each)}>
-          Marks on page {each}
-        </button>
-      ))}
-      {view.pages_without_text.includes(page) && (
-        <span className="badge warn">No text was found on this page</span>
-      )}
-    </nav>
-  );
 }
 
 function Sheet({ view }: { view: DocumentView }) {

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Session } from "../session";
 import { SignInButton } from "./SignInButton";
+import { Button } from "./shapes";
 import { Notice, sentence } from "./states";
 
 interface Props {
@@ -35,17 +36,15 @@ export function SignIn({ session, reason }: Props) {
             />
           </label>
           <p className="small">It stays in this tab, and is forgotten when you close it.</p>
-          <button type="submit" className="primary">
+          <Button type="submit" kind="primary">
             Use this key
-          </button>
+          </Button>
         </form>
       ) : (
         <SignInButton session={session} isPrimary />
       )}
       {session.settings.anonymous && (
-        <button type="button" onClick={() => void session.continueSignedOut()}>
-          Continue without signing in
-        </button>
+        <Button onClick={() => session.continueSignedOut()}>Continue without signing in</Button>
       )}
     </main>
   );

@@ -1,6 +1,8 @@
 /** Leads to the sign-in, and says why if it cannot. */
+
 import { useState } from "react";
 import type { Session } from "../session";
+import { Button } from "./shapes";
 
 export function SignInButton({ session, isPrimary = false }: { session: Session; isPrimary?: boolean }) {
   const [error, setError] = useState<Error | null>(null);
@@ -10,9 +12,9 @@ export function SignInButton({ session, isPrimary = false }: { session: Session;
   };
   return (
     <>
-      <button type="button" className={isPrimary ? "primary" : undefined} onClick={signIn}>
+      <Button kind={isPrimary ? "primary" : undefined} onClick={signIn}>
         Sign in
-      </button>
+      </Button>
       {error && (
         <p className="box error" role="alert">
           The sign-in page cannot be reached: {error.message}

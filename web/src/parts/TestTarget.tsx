@@ -1,120 +1,94 @@
 /** The Test Target box: where a question is asked, and how the search for it is made. Source: specification 002. */
-import type { ReactNode } from "react";
+
 import { LANGUAGES, MAX_TOP_K } from "../api/facts";
 import type { Facets } from "../api/types";
 import { useLoaded } from "../context";
 import { RERANKER_CHOICES, rerankerOf, type Scalar, type Settings } from "../settings";
+import { Checkbox, Select, TextField } from "./fields";
+import { Scrolling } from "./shapes";
 
 const ALL = "all";
 
 interface Props {
   settings: Settings;
   onChange: (settings: Settings) => void;
-  /** Whether the answer's language can be chosen. */
-  withLanguage?: boolean;
+  /** What the settings are for: an answer has a language, and results have a relevance. */
+  kind?: "ask" | "search";
   legend?: string;
-  children?: ReactNode;
 }
 
-export function TestTarget({
-  settings,
-  onChange,
-  withLanguage = false,
-  legend = "Test Target",
-  children,
-}: Props) {
+export function TestTarget({ settings, onChange, kind = "search", legend = "Test Target" }: Props) {
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const versions = useLoaded("versions", (client) => client.get("/api/versions", {}));
   const facets = useLoaded("facets", (client) => client.get("/api/facets", {}));
   const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
   const chosen = Object.values(settings.facets).reduce((sum, values) => sum + values.length, 0);
+  const known = corpora.data?.corpora ?? [];
+  const collection = (name: string) => {
+    const own = known.find((each) => each.name === name);
+    const documents = typeof own?.documents === "number" ? ` (${own.documents})` : "";
+    return [name, `${name}${documents}`, own?.searchable === false] as const;
+  };
   return (
     <fieldset className="target">
       <legend>{legend}</legend>
-      <label className="field">
-        Collection
-        <select
-          value={settings.corpus ?? ""}
-          onChange={(event) => set({ corpus: event.target.value || null })}
-        >
-          <option value="">Default</option>
-          <option value={ALL}>All (balanced)</option>
-          {withChosen(settings.corpus, corpora.data?.corpora.map((each) => each.name) ?? []).map((name) => {
-            const known = corpora.data?.corpora.find((each) => each.name === name);
-            return (
-              <option key={name} value={name} disabled={known !== undefined && !known.searchable}>
-                {name}
-                {typeof known?.documents === "number" && ` (${known.documents})`}
-              </option>
-            );
-          })}
-        </select>
-      </label>
-      <label className="field">
-        Version
-        <select
-          value={settings.version === null ? "" : JSON.stringify(settings.version)}
-          onChange={(event) => set({ version: event.target.value ? JSON.parse(event.target.value) : null })}
-        >
-          <option value="">Any</option>
-          {(versions.data?.versions ?? []).map((version) => (
-            <option key={JSON.stringify(version)} value={JSON.stringify(version)}>
-              {String(version)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="field">
-        Reranker
-        <select
-          value={settings.reranker ?? ""}
-          onChange={(event) => set({ reranker: rerankerOf(event.target.value) })}
-        >
-          <option value="">Default</option>
-          {RERANKER_CHOICES.map((name) => (
-            <option key={name} value={name}>
-              {name.charAt(0).toUpperCase() + name.slice(1)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="field">
-        Documents (top_k)
-        <input
-          type="number"
-          min={1}
-          max={MAX_TOP_K}
-          placeholder="Default"
-          value={settings.topK ?? ""}
-          onChange={(event) => {
-            const value = event.target.valueAsNumber;
-            set({ topK: Number.isInteger(value) && value >= 1 ? Math.min(value, MAX_TOP_K) : null });
-          }}
+      <Select
+        label="Collection"
+        value={settings.corpus ?? ""}
+        options={[
+          ["", "Default"],
+          [ALL, "All (balanced)"],
+          ...withChosen(
+            settings.corpus,
+            known.map((each) => each.name),
+          ).map(collection),
+        ]}
+        onChange={(corpus) => set({ corpus: corpus || null })}
+      />
+      <Select
+        label="Version"
+        value={settings.version === null ? "" : JSON.stringify(settings.version)}
+        options={[
+          ["", "Any"],
+          ...(versions.data?.versions ?? []).map((each) => [JSON.stringify(each), String(each)] as const),
+        ]}
+        onChange={(version) => set({ version: version ? JSON.parse(version) : null })}
+      />
+      <Select
+        label="Reranker"
+        value={settings.reranker ?? ""}
+        options={[
+          ["", "Default"],
+          ...RERANKER_CHOICES.map((name) => [name, name.charAt(0).toUpperCase() + name.slice(1)] as const),
+        ]}
+        onChange={(name) => set({ reranker: rerankerOf(name) })}
+      />
+      <NumberField
+        label="Documents (top_k)"
+        placeholder="Default"
+        max={MAX_TOP_K}
+        value={settings.topK}
+        onChange={(topK) => set({ topK })}
+      />
+      {kind === "ask" ? (
+        <Select
+          label="Language of the answer"
+          value={settings.language ?? ""}
+          options={[["", "Automatic"], ...LANGUAGES.map((name) => [name, name] as const)]}
+          onChange={(language) => set({ language: language || null })}
         />
-      </label>
-      {withLanguage && (
-        <label className="field">
-          Language of the answer
-          <select
-            value={settings.language ?? ""}
-            onChange={(event) => set({ language: event.target.value || null })}
-          >
-            <option value="">Automatic</option>
-            {LANGUAGES.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+      ) : (
+        <NumberField
+          label="Minimum relevance (%)"
+          placeholder="None"
+          max={100}
+          value={settings.minRelevance === null ? null : Math.round(settings.minRelevance * 100)}
+          onChange={(percent) => set({ minRelevance: percent === null ? null : percent / 100 })}
+        />
       )}
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={settings.infer}
-          onChange={(event) => set({ infer: event.target.checked })}
-        />
+      <Checkbox className="check" checked={settings.infer} onChange={(infer) => set({ infer })}>
         Infer filters from the question
-      </label>
-      {children}
+      </Checkbox>
       <details className="wide" open={chosen > 0}>
         <summary>Filters{chosen > 0 && ` (${chosen} chosen)`}</summary>
         <FacetChoices
@@ -122,16 +96,40 @@ export function TestTarget({
           chosen={settings.facets}
           onChange={(next) => set({ facets: next })}
         />
-        <label className="check">
-          <input
-            type="checkbox"
-            checked={settings.mode === "strict"}
-            onChange={(event) => set({ mode: event.target.checked ? "strict" : "prefer" })}
-          />
+        <Checkbox
+          className="check"
+          checked={settings.mode === "strict"}
+          onChange={(isStrict) => set({ mode: isStrict ? "strict" : "prefer" })}
+        >
           Strict: find nothing else. Otherwise, matches rank higher.
-        </label>
+        </Checkbox>
       </details>
     </fieldset>
+  );
+}
+
+interface NumberProps {
+  label: string;
+  placeholder: string;
+  max: number;
+  /** From 1; null for none. */
+  value: number | null;
+  onChange: (value: number | null) => void;
+}
+
+function NumberField({ max, value, onChange, ...field }: NumberProps) {
+  return (
+    <TextField
+      {...field}
+      type="number"
+      min={1}
+      max={max}
+      value={String(value ?? "")}
+      onChange={(text) => {
+        const next = Math.round(Number(text));
+        onChange(next >= 1 ? Math.min(next, max) : null);
+      }}
+    />
   );
 }
 
@@ -152,8 +150,7 @@ function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
     onChange(next.length > 0 ? { ...others, [key]: next } : others);
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="facets" tabIndex={0} aria-label="Attributes of the documents">
+    <Scrolling className="facets" label="Attributes of the documents">
       {choices.map((facet) => (
         <fieldset key={facet.key}>
           <legend>{facet.key}</legend>
@@ -170,7 +167,7 @@ function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
           ))}
         </fieldset>
       ))}
-    </section>
+    </Scrolling>
   );
 }
 
@@ -191,5 +188,5 @@ export function withChosenValues(facets: Facets, chosen: Record<string, Scalar[]
 
 /** The names, with the chosen one even if it is not known, so that an address keeps its meaning. */
 function withChosen(chosen: string | null, names: string[]): string[] {
-  return chosen === null || chosen === ALL || names.includes(chosen) ? names : [chosen, ...names];
+  return chosen === null || chosen === ALL ? names : [...new Set([chosen, ...names])];
 }

@@ -1,5 +1,7 @@
 /** Actions that wait a few seconds for "Undo" before they are carried out, also if people leave the page. */
+
 import { useSyncExternalStore } from "react";
+import { Button } from "./shapes";
 
 const UNDO_SECONDS = 8;
 
@@ -85,9 +87,7 @@ export function UndoBar() {
       {actions.map((action) => (
         <p key={action.id} className="undo">
           <span dir="auto">{action.text}</span>
-          <button type="button" onClick={() => waiting.undo(action.id)}>
-            Undo
-          </button>
+          <Button onClick={() => waiting.undo(action.id)}>Undo</Button>
         </p>
       ))}
     </div>

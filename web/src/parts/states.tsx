@@ -1,12 +1,14 @@
 /** What people see while there is nothing else to see. */
+
 import type { ReactNode } from "react";
 import { useContext, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
 import type { Note } from "../api/types";
-import { AppContext } from "../context";
+import { AppContext, type Loaded } from "../context";
 import { NOT_SIGNED_IN } from "../session";
 import { plain } from "./names";
 import { SignInButton } from "./SignInButton";
+import { Button } from "./shapes";
 
 const SLOW_SECONDS = 4;
 
@@ -55,14 +57,20 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
       {isUnknown && session ? (
         <SignInButton session={session} isPrimary />
       ) : (
-        onRetry && (
-          <button type="button" onClick={onRetry}>
-            Try again
-          </button>
-        )
+        onRetry && <Button onClick={onRetry}>Try again</Button>
       )}
     </section>
   );
+}
+
+interface AwaitProps {
+  of: Loaded<unknown>;
+  what: string;
+}
+
+/** Why something that is loaded is not here yet. */
+export function Await({ of: { error, reload }, what }: AwaitProps) {
+  return error ? <ErrorBox error={error} onRetry={reload} /> : <Loading what={what} />;
 }
 
 function waitText(seconds: number | null): string {

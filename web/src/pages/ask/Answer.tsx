@@ -1,7 +1,9 @@
 /** The text of an answer: each sentence with its verdict, each marker a way to its source. */
+
 import { Fragment } from "react";
 import type { AskResponse, Sentence } from "../../api/types";
 import { plain } from "../../parts/names";
+import { Button } from "../../parts/shapes";
 import { cut } from "../../parts/spans";
 import type { Asking } from "./conversation";
 import { markers, verdict } from "./pieces";
@@ -44,15 +46,14 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
               typeof part === "string" ? (
                 <Fragment key={place}>{plain(part)}</Fragment>
               ) : (
-                <button
+                <Button
                   key={place}
-                  type="button"
                   className="marker"
                   aria-label={`Open source ${part}`}
                   onClick={() => onOpen(part)}
                 >
                   {part}
-                </button>
+                </Button>
               ),
             )}
             {shown && (

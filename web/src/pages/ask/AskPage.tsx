@@ -3,13 +3,15 @@
 import { useEffect, useState } from "react";
 import type { AskResponse, Source } from "../../api/types";
 import { useApp, useKept } from "../../context";
-import { milliseconds, percent } from "../../format";
+import { count, isKnown, milliseconds, percent } from "../../format";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
 import { plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
+import { QuestionBox } from "../../parts/QuestionBox";
+import { Button } from "../../parts/shapes";
 import { Notes, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go, usePlace } from "../../route";
@@ -61,37 +63,27 @@ export function AskPage() {
         }}
       >
         <div className="question">
-          <textarea
-            aria-label="Question"
+          <QuestionBox
             rows={2}
-            dir="auto"
             placeholder={settings.question ? "Ask a follow-up question" : "Ask your documents"}
             value={text}
-            onChange={(event) => setText(event.target.value)}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
-                event.preventDefault();
-                event.currentTarget.form?.requestSubmit();
-              }
-            }}
+            onChange={setText}
           />
           {isBusy ? (
-            <button type="button" onClick={stop}>
-              Stop
-            </button>
+            <Button onClick={stop}>Stop</Button>
           ) : (
-            <button type="submit" className="primary" disabled={!text.trim() && !isChanged}>
+            <Button type="submit" kind="primary" disabled={!text.trim() && !isChanged}>
               {text.trim() || !isChanged ? "Ask" : "Ask again"}
-            </button>
+            </Button>
           )}
         </div>
         {isNarrow && settings.question !== "" ? (
           <details>
             <summary>Test Target</summary>
-            <TestTarget settings={target} onChange={setTarget} withLanguage />
+            <TestTarget settings={target} onChange={setTarget} kind="ask" />
           </details>
         ) : (
-          <TestTarget settings={target} onChange={setTarget} withLanguage />
+          <TestTarget settings={target} onChange={setTarget} kind="ask" />
         )}
         {isChanged && !text.trim() && !isBusy && (
           <p className="small">Press Ask again to ask the same question with what you changed.</p>
@@ -115,16 +107,15 @@ export function AskPage() {
       )}
       {(settings.question !== "" || earlier.length > 0) && (
         <p>
-          <button
-            type="button"
-            className="quiet"
+          <Button
+            kind="quiet"
             onClick={() => {
               setText("");
               restart();
             }}
           >
             Start a new conversation
-          </button>
+          </Button>
         </p>
       )}
     </div>
@@ -134,9 +125,7 @@ export function AskPage() {
 function Others({ turns }: { turns: readonly Answered[] }) {
   return (
     <details className="card">
-      <summary>
-        {turns.length} earlier {turns.length === 1 ? "question" : "questions"} in this conversation
-      </summary>
+      <summary>{count(turns.length, "earlier question")} in this conversation</summary>
       <ol className="stack">
         {turns.map(({ entry, response }) => (
           <li key={entry} dir="auto">
@@ -181,9 +170,9 @@ function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnPro
     <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>
       <header className="row">
         <h2 dir="auto">{plain(asking.question)}</h2>
-        <button type="button" className="quiet" onClick={onEdit}>
+        <Button kind="quiet" onClick={onEdit}>
           Edit
-        </button>
+        </Button>
       </header>
       <div className="stack">
         {asking.text !== "" && (
@@ -256,9 +245,7 @@ function Facts({ response }: { response: AskResponse }) {
       : response.answerer.quotes
         ? "Quoted from the documents, without a model"
         : (response.answerer.model ?? response.answerer.provider),
-    response.confidence !== null &&
-      response.confidence !== undefined &&
-      `confidence ${percent(response.confidence)}`,
+    isKnown(response.confidence) && `confidence ${percent(response.confidence)}`,
     response.cut_off && "cut off at the maximum length",
     (response.removed_citations ?? 0) > 0 &&
       `${response.removed_citations} citations without a source removed`,

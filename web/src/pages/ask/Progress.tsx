@@ -1,4 +1,7 @@
 /** What is to be said of a question that has no answer yet, or will have none. */
+
+import { count } from "../../format";
+import { Button } from "../../parts/shapes";
 import { ErrorBox, Notice } from "../../parts/states";
 import type { Asking } from "./conversation";
 
@@ -14,20 +17,16 @@ export function Progress({ asking, onRetry }: { asking: Asking; onRetry: () => v
   if (status === "unasked")
     return (
       <Notice>
-        You came back to a question that was not answered.{" "}
-        <button type="button" onClick={onRetry}>
-          Ask it again
-        </button>
+        You came back to a question that was not answered. <Button onClick={onRetry}>Ask it again</Button>
       </Notice>
     );
   if (text !== "" || !isRunning(asking)) return null;
-  const count = found?.sources.length ?? 0;
   return (
     <p className="answer small">
       <span className="spinner" aria-hidden="true" />{" "}
       {status === "searching"
         ? "Searching the documents …"
-        : `Reading ${count} ${count === 1 ? "passage" : "passages"} …`}
+        : `Reading ${count(found?.sources.length ?? 0, "passage")} …`}
     </p>
   );
 }

@@ -1,8 +1,9 @@
 /** The passages that the answerer received; those that it cites come first. */
 
 import type { Source } from "../../api/types";
-import { percent } from "../../format";
-import { documentName, place, plain } from "../../parts/names";
+import { count, isKnown, percent } from "../../format";
+import { documentName, plain } from "../../parts/names";
+import { Badge, Button, Where } from "../../parts/shapes";
 import { beginning, slice, spans } from "../../parts/spans";
 
 interface Props {
@@ -30,9 +31,7 @@ export function Sources({ sources, lit, onLight, onOpen }: Props) {
       {others.length > 0 &&
         (cited.length > 0 ? (
           <details>
-            <summary>
-              {others.length} more {others.length === 1 ? "passage" : "passages"}, not cited
-            </summary>
+            <summary>{count(others.length, "more passage")}, not cited</summary>
             <div className="sources">{others.map(card)}</div>
           </details>
         ) : (
@@ -42,15 +41,12 @@ export function Sources({ sources, lit, onLight, onOpen }: Props) {
   );
 }
 
-interface CardProps {
+interface CardProps extends Omit<Props, "sources" | "lit"> {
   source: Source;
   isLit: boolean;
-  onLight: (source: number | null) => void;
-  onOpen: (source: Source) => void;
 }
 
 function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
-  const where = place(source);
   return (
     <article
       className={`card source ${isLit ? "lit" : ""} ${source.cited ? "cited" : ""}`}
@@ -61,27 +57,19 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
     >
       <div className="row spread">
         <h3 dir="auto">
-          <span className="badge accent">{source.number}</span> {documentName(source.source)}
+          <Badge kind="accent">{source.number}</Badge> {documentName(source.source)}
         </h3>
-        {source.relevance !== null && source.relevance !== undefined && (
+        {isKnown(source.relevance) && (
           <span className="small" title="Probability that people would judge this document relevant">
             {percent(source.relevance)} relevant
           </span>
         )}
       </div>
-      {where && (
-        <p className="small" dir="auto">
-          {where}
-        </p>
-      )}
+      <Where of={source} />
       <Excerpt source={source} />
-      <button
-        type="button"
-        onClick={() => onOpen(source)}
-        aria-label={`Open the original of source ${source.number}`}
-      >
+      <Button onClick={() => onOpen(source)} aria-label={`Open the original of source ${source.number}`}>
         Open the original
-      </button>
+      </Button>
     </article>
   );
 }

@@ -1,10 +1,12 @@
 /** The attributes of a document, changed in place. */
+
 import { useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentDetail } from "../../api/types";
-import { useApp, useKept } from "../../context";
+import { useApp, useKept, useRepeated } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
+import { Button, Card } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
 import { isFinal } from "../../status";
 import { prefixOf } from "./folders";
@@ -46,22 +48,20 @@ export function AttributesCard({ document, canWrite, onSaved }: Props) {
     wasEdited.current = isEdited;
   }, [isEdited]);
   const isPending = saved !== null && (saved.updatedAt === document.updated_at || !isFinal(document.status));
-  useEffect(() => {
-    if (!isPending) return;
-    const timer = setInterval(onSaved, POLL_SECONDS * 1000);
-    return () => clearInterval(timer);
-  }, [isPending, onSaved]);
+  useRepeated(POLL_SECONDS, isPending, onSaved);
   const attributes = isPending ? saved.attributes : document.attributes;
   return (
-    <section className="card stack" aria-labelledby="attributes-title">
-      <div className="row spread">
-        <h2 id="attributes-title">Attributes</h2>
-        {canWrite && !isEdited && (
-          <button ref={opener} type="button" onClick={() => setEdited(true)}>
+    <Card
+      title="Attributes"
+      aside={
+        canWrite &&
+        !isEdited && (
+          <Button ref={opener} onClick={() => setEdited(true)}>
             Edit
-          </button>
-        )}
-      </div>
+          </Button>
+        )
+      }
+    >
       {isEdited ? (
         <Editor
           document={document}
@@ -79,7 +79,7 @@ export function AttributesCard({ document, canWrite, onSaved }: Props) {
       {isPending && !isEdited && (
         <Notice>Saved. Searches use these attributes as soon as the document is indexed again.</Notice>
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -173,33 +173,26 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
           );
         return (
           <div key={row.key} className="attribute-row">
-            <input
-              aria-label="Name"
-              dir="auto"
-              placeholder="name"
-              value={row.name}
-              aria-invalid={isWrong}
-              aria-describedby={isWrong ? "attribute-problem" : undefined}
-              onChange={(event) => change(row.key, { name: event.target.value })}
-            />
-            <input
-              aria-label={`Value of ${row.name || "the new attribute"}`}
-              data-row={row.key}
-              dir="auto"
-              placeholder="value"
-              value={row.value}
-              aria-invalid={isWrong}
-              aria-describedby={isWrong ? "attribute-problem" : undefined}
-              onChange={(event) => change(row.key, { value: event.target.value })}
-            />
-            <button
-              type="button"
-              className="quiet"
+            {(["name", "value"] as const).map((part) => (
+              <input
+                key={part}
+                aria-label={part === "name" ? "Name" : `Value of ${row.name || "the new attribute"}`}
+                data-row={part === "value" ? row.key : undefined}
+                dir="auto"
+                placeholder={part}
+                value={row[part]}
+                aria-invalid={isWrong}
+                aria-describedby={isWrong ? "attribute-problem" : undefined}
+                onChange={(event) => change(row.key, { [part]: event.target.value })}
+              />
+            ))}
+            <Button
+              kind="quiet"
               aria-label={`Remove ${row.name || "this attribute"}`}
               onClick={() => setRows(rows.filter((each) => each.key !== row.key))}
             >
               ✕
-            </button>
+            </Button>
             {isWrong && <Wrong text={problem.text} />}
           </div>
         );
@@ -210,15 +203,13 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
         such; anything else is a text. Quote a text that looks like a number: <code>"7"</code>.
       </p>
       <div className="row">
-        <button type="submit" className="primary" disabled={isSaving}>
+        <Button type="submit" kind="primary" disabled={isSaving}>
           {isSaving ? "Saving …" : "Save"}
-        </button>
-        <button type="button" onClick={() => setRows([...rows, { key: nextKey(rows), name: "", value: "" }])}>
+        </Button>
+        <Button onClick={() => setRows([...rows, { key: nextKey(rows), name: "", value: "" }])}>
           Add an attribute
-        </button>
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
+        </Button>
+        <Button onClick={close}>Cancel</Button>
       </div>
     </form>
   );

@@ -6,10 +6,9 @@ import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
 import { bytes, duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { Card } from "../../parts/Card";
 import { CopyButton } from "../../parts/CopyButton";
 import { documentKey, documentName } from "../../parts/names";
-import { StatusBadge } from "../../parts/StatusBadge";
+import { Badge, Button, Card, StatusBadge } from "../../parts/shapes";
 import { ErrorBox, Loading, Notice } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
@@ -125,18 +124,14 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           <div className="row">
             <CopyButton label="Copy the URI" text={() => document.uri} />
             {canWrite && isPresent && (
-              <button type="button" className="danger" disabled={isWaiting} onClick={remove}>
+              <Button kind="danger" disabled={isWaiting} onClick={remove}>
                 Delete
-              </button>
+              </Button>
             )}
           </div>
         </div>
         <p className="row">
-          {isWaiting ? (
-            <span className="badge warn">Will be deleted</span>
-          ) : (
-            <StatusBadge status={document.status} />
-          )}
+          {isWaiting ? <Badge kind="warn">Will be deleted</Badge> : <StatusBadge status={document.status} />}
           <bdi className="small path">{documentKey(document.uri)}</bdi>
           <span className="small">
             {[bytes(document.size), `updated ${time(document.updated_at)}`].join(" · ")}

@@ -1,6 +1,8 @@
 /** Documents: all of them, uploads, and for operators what failed and the jobs. */
+
 import { type DragEvent, useEffect, useState } from "react";
 import { useApp } from "../../context";
+import { Badge } from "../../parts/shapes";
 import { address, go, usePlace } from "../../route";
 import "../../style/documents.css";
 import { Detail } from "./Detail";
@@ -73,7 +75,7 @@ export default function DocumentsPage() {
             aria-current={name === tab ? "page" : undefined}
           >
             {title}
-            {name === "uploads" && active > 0 && <span className="badge accent">{active}</span>}
+            {name === "uploads" && active > 0 && <Badge kind="accent">{active}</Badge>}
           </a>
         ))}
       </nav>

@@ -1,15 +1,15 @@
 /** What could not be processed, and what operators do about it. */
 
 import { useState } from "react";
-import { ApiError } from "../../api/client";
 import type { components } from "../../api/schema";
-import { useApp, useLoaded } from "../../context";
-import { time } from "../../format";
+import { useAction, useApp, useLoaded } from "../../context";
+import { count, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { Confirm } from "../../parts/Dialog";
 import { documentKey, documentName } from "../../parts/names";
-import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
+import { Badge, Button } from "../../parts/shapes";
+import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
 import { address } from "../../route";
-import { Confirm } from "./Confirm";
 
 type Schemas = components["schemas"];
 type Replayed = Schemas["ReplayAnswer"];
@@ -41,25 +41,18 @@ export function Failures() {
     return { ...first, documents: [...documents.values()], next_token: page.next_token ?? null };
   });
   const [choice, setChoice] = useState<Choice | null>(null);
-  const [isRunning, setRunning] = useState(false);
   const [result, setResult] = useState<string | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
+  const action = useAction();
+  const { isRunning } = action;
 
-  const run = async (action: () => Promise<string>) => {
-    setRunning(true);
-    setError(null);
-    try {
-      const text = await action();
+  const run = (work: () => Promise<string>) =>
+    action.run(async () => {
+      const text = await work();
       setResult(text);
       announce(text);
       failures.reload();
       setTimeout(failures.reload, AGAIN_SECONDS * 1000);
-    } catch (reason) {
-      setError(ApiError.of(reason));
-    } finally {
-      setRunning(false);
-    }
-  };
+    });
   const replay = (request: { documents?: string[]; failed?: boolean }) =>
     run(async () => {
       let sent = 0;
@@ -69,38 +62,31 @@ export function Failures() {
         sent += answer.documents.length;
         token = answer.next_token ?? null;
       } while (token !== null);
-      return `${sent} ${sent === 1 ? "document is" : "documents are"} processed again. This takes a moment.`;
+      return `${count(sent, "document")} ${sent === 1 ? "is" : "are"} processed again. This takes a moment.`;
     });
   const discard = ({ messages }: Choice) =>
     run(async () => {
       const answer: Discarded = await client.post("/api/failures/discard", { message_ids: messages });
-      return `${answer.messages.length} ${answer.messages.length === 1 ? "message was" : "messages were"} discarded.`;
+      const { length } = answer.messages;
+      return `${count(length, "message")} ${length === 1 ? "was" : "were"} discarded.`;
     });
 
   const found = failures.data;
-  if (failures.error && !found) return <ErrorBox error={failures.error} onRetry={failures.reload} />;
-  if (!found) return <Loading what="the failures" />;
+  if (!found) return <Await of={failures} what="the failures" />;
   return (
     <div className="stack">
       <div className="row spread">
         <h2>Failures</h2>
         <div className="row">
-          <button type="button" onClick={failures.reload}>
-            Refresh
-          </button>
+          <Button onClick={failures.reload}>Refresh</Button>
           {found.documents.length > 0 && (
-            <button
-              type="button"
-              className="primary"
-              disabled={isRunning}
-              onClick={() => void replay({ failed: true })}
-            >
+            <Button kind="primary" disabled={isRunning} onClick={() => replay({ failed: true })}>
               Replay all
-            </button>
+            </Button>
           )}
         </div>
       </div>
-      {error && <ErrorBox error={error} />}
+      {action.error && <ErrorBox error={action.error} />}
       {result && <Notice>{result}</Notice>}
       {!found.complete && (
         <Notice kind="warning">The dead-letter queue has more messages than are shown.</Notice>
@@ -116,7 +102,7 @@ export function Failures() {
             key={failed.uri}
             failed={failed}
             isRunning={isRunning}
-            onReplay={() => void replay({ documents: [failed.uri] })}
+            onReplay={() => replay({ documents: [failed.uri] })}
             onDiscard={setChoice}
           />
         ))}
@@ -134,7 +120,8 @@ export function Failures() {
         <Confirm
           title={choice.title}
           action="Discard"
-          onConfirm={() => void discard(choice)}
+          isDangerous
+          onConfirm={async () => void discard(choice)}
           onClose={() => setChoice(null)}
         >
           <p>
@@ -165,11 +152,11 @@ function FailedDocument({ failed, isRunning, onReplay, onDiscard }: FailedProps)
             <bdi>{name}</bdi>
           </a>
         </h3>
-        <span className="badge bad">{failed.status}</span>
+        <Badge kind="bad">{failed.status}</Badge>
       </div>
       <p className="small">
-        <bdi>{documentKey(failed.uri)}</bdi> · since {time(failed.since)} · {failed.attempts}{" "}
-        {failed.attempts === 1 ? "attempt" : "attempts"}
+        <bdi>{documentKey(failed.uri)}</bdi> · since {time(failed.since)} ·{" "}
+        {count(failed.attempts, "attempt")}
         {messages.length > 0 && ` · ${messages.length} in the dead-letter queue`}
       </p>
       {failed.reasons.map((reason) => (
@@ -179,19 +166,18 @@ function FailedDocument({ failed, isRunning, onReplay, onDiscard }: FailedProps)
       ))}
       <p className="small">What to do: {failed.advice}</p>
       <div className="row">
-        <button type="button" disabled={isRunning} aria-label={`Replay ${name}`} onClick={onReplay}>
+        <Button disabled={isRunning} aria-label={`Replay ${name}`} onClick={onReplay}>
           Replay
-        </button>
+        </Button>
         {messages.length > 0 && (
-          <button
-            type="button"
-            className="danger"
+          <Button
+            kind="danger"
             disabled={isRunning}
             aria-label={`Discard the messages about ${name}`}
             onClick={() => onDiscard({ title: `Discard the messages about “${name}”?`, messages })}
           >
             Discard
-          </button>
+          </Button>
         )}
       </div>
     </li>
@@ -217,14 +203,13 @@ function Unreadable({ message, isRunning, onDiscard }: UnreadableProps) {
         <pre dir="auto">{message.body}</pre>
       </details>
       <div className="row">
-        <button
-          type="button"
-          className="danger"
+        <Button
+          kind="danger"
           disabled={isRunning}
           onClick={() => onDiscard({ title: "Discard this message?", messages: [message.message_id] })}
         >
           Discard
-        </button>
+        </Button>
       </div>
     </li>
   );

@@ -1,18 +1,19 @@
 /** Jobs: the last reconciliation, the ones before, and a button that starts the next. */
 
-import { useEffect, useState } from "react";
-import { ApiError } from "../../api/client";
+import { useEffect } from "react";
 import type { components } from "../../api/schema";
-import { useApp, useLoaded } from "../../context";
+import { useAction, useApp, useLoaded } from "../../context";
 import { duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
-import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
+import { Badge, Button, Card } from "../../parts/shapes";
+import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
 
 type JobList = components["schemas"]["JobList"];
 type Job = JobList["jobs"][number];
 
 const POLL_SECONDS = 3;
-const BADGES: Record<string, string> = {
+/** The badges of final statuses. */
+export const JOB_BADGES: Record<string, string> = {
   SUCCEEDED: "good",
   COMPLETE: "good",
   FAILED: "bad",
@@ -28,8 +29,7 @@ export function Jobs() {
   const { client } = useApp();
   const announce = useAnnounce();
   const jobs = useLoaded("jobs", (api, signal) => api.get("/api/ingestion-jobs", {}, signal));
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isStarting, setStarting] = useState(false);
+  const { run, isRunning: isStarting, error } = useAction();
   const { data, isLoading, reload } = jobs;
   const running = data?.jobs.some(isRunning) ?? false;
   useEffect(() => {
@@ -37,33 +37,23 @@ export function Jobs() {
     const timer = setTimeout(reload, POLL_SECONDS * 1000);
     return () => clearTimeout(timer);
   }, [running, isLoading, reload]);
-  const start = async () => {
-    setStarting(true);
-    setError(null);
-    try {
+  const start = () =>
+    run(async () => {
       await client.post("/api/ingestion-jobs", { kind: "reconcile" });
       announce("The reconciliation is queued");
       reload();
-    } catch (reason) {
-      setError(ApiError.of(reason));
-    } finally {
-      setStarting(false);
-    }
-  };
-  if (jobs.error && !data) return <ErrorBox error={jobs.error} onRetry={reload} />;
-  if (!data) return <Loading what="the jobs" />;
+    });
+  if (!data) return <Await of={jobs} what="the jobs" />;
   const last = data.jobs.find((job) => job.kind === "reconcile" && !isRunning(job));
   return (
     <div className="stack">
       <div className="row spread">
         <h2>Jobs</h2>
         <div className="row">
-          <button type="button" onClick={reload}>
-            Refresh
-          </button>
-          <button type="button" className="primary" disabled={isStarting} onClick={() => void start()}>
+          <Button onClick={reload}>Refresh</Button>
+          <Button kind="primary" disabled={isStarting} onClick={start}>
             Start a reconciliation
-          </button>
+          </Button>
         </div>
       </div>
       <p className="small">
@@ -75,18 +65,17 @@ export function Jobs() {
           A reconciliation is queued or running already. Only one runs at a time; wait for its report below.
         </Notice>
       )}
-      {error && error.status !== 409 && <ErrorBox error={error} onRetry={() => void start()} />}
+      {error && error.status !== 409 && <ErrorBox error={error} onRetry={start} />}
       {data.jobs.length === 0 && (
         <Empty title="No job has run yet">
           <p>On AWS, reconciliations run on a schedule. You can start one now.</p>
         </Empty>
       )}
       {last && (
-        <section className="card stack" aria-labelledby="last-title">
-          <h3 id="last-title">The last reconciliation</h3>
+        <Card title="The last reconciliation" level={3}>
           <Facts job={last} />
           <Report report={last.report} />
-        </section>
+        </Card>
       )}
       <ul className="stack">
         {data.jobs
@@ -114,9 +103,9 @@ function Facts({ job }: { job: Job }) {
   return (
     <span className="row job-facts">
       <strong>{KINDS[job.kind] ?? job.kind}</strong>
-      <span className={`badge ${BADGES[job.status] ?? "accent"}`}>
+      <Badge kind={JOB_BADGES[job.status] ?? "accent"}>
         {isRunning(job) && <span className="spinner" aria-hidden="true" />} {job.status}
-      </span>
+      </Badge>
       <span className="small">
         {time(job.created_at)}
         {seconds !== null && ` · ${duration(seconds)}`} · by {job.by}

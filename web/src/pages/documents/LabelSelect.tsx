@@ -1,4 +1,5 @@
 /** Who sees a document: one of the labels that people may give where it is. */
+import { Select } from "../../parts/fields";
 import type { WritablePrefix } from "./folders";
 
 interface Props {
@@ -13,16 +14,14 @@ export function LabelSelect({ prefix: { labels, default: usual }, value, onChang
   // A document may have a label that the person may not give.
   const all = value === "" || value === usual || others.includes(value) ? others : [value, ...others];
   return (
-    <label>
-      Who sees it (label)
-      <select value={value} onChange={(event) => onChange(event.target.value)}>
-        <option value={value === usual ? value : ""}>
-          {usual === null ? "Choose …" : `${usual} (default)`}
-        </option>
-        {all.map((label) => (
-          <option key={label}>{label}</option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Who sees it (label)"
+      value={value}
+      options={[
+        [value === usual ? value : "", usual === null ? "Choose …" : `${usual} (default)`],
+        ...all.map((label) => [label, label] as const),
+      ]}
+      onChange={onChange}
+    />
   );
 }

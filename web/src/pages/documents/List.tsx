@@ -13,11 +13,13 @@ import {
 } from "react";
 import type { DocumentSummary } from "../../api/types";
 import { useLoaded } from "../../context";
-import { bytes, time } from "../../format";
+import { bytes, count as counted, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { Select, TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
-import { StatusBadge } from "../../parts/StatusBadge";
+import { Badge, Button, StatusBadge } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { HeadRow } from "../../parts/Table";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
 import { LISTED, listedStatus, meaning } from "../../status";
@@ -59,7 +61,7 @@ export function List({ canWrite }: { canWrite: boolean }) {
       {!error && rows.length === 0 && isLoading && <Loading what="the documents" />}
       {!error && rows.length === 0 && !isLoading && <Nothing filters={filters} canWrite={canWrite} />}
       {rows.length > 0 && (
-        <Count count={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
+        <Count rows={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
       )}
     </div>
   );
@@ -82,57 +84,44 @@ function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => v
   const names = corpora.data?.corpora.map((each) => each.name) ?? [];
   return (
     <search className="row filters">
-      <label className="grow">
-        <span className="visually-hidden">Search by name or folder</span>
-        <input
-          type="search"
-          dir="auto"
-          maxLength={200}
-          placeholder="Search by name or folder"
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-        />
-      </label>
-      <label>
-        <span className="visually-hidden">Where the text is in the path</span>
-        <select
-          value={filters.isPrefix ? "start" : "part"}
-          onChange={(event) => set({ text, isPrefix: event.target.value === "start" })}
-        >
-          <option value="part">Anywhere in the path</option>
-          <option value="start">Path begins with</option>
-        </select>
-      </label>
-      <label>
-        <span className="visually-hidden">Status</span>
-        <select
-          value={filters.status ?? ""}
-          onChange={(event) => set({ text, status: listedStatus(event.target.value) })}
-        >
-          <option value="">Any status</option>
-          {LISTED.map((status) => (
-            <option key={status} value={status}>
-              {meaning(status).label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span className="visually-hidden">Collection</span>
-        <select value={filters.corpus} onChange={(event) => set({ text, corpus: event.target.value })}>
-          <option value="">Any collection</option>
-          {(filters.corpus && !names.includes(filters.corpus) ? [filters.corpus, ...names] : names).map(
-            (name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ),
-          )}
-        </select>
-      </label>
-      <button type="button" onClick={onReload}>
-        Refresh
-      </button>
+      <TextField
+        label="Search by name or folder"
+        isHidden
+        className="grow"
+        type="search"
+        maxLength={200}
+        placeholder="Search by name or folder"
+        value={text}
+        onChange={setText}
+      />
+      <Select
+        label="Where the text is in the path"
+        isHidden
+        value={filters.isPrefix ? "start" : "part"}
+        options={[
+          ["part", "Anywhere in the path"],
+          ["start", "Path begins with"],
+        ]}
+        onChange={(match) => set({ text, isPrefix: match === "start" })}
+      />
+      <Select
+        label="Status"
+        isHidden
+        value={filters.status ?? ""}
+        options={[["", "Any status"], ...LISTED.map((each) => [each, meaning(each).label] as const)]}
+        onChange={(status) => set({ text, status: listedStatus(status) })}
+      />
+      <Select
+        label="Collection"
+        isHidden
+        value={filters.corpus}
+        options={[
+          ["", "Any collection"],
+          ...[...new Set([filters.corpus, ...names])].filter(Boolean).map((name) => [name, name] as const),
+        ]}
+        onChange={(corpus) => set({ text, corpus })}
+      />
+      <Button onClick={onReload}>Refresh</Button>
     </search>
   );
 }
@@ -171,21 +160,21 @@ function Nothing({ filters, canWrite }: { filters: Filters; canWrite: boolean })
 }
 
 interface CountProps {
-  count: number;
+  rows: number;
   isFiltered: boolean;
   isLoading: boolean;
   isComplete: boolean;
 }
 
-function Count({ count, isFiltered, isLoading, isComplete }: CountProps) {
+function Count({ rows, isFiltered, isLoading, isComplete }: CountProps) {
   const facets = useLoaded("searchable", (client) => client.get("/api/facets", { limit: 1 }));
   const total = facets.data?.documents;
-  const shown = `${count.toLocaleString()} ${count === 1 ? "document" : "documents"}`;
+  const shown = counted(rows, "document");
   return (
     <p className="small count">
       {isComplete ? shown : `${shown} loaded; more follow as you scroll`}
       {!isFiltered && total !== undefined && ` · ${total.toLocaleString()} can be found by searches`}
-      {isLoading && count > 0 && (
+      {isLoading && rows > 0 && (
         <>
           {" · "}
           <span className="spinner" aria-hidden="true" /> Loading
@@ -274,24 +263,17 @@ function Table({ listing, rows, isComplete }: TableProps) {
     >
       <table aria-rowcount={isComplete ? rows.length + 1 : -1}>
         <thead>
-          <tr aria-rowindex={1}>
-            <th scope="col">Name</th>
-            <th scope="col" className="folder">
-              Folder
-            </th>
-            <th scope="col" className="status">
-              Status
-            </th>
-            <th scope="col" className="corpus">
-              Collection
-            </th>
-            <th scope="col" className="size number">
-              Size
-            </th>
-            <th scope="col" className="updated">
-              Updated
-            </th>
-          </tr>
+          <HeadRow
+            index={1}
+            columns={[
+              ["Name"],
+              ["Folder", "folder"],
+              ["Status", "status"],
+              ["Collection", "corpus"],
+              ["Size", "size number"],
+              ["Updated", "updated"],
+            ]}
+          />
         </thead>
         <tbody>
           {spaced.map(({ item, gap }) => {
@@ -343,7 +325,7 @@ interface RowProps {
 const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: RowProps) {
   const folder = plain(row.key.split("/").slice(0, -1).join("/"));
   const shownStatus = isDeleted ? (
-    <span className="badge warn">Will be deleted</span>
+    <Badge kind="warn">Will be deleted</Badge>
   ) : (
     <StatusBadge status={row.status} />
   );

@@ -1,7 +1,10 @@
 /** The original next to the text that was read from it; pages that gave no text are named. */
-import { useEffect, useState } from "react";
+
+import { useState } from "react";
 import type { DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
+import { Pager } from "../../parts/Pager";
+import { Button, Card, Scrolling } from "../../parts/shapes";
 import { length } from "../../parts/spans";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 
@@ -11,19 +14,12 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
     page === null ? Promise.resolve(null) : client.post("/api/view", { uri, page }, signal),
   );
   const view = page === null ? first : other;
-  const [last, setLast] = useState<DocumentView | null>(null);
-  useEffect(() => {
-    if (view.data) setLast(view.data);
-  }, [view.data]);
-  const shown = view.data ?? last; // the page before stays until the next one is here
+  const shown = view.shown;
   return (
-    <section className="card stack" aria-labelledby="pages-title">
-      <div className="row spread">
-        <h2 id="pages-title">Original and text</h2>
-        {shown && (shown.pages ?? 0) > 1 && (
-          <Pager view={shown} onPage={setPage} isLoading={view.isLoading} />
-        )}
-      </div>
+    <Card
+      title="Original and text"
+      aside={shown && <Pager view={shown} onPage={setPage} isLoading={view.isLoading} />}
+    >
       {view.error && <ErrorBox error={view.error} onRetry={view.reload} />}
       {!shown && !view.error && <Loading what="the document" />}
       {shown?.title && (
@@ -33,54 +29,13 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
       )}
       {shown && <WithoutText view={shown} onPage={setPage} />}
       {shown && <Page view={shown} />}
-    </section>
-  );
-}
-
-interface PagerProps {
-  view: DocumentView;
-  onPage: (page: number) => void;
-  isLoading?: boolean;
-}
-
-function Pager({ view, onPage, isLoading }: PagerProps) {
-  const page = view.page ?? 1;
-  const pages = view.pages ?? 1;
-  return (
-    <nav className="row" aria-label="Pages of the document" aria-busy={isLoading}>
-      <button type="button" disabled={page <= 1} onClick={() => onPage(page - 1)}>
-        Previous
-      </button>
-      <label>
-        Page{" "}
-        <input
-          key={page}
-          type="number"
-          className="page-number"
-          min={1}
-          max={pages}
-          defaultValue={page}
-          onKeyDown={(event) => {
-            const next = event.currentTarget.valueAsNumber;
-            if (event.key === "Enter" && next >= 1 && next <= pages) onPage(next);
-          }}
-          onBlur={(event) => {
-            const next = event.currentTarget.valueAsNumber;
-            if (next !== page && next >= 1 && next <= pages) onPage(next);
-          }}
-        />{" "}
-        of {pages}
-      </label>
-      <button type="button" disabled={page >= pages} onClick={() => onPage(page + 1)}>
-        Next
-      </button>
-    </nav>
+    </Card>
   );
 }
 
 const NAMED = 12;
 
-function WithoutText({ view, onPage }: PagerProps) {
+function WithoutText({ view, onPage }: { view: DocumentView; onPage: (page: number) => void }) {
   const missing = view.pages_without_text;
   if (missing.length === 0) return null;
   return (
@@ -89,9 +44,9 @@ function WithoutText({ view, onPage }: PagerProps) {
       {missing.slice(0, NAMED).map((page, number) => (
         <span key={page}>
           {number > 0 && ", "}
-          <button type="button" className="link" onClick={() => onPage(page)}>
+          <Button kind="link" onClick={() => onPage(page)}>
             page {page}
-          </button>
+          </Button>
         </span>
       ))}
       {missing.length > NAMED && ` and ${missing.length - NAMED} more`}. Searches cannot find what is only a
@@ -103,11 +58,10 @@ function WithoutText({ view, onPage }: PagerProps) {
 function Page({ view }: { view: DocumentView }) {
   const end = view.text_start + length(view.text);
   const text = (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="page-text" dir="auto" tabIndex={0} aria-label="Text that was read">
+    <Scrolling className="page-text" dir="auto" label="Text that was read">
       {view.text_start > 0 && "… "}
       {view.text || <Empty title="No text was found here" />}
-    </section>
+    </Scrolling>
   );
   if (!view.image)
     return (

@@ -4,6 +4,7 @@ import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
 import { milliseconds } from "../../format";
 import { documentName } from "../../parts/names";
+import { Button } from "../../parts/shapes";
 import { address } from "../../route";
 import { probe } from "./timeline";
 
@@ -36,9 +37,7 @@ function Search({ document, query }: { document: DocumentDetail; query: string }
       <li className="warn">
         <strong>The search that should find it did not work</strong>
         <p>{found.error.message}</p>
-        <button type="button" onClick={found.reload}>
-          Try again
-        </button>
+        <Button onClick={found.reload}>Try again</Button>
       </li>
     );
   if (!found.data)

@@ -1,12 +1,13 @@
 /** Uploads: choose or drop files and folders, and follow each until searches find it. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type FormEvent, memo, useEffect, useId, useMemo, useRef } from "react";
+import { type FormEvent, memo, useEffect, useMemo, useRef } from "react";
 import { useApp, useKept, useLoaded } from "../../context";
-import { bytes, percent } from "../../format";
+import { bytes, count, percent } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { Select, TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
-import { StatusBadge } from "../../parts/StatusBadge";
+import { Badge, Button, Scrolling, StatusBadge } from "../../parts/shapes";
 import { address } from "../../route";
 import { type Chosen, fromInput, SUFFIXES } from "./files";
 import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./folders";
@@ -28,7 +29,7 @@ export function useAdd(): (chosen: readonly Chosen[]) => string | null {
     const attributes = attributesOf(form, me);
     if (typeof attributes === "string") return attributes;
     uploads.add(uploadApi(client), chosen, folderOf(form, me.writable), attributes);
-    announce(`${chosen.length} ${chosen.length === 1 ? "file" : "files"} added`);
+    announce(`${count(chosen.length, "file")} added`);
     return null;
   };
 }
@@ -59,12 +60,10 @@ function Choose({ onAdd }: { onAdd: (chosen: Chosen[]) => void }) {
     <section className="drop" aria-labelledby="drop-title">
       <h2 id="drop-title">Drop files or folders anywhere on this page</h2>
       <div className="row">
-        <button type="button" className="primary" onClick={() => files.current?.click()}>
+        <Button kind="primary" onClick={() => files.current?.click()}>
           Choose files
-        </button>
-        <button type="button" onClick={() => folder.current?.click()}>
-          Choose a folder
-        </button>
+        </Button>
+        <Button onClick={() => folder.current?.click()}>Choose a folder</Button>
       </div>
       <p className="small">{SUFFIXES.map((each) => each.slice(1)).join(", ")}</p>
       <input ref={files} type="file" hidden multiple accept={SUFFIXES.join(",")} onChange={chosen} />
@@ -87,7 +86,6 @@ function AttributesForm({ problem }: { problem: string | null }) {
   const [values, setValues] = useKept(FORM, NO_FORM);
   const prefix = chosenPrefix(values, me.writable);
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
-  const list = useId();
   const set = (change: Partial<Form>) => setValues({ ...values, ...change });
   const attributes = attributesOf(values, me);
   const wrong = typeof attributes === "string" ? attributes : null;
@@ -95,51 +93,30 @@ function AttributesForm({ problem }: { problem: string | null }) {
     <fieldset className="upload-form">
       <legend>For the next files</legend>
       {me.writable.some((each) => each.prefix !== "") && (
-        <label>
-          Folder
-          <select
-            value={prefix?.prefix ?? ""}
-            onChange={(event) => set({ prefix: event.target.value, label: "" })}
-          >
-            {me.writable.map((each) => (
-              <option key={each.prefix} value={each.prefix}>
-                {each.prefix || "Any other folder"}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-      <label>
-        {prefix?.prefix ? "Folder in it (optional)" : "Folder"}
-        <input
-          dir="auto"
-          placeholder={prefix?.prefix ? "2026" : "contracts/2026"}
-          value={values.folder}
-          onChange={(event) => set({ folder: event.target.value })}
+        <Select
+          label="Folder"
+          value={prefix?.prefix ?? ""}
+          options={me.writable.map((each) => [each.prefix, each.prefix || "Any other folder"])}
+          onChange={(next) => set({ prefix: next, label: "" })}
         />
-      </label>
+      )}
+      <TextField
+        label={prefix?.prefix ? "Folder in it (optional)" : "Folder"}
+        placeholder={prefix?.prefix ? "2026" : "contracts/2026"}
+        value={values.folder}
+        onChange={(next) => set({ folder: next })}
+      />
       {prefix && prefix.labels.length > 0 && (
         <LabelSelect prefix={prefix} value={values.label} onChange={(label) => set({ label })} />
       )}
-      <label>
-        Collection (corpus)
-        <input
-          dir="auto"
-          list={list}
-          value={values.corpus}
-          onChange={(event) => set({ corpus: event.target.value })}
-        />
-      </label>
-      <datalist id={list}>
-        {corpora.data?.corpora.map((each) => (
-          <option key={each.name} value={each.name} />
-        ))}
-      </datalist>
-      <label>
-        Version
-        <input dir="auto" value={values.version} onChange={(event) => set({ version: event.target.value })} />
-      </label>
-      <label className="others">
+      <TextField
+        label="Collection (corpus)"
+        known={(corpora.data?.corpora ?? []).map((each) => each.name)}
+        value={values.corpus}
+        onChange={(corpus) => set({ corpus })}
+      />
+      <TextField label="Version" value={values.version} onChange={(version) => set({ version })} />
+      <label className="field others">
         Other attributes, one NAME=VALUE a line
         <textarea
           dir="auto"
@@ -184,28 +161,24 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
         <div className="row">
           {exists > 1 && (
             <>
-              <button type="button" onClick={() => uploads.decideAll(api, "both")}>
-                Keep both of all {exists}
-              </button>
-              <button type="button" className="danger" onClick={() => uploads.decideAll(api, "replace")}>
+              <Button onClick={() => uploads.decideAll(api, "both")}>Keep both of all {exists}</Button>
+              <Button kind="danger" onClick={() => uploads.decideAll(api, "replace")}>
                 Replace all {exists}
-              </button>
+              </Button>
             </>
           )}
           {failed > 1 && canSucceed > 0 && (
-            <button type="button" onClick={() => uploads.retryFailed(api)}>
+            <Button onClick={() => uploads.retryFailed(api)}>
               {canSucceed === failed ? "Try all failed again" : `Try ${canSucceed} of ${failed} failed again`}
-            </button>
+            </Button>
           )}
           {all.some((each) => each.state === "waiting") && (
-            <button type="button" onClick={() => uploads.cancelAll()}>
-              Cancel the rest
-            </button>
+            <Button onClick={() => uploads.cancelAll()}>Cancel the rest</Button>
           )}
           {all.length > active + exists && (
-            <button type="button" className="quiet" onClick={() => uploads.clear()}>
+            <Button kind="quiet" onClick={() => uploads.clear()}>
               Clear finished
-            </button>
+            </Button>
           )}
         </div>
       </div>
@@ -228,8 +201,7 @@ function Rows({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
     overscan: 8,
   });
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section ref={scroller} className="uploads" tabIndex={0} aria-label="Uploads">
+    <Scrolling ref={scroller} className="uploads" label="Uploads">
       <ol style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const upload = all[item.index];
@@ -247,7 +219,7 @@ function Rows({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
           );
         })}
       </ol>
-    </section>
+    </Scrolling>
   );
 }
 
@@ -284,13 +256,13 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
       </div>
       <div className="how">
         {label ? (
-          <span className={`badge ${label[1]}`}>{label[0]}</span>
+          <Badge kind={label[1]}>{label[0]}</Badge>
         ) : status ? (
           <StatusBadge status={status} />
         ) : (
-          <span className={`badge ${state === "failed" ? "bad" : "accent"}`}>
+          <Badge kind={state === "failed" ? "bad" : "accent"}>
             {state === "failed" ? "Failed" : "Uploaded"}
-          </span>
+          </Badge>
         )}
         {state === "sending" && (
           <progress value={upload.sent} max={upload.size} aria-label={`Sent of ${name}`} />
@@ -299,33 +271,28 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
       </div>
       <div className="act">
         {(state === "waiting" || state === "sending") && (
-          <button type="button" aria-label={`Cancel ${name}`} onClick={() => uploads.cancel(number)}>
+          <Button aria-label={`Cancel ${name}`} onClick={() => uploads.cancel(number)}>
             Cancel
-          </button>
+          </Button>
         )}
         {state === "exists" && (
           <>
-            <button
-              type="button"
-              aria-label={`Keep both of ${name}`}
-              onClick={() => uploads.decide(api, number, "both")}
-            >
+            <Button aria-label={`Keep both of ${name}`} onClick={() => uploads.decide(api, number, "both")}>
               Keep both
-            </button>{" "}
-            <button
-              type="button"
-              className="danger"
+            </Button>{" "}
+            <Button
+              kind="danger"
               aria-label={`Replace ${name}`}
               onClick={() => uploads.decide(api, number, "replace")}
             >
               Replace
-            </button>
+            </Button>
           </>
         )}
         {(state === "cancelled" || (state === "failed" && (upload.canSucceed || id !== null))) && (
-          <button type="button" aria-label={`Try ${name} again`} onClick={() => uploads.retry(api, number)}>
+          <Button aria-label={`Try ${name} again`} onClick={() => uploads.retry(api, number)}>
             Try again
-          </button>
+          </Button>
         )}
       </div>
     </>

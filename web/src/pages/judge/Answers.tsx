@@ -1,10 +1,12 @@
 /** Judge the answer to a question; a bad one becomes a regression question. */
+
 import { useCallback, useState } from "react";
 import type { Source } from "../../api/types";
 import { questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
-import { JudgeAnswer, Reference, type Verdict } from "../../parts/JudgeAnswer";
+import { JudgeAnswer, Reference, told, type Verdict } from "../../parts/JudgeAnswer";
 import { OriginalDialog } from "../../parts/Original";
+import { Button } from "../../parts/shapes";
 import { Empty, Notes, Notice } from "../../parts/states";
 import { address, usePlace } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
@@ -60,9 +62,7 @@ function Judging({ settings }: { settings: Settings }) {
       if (!isDone) return;
       const change = { query_id: id, query: settings.question, document: null };
       judge({ ...change, grade: given?.grade ?? null, reference: given?.reference ?? null });
-      announce(
-        given === null ? "Judgment removed" : given.grade ? "Judged good" : "Kept as regression question",
-      );
+      announce(told(given));
     },
     [isDone, id, settings.question, judge, announce],
   );
@@ -78,9 +78,9 @@ function Judging({ settings }: { settings: Settings }) {
   return (
     <>
       <QuestionForm tab="answers" settings={settings} onAgain={() => again(settings)}>
-        <button type="button" onClick={takeBack}>
+        <Button onClick={takeBack}>
           Undo <kbd>u</kbd>
-        </button>
+        </Button>
         <KeysHelp keys={KEYS} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
       </QuestionForm>
       <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>

@@ -1,57 +1,37 @@
-/** What a measurement found: means with intervals, differences, and each question. */
+/** What a measurement found: means, and each question. */
 
-import { useMemo } from "react";
-import { Card } from "../../parts/Card";
+import { count, figure } from "../../format";
 import { plain } from "../../parts/names";
+import { Card, Scrolling } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { Table } from "../../parts/Table";
 import { address } from "../../route";
 import { DEFAULTS, type Settings } from "../../settings";
 import { toAddress } from "../search/place";
-import { conclusion, difference, figure, type Interval, interval } from "./measures";
-import { type Measured, paired, type Run } from "./measuring";
+import { type Compared, compared, conclusion, type Measured, type Run } from "./measures";
 
 const MEASURES = [
   ["ndcg", "nDCG@10"],
   ["recall", "recall@10"],
-  ["reciprocalRank", "MRR@10"],
+  ["reciprocal_rank", "MRR@10"],
 ] as const;
 
-const NAMES = ["A", "B"] as const;
-
 export function Figures({ runs }: { runs: Run[] }) {
-  const rows = useMemo(() => paired(runs), [runs]);
-  const [a = [], b] = rows;
-  const count = a.length;
+  const rows = compared(runs);
   const failed = runs.flatMap((run) => run.failed);
-  const incomplete = rows.flat().filter(({ complete }) => !complete).length;
-  const results = rows.map((row) => row.reduce((sum, each) => sum + each.of, 0));
-  const open = rows.map((row) => row.reduce((sum, each) => sum + each.of - each.judged, 0));
-  const figures = useMemo(
-    () =>
-      MEASURES.map(([measure, title]) => ({
-        title,
-        each: rows.map((row) => interval(row.map((measured) => measured[measure]))),
-        change: b
-          ? difference(
-              a.map((measured) => measured[measure]),
-              b.map((measured) => measured[measure]),
-            )
-          : null,
-      })),
-    [rows, a, b],
-  );
-  if (count === 0) {
+  if (rows.length === 0)
     return <Notice kind="warning">No search worked: {failed[0]?.reason ?? "there are no questions"}</Notice>;
-  }
-  const main = figures[0];
+  const isPair = runs.length > 1;
+  const incomplete = rows.flat().filter(({ complete }) => !complete).length;
+  const open = sum(rows.flat().map(({ shown, judged }) => shown - judged));
+  const figures = MEASURES.map(([name, title]) => ({ title, means: means(rows, (each) => each[name]) }));
   return (
-    <Card title={b ? "A and B compared" : "Quality of these settings"}>
-      {main?.change && <p className="conclusion">{conclusion(main.change, count)}</p>}
+    <Card title={isPair ? "A and B compared" : "Quality of these settings"}>
+      {isPair && <p className="conclusion">{conclusion(rows)}</p>}
       {failed.length > 0 && (
         <Notice kind="warning">
-          {failed.length} {failed.length === 1 ? "search" : "searches"} failed; the questions are left out:{" "}
-          {failed[0]?.reason}
+          {count(failed.length, "question")} could not be searched, and {failed.length === 1 ? "is" : "are"}{" "}
+          left out: {failed[0]?.reason}
         </Notice>
       )}
       {incomplete > 0 && (
@@ -60,185 +40,70 @@ export function Figures({ runs }: { runs: Run[] }) {
           low.
         </Notice>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard */}
-      <section className="scroll" tabIndex={0} aria-label="Figures">
-        <table className="figures">
-          <thead>
-            <tr>
-              <th scope="col">Measure</th>
-              <th scope="col" className="number">
-                Mean
-              </th>
-              <th scope="col" className="number">
-                95 % interval
-              </th>
-              <th scope="col" className="chart">
-                <span className="scale">
-                  <span>0</span>
-                  <span>.5</span>
-                  <span>1</span>
-                </span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {figures.flatMap(({ title, each }) =>
-              each.map((found, place) => (
-                <tr key={`${title} ${place}`}>
-                  <th scope="row">
-                    {title}
-                    {b && ` of ${NAMES[place]}`}
-                  </th>
-                  <IntervalCells interval={found} from={0} to={1} kind={NAMES[place] ?? "A"} />
-                </tr>
-              )),
-            )}
-          </tbody>
-        </table>
-      </section>
-      {main?.change && <Differences figures={figures} />}
+      <Table
+        className="figures"
+        rows={figures}
+        keyOf={({ title }) => title}
+        columns={[
+          ["Mean", ({ title }) => title],
+          [isPair ? "A" : "Value", ({ means }) => figure(means[0] ?? 0), "number"],
+          isPair && ["B", ({ means }) => figure(means[1] ?? 0), "number"],
+          isPair && ["Change", ({ means: [a = 0, b = 0] }) => signed(b - a), "number"],
+        ]}
+      />
       <p className="small">
-        {count === 1 ? "1 question" : `${count} questions`}. The intervals come from 2,000 bootstrap samples
-        of the questions, always the same ones.{" "}
-        {open.map((number, place) => (
-          <span key={NAMES[place]}>
-            {b && `${NAMES[place]}: `}
-            {number} of the {results[place]} results {number === 1 ? "was" : "were"} never judged
-            {place < open.length - 1 ? "; " : ". "}
-          </span>
-        ))}
-        {open.some((number) => number > 0) && "They count as irrelevant, so the quality may be higher."}
+        {count(rows.length, "question")}.{" "}
+        {open > 0 &&
+          `${count(open, "result")} never judged: they count as irrelevant, so the quality may be higher. `}
+        Few questions say little. <code>ragstack eval search</code> measures the questions that you{" "}
+        <a href={address("judge", {}, "questions")}>export</a>, with 95 % intervals.
       </p>
     </Card>
   );
 }
 
-function Differences({ figures }: { figures: { title: string; change: Interval | null }[] }) {
-  const changes = figures.flatMap(({ title, change }) => (change ? [{ title, change }] : []));
-  const widest = Math.max(0.01, ...changes.flatMap(({ change }) => [-change.low, change.high]));
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="scroll" tabIndex={0} aria-label="Differences">
-      <table className="figures">
-        <thead>
-          <tr>
-            <th scope="col">How much better B is</th>
-            <th scope="col" className="number">
-              Mean
-            </th>
-            <th scope="col" className="number">
-              95 % interval
-            </th>
-            <th scope="col" className="chart">
-              <span className="scale">
-                <span>{figure(-widest)}</span>
-                <span>0</span>
-                <span>{figure(widest)}</span>
-              </span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {changes.map(({ title, change }) => (
-            <tr key={title}>
-              <th scope="row">{title}</th>
-              <IntervalCells interval={change} from={-widest} to={widest} kind="difference" />
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
-interface CellsProps {
-  interval: Interval;
-  from: number;
-  to: number;
-  kind: "A" | "B" | "difference";
-}
-
-/** The numbers, and a drawing of them: the numbers are its text. */
-function IntervalCells({ interval: { mean, low, high }, from, to, kind }: CellsProps) {
-  const at = (value: number) => (100 * (value - from)) / (to - from);
-  const shown = kind === "difference" ? signed : figure;
-  return (
-    <>
-      <td className="number">{shown(mean)}</td>
-      <td className="number">
-        {shown(low)} to {shown(high)}
-      </td>
-      <td className="chart">
-        <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" className={kind}>
-          <path className="grid" d="M0 0V10M50 0V10M100 0V10" />
-          <path className="range" d={`M${at(low)} 5H${at(high)}`} />
-          <path className="mean" d={`M${at(mean)} 5h0.01`} />
-        </svg>
-      </td>
-    </>
-  );
-}
-
 export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings: Settings[] }) {
-  const [a = [], b] = paired(runs);
-  const rows = a.map((measured, place) => ({ measured, other: b?.[place] ?? null }));
-  const worth = ({ measured, other }: (typeof rows)[number]) =>
-    other ? other.ndcg - measured.ndcg : measured.ndcg;
-  const sorted = [...rows].sort((one, two) => worth(one) - worth(two));
+  const isPair = runs.length > 1;
+  const worth = ([a, b]: Compared) => (b ? b.ndcg - a.ndcg : a.ndcg);
+  const rows = compared(runs).sort((one, two) => worth(one) - worth(two));
   if (rows.length === 0) return null;
-  const why = ({ question: { text } }: Measured) => {
+  const why = (text: string) => {
     const [settings = DEFAULTS, other = null] = setups.map((each) => ({ ...each, question: text }));
     return address("search", toAddress({ settings, other, missing: "" }));
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="card scroll" tabIndex={0} aria-label="Each question">
-      <table>
-        <caption>
-          {b ? "Each question, those that lose most with B first" : "Each question, worst first"}
-        </caption>
-        <TableHead
-          columns={[
+    <Scrolling className="card scroll" label="Each question">
+      <Table
+        caption={isPair ? "Each question, those that lose most with B first" : "Each question, worst first"}
+        rows={rows}
+        keyOf={([{ question }]) => question.id}
+        columns={[
+          [
             "Question",
-            { number: b ? "nDCG@10 of A" : "nDCG@10" },
-            { number: b ? "nDCG@10 of B" : "recall@10" },
-            { number: b ? "Change" : "1 / rank" },
-            { number: "Not judged" },
-            "Search",
-          ]}
-        />
-        <tbody>
-          {sorted.map(({ measured, other }) => (
-            <tr key={measured.question.id}>
-              <th scope="row" dir="auto">
-                <a href={address("judge", { q: measured.question.text }, "results")}>
-                  {plain(measured.question.text)}
-                </a>
-              </th>
-              <td className="number">{figure(measured.ndcg)}</td>
-              {other ? (
-                <>
-                  <td className="number">{figure(other.ndcg)}</td>
-                  <td className="number">{signed(other.ndcg - measured.ndcg)}</td>
-                </>
-              ) : (
-                <>
-                  <td className="number">{figure(measured.recall)}</td>
-                  <td className="number">{figure(measured.reciprocalRank)}</td>
-                </>
-              )}
-              <td className="number">
-                {[measured, other].flatMap((each) => (each ? [each.of - each.judged] : [])).join(" / ")}
-              </td>
-              <td>
-                <a href={why(measured)}>{other ? "Compare" : "Why?"}</a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+            ([{ question }]) => (
+              <a href={address("judge", { q: question.text }, "results")}>{plain(question.text)}</a>
+            ),
+          ],
+          [isPair ? "nDCG@10 of A" : "nDCG@10", ([a]) => figure(a.ndcg), "number"],
+          isPair && ["nDCG@10 of B", ([, b]) => figure(b?.ndcg ?? 0), "number"],
+          isPair && ["Change", (row) => signed(worth(row)), "number"],
+          !isPair && ["recall@10", ([a]) => figure(a.recall), "number"],
+          !isPair && ["1 / rank", ([a]) => figure(a.reciprocal_rank), "number"],
+          ["Not judged", (row) => row.map(({ shown, judged }) => shown - judged).join(" / "), "number"],
+          ["Search", ([{ question }]) => <a href={why(question.text)}>{isPair ? "Compare" : "Why?"}</a>],
+        ]}
+      />
+    </Scrolling>
   );
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** The mean of each run. */
+function means(rows: readonly Compared[], value: (measured: Measured) => number): number[] {
+  return (rows[0] ?? []).map((_, run) => sum(rows.map((row) => value(row[run] ?? row[0]))) / rows.length);
 }
 
 function signed(value: number): string {

@@ -1,5 +1,6 @@
 /** Judge: results and answers with single keys, the questions that come of it, and what they say of the settings. */
 
+import { Button } from "../../parts/shapes";
 import { ErrorBox, Loading } from "../../parts/states";
 import { Tabs } from "../../parts/Tabs";
 import { usePlace } from "../../route";
@@ -29,9 +30,7 @@ export default function JudgePage() {
         {judgments.failure && (
           <div className="box error" role="alert">
             <p>The last judgment could not be saved, so it was undone: {judgments.failure.message}</p>
-            <button type="button" onClick={judgments.dismiss}>
-              Close
-            </button>
+            <Button onClick={judgments.dismiss}>Close</Button>
           </div>
         )}
         {judgments.error ? (

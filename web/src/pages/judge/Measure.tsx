@@ -1,16 +1,18 @@
 /** How good the settings are on the judged questions, and what other settings would change. */
-import { useEffect, useRef, useState } from "react";
-import { useApp } from "../../context";
+
+import { useState } from "react";
+import { useAction, useApp } from "../../context";
+import { count } from "../../format";
 import type { Question } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
+import { Button } from "../../parts/shapes";
 import { Empty, Notice } from "../../parts/states";
-import { TestTarget } from "../../parts/TestTarget";
+import { Targets } from "../../parts/Targets";
 import { address, go, usePlace } from "../../route";
 import { type Settings, toParams } from "../../settings";
 import { fromAddress, toAddress } from "../search/place";
 import { Figures, PerQuestion } from "./Figures";
-import { hasRelevant } from "./measures";
-import { measure, type Run } from "./measuring";
+import { hasRelevant, measureAll, type Run } from "./measures";
 import { Everybody, useJudgedQuestions } from "./Questions";
 
 interface Done {
@@ -25,19 +27,16 @@ export function MeasureTab() {
   const { questions, state } = useJudgedQuestions(all);
   const counted = questions.filter(({ grades }) => hasRelevant(grades));
   const { settings: a, other: b, missing } = fromAddress(params);
-  const show = (settings: Settings, other: Settings | null) =>
-    go(address("judge", toAddress({ settings, other, missing }), "measure"), { replace: true });
   return (
     <>
       <Everybody all={all} onChange={setAll} />
-      <div className={b ? "compared" : ""}>
-        <TestTarget settings={a} onChange={(next) => show(next, b)} legend={b ? "Settings A" : "Settings"} />
-        {b && <TestTarget settings={b} onChange={(next) => show(a, next)} legend="Settings B" />}
-      </div>
-      <label className="row">
-        <input type="checkbox" checked={b !== null} onChange={() => show(a, b === null ? a : null)} />
-        What would other settings change?
-      </label>
+      <Targets
+        a={a}
+        b={b}
+        onChange={(settings, other) =>
+          go(address("judge", toAddress({ settings, other, missing }), "measure"), { replace: true })
+        }
+      />
       {state ??
         (counted.length === 0 ? (
           <Empty title="Nothing to measure yet">
@@ -47,7 +46,11 @@ export function MeasureTab() {
             </p>
           </Empty>
         ) : (
-          <Measuring questions={counted} left={questions.length - counted.length} a={a} b={b} />
+          <Measuring
+            questions={counted}
+            left={questions.length - counted.length}
+            settings={b === null ? [a] : [a, b]}
+          />
         ))}
     </>
   );
@@ -57,64 +60,60 @@ interface Props {
   questions: Question[];
   /** How many questions have no relevant document. */
   left: number;
-  a: Settings;
-  b: Settings | null;
+  settings: Settings[];
 }
 
-function Measuring({ questions, left, a, b }: Props) {
+function Measuring({ questions, left, settings }: Props) {
   const { client } = useApp();
   const announce = useAnnounce();
-  const running = useRef<AbortController | null>(null);
-  const [progress, setProgress] = useState<number | null>(null);
+  const { run, cancel, isRunning } = useAction(); // a search that fails is part of its run
+  const [progress, setProgress] = useState(0);
   const [done, setDone] = useState<Done | null>(null);
-  useEffect(() => () => running.current?.abort(), []);
-  const settings = b === null ? [a] : [a, b];
   const total = questions.length * settings.length;
-
-  const start = async () => {
-    const abort = new AbortController();
-    running.current = abort;
-    setProgress(0);
-    try {
-      const runs = await measure(client, questions, settings, setProgress, abort.signal);
+  const start = () =>
+    run(async (signal) => {
+      setProgress(0);
+      const runs = await measureAll(client, questions, settings, setProgress, signal);
       setDone({ settings, runs });
       announce("Measured");
-    } catch {
-      announce("Cancelled"); // a search that fails is part of its run
-    } finally {
-      if (running.current === abort) setProgress(null);
-    }
-  };
-  const isOld = done !== null && written(done.settings) !== written(settings);
+    });
   return (
     <>
       <div className="row">
-        {progress === null ? (
-          <button type="button" className="primary" onClick={() => void start()}>
-            {done ? "Measure again" : "Measure"}
-          </button>
+        {isRunning ? (
+          <>
+            <Button
+              onClick={() => {
+                cancel();
+                announce("Cancelled");
+              }}
+            >
+              Cancel
+            </Button>
+            <label className="row grow">
+              <progress value={progress} max={total} />
+              <span className="small">
+                {progress} of {total} searches
+              </span>
+            </label>
+          </>
         ) : (
-          <button type="button" onClick={() => running.current?.abort()}>
-            Cancel
-          </button>
-        )}
-        {progress === null ? (
-          <span className="small">
-            {questions.length === 1 ? "1 judged question" : `${questions.length} judged questions`}
-            {left > 0 && `; ${left} without a relevant document ${left === 1 ? "is" : "are"} left out`}
-          </span>
-        ) : (
-          <label className="row grow">
-            <progress value={progress} max={total} />
+          <>
+            <Button kind="primary" onClick={start}>
+              {done ? "Measure again" : "Measure"}
+            </Button>
             <span className="small">
-              {progress} of {total} searches
+              {count(questions.length, "judged question")}
+              {left > 0 && `; ${left} without a relevant document ${left === 1 ? "is" : "are"} left out`}
             </span>
-          </label>
+          </>
         )}
       </div>
       {done && (
         <>
-          {isOld && <Notice>These figures are those of earlier settings. Measure again.</Notice>}
+          {written(done.settings) !== written(settings) && (
+            <Notice>These figures are those of earlier settings. Measure again.</Notice>
+          )}
           <Figures runs={done.runs} />
           <PerQuestion runs={done.runs} settings={done.settings} />
         </>

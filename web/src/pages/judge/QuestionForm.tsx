@@ -1,7 +1,10 @@
 /** The question to judge; several lines are several questions, which wait for their turn. */
+
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
+import { QuestionBox } from "../../parts/QuestionBox";
+import { Button } from "../../parts/shapes";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
@@ -38,34 +41,26 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
   return (
     <form className="ask-form" onSubmit={submit}>
       <div className="question">
-        <textarea
-          aria-label="Question"
+        <QuestionBox
           rows={1}
-          dir="auto"
           placeholder="A question, or several: one on each line"
           value={draft.question}
-          onChange={(event) => setDraft({ ...draft, question: event.target.value })}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
-              event.preventDefault();
-              event.currentTarget.form?.requestSubmit();
-            }
-          }}
+          onChange={(question) => setDraft({ ...draft, question })}
         />
-        <button type="submit" className="primary" disabled={!draft.question.trim()}>
+        <Button type="submit" kind="primary" disabled={!draft.question.trim()}>
           {tab === "answers" ? "Ask" : "Search"}
-        </button>
+        </Button>
       </div>
       <div className="row">
-        <button type="button" disabled={next === null} onClick={() => next?.()}>
+        <Button disabled={next === null} onClick={() => next?.()}>
           Next question <kbd>n</kbd>
-        </button>
+        </Button>
         {children}
         <span className="small">{isSaving && "Saving …"}</span>
       </div>
       <details>
         <summary>Settings</summary>
-        <TestTarget settings={draft} onChange={setDraft} withLanguage={tab === "answers"} />
+        <TestTarget settings={draft} onChange={setDraft} kind={tab === "answers" ? "ask" : "search"} />
       </details>
     </form>
   );

@@ -1,18 +1,22 @@
 /** The judged questions, and their files in BEIR's form. */
 
-import { useEffect, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
-import { useApp, useLoaded } from "../../context";
+import { useState } from "react";
+import type { components } from "../../api/schema";
+import { useAction, useApp, useLoaded } from "../../context";
+import { count } from "../../format";
 import type { Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
-import { Card } from "../../parts/Card";
 import { CopyButton } from "../../parts/CopyButton";
+import { Checkbox } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
+import { Badge, Button, Card, Scrolling } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
+import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
-import { type Corpus, corpusFile, qrelsFile, queriesFile, questionsFile, readCorpus } from "./beir";
 import { useJudgments } from "./useJudgments";
+
+type Page = components["schemas"]["JudgedFiles"];
 
 const COMMANDS = [
   "ragstack judgments export judged",
@@ -37,10 +41,9 @@ export function Everybody({ all, onChange }: { all: boolean; onChange: (all: boo
   const { me } = useApp();
   if (!me.rights.includes("operate")) return null;
   return (
-    <label className="row">
-      <input type="checkbox" checked={all} onChange={(event) => onChange(event.target.checked)} />
+    <Checkbox checked={all} onChange={onChange}>
       Everybody's judgments; where people disagree, the latest counts
-    </label>
+    </Checkbox>
   );
 }
 
@@ -61,7 +64,7 @@ export function QuestionsTab() {
         ) : (
           <>
             <QuestionTable questions={questions} canRemove={!all} />
-            <Export questions={questions} />
+            <Export key={String(all)} all={all} />
           </>
         ))}
     </>
@@ -78,98 +81,84 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
     announce(`Removed: ${plain(text)}`);
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="scroll card" aria-label="Judged questions" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Question</th>
-            <th scope="col" className="number">
-              Judged
-            </th>
-            <th scope="col" className="number">
-              Relevant
-            </th>
-            <th scope="col">Answer</th>
-            {canRemove && (
-              <th scope="col">
-                <span className="visually-hidden">Remove</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {questions.map((question) => {
-            const { id, text, grades, answer } = question;
-            return (
-              <tr key={id}>
-                <th scope="row" dir="auto">
-                  <a href={address("judge", { q: text }, "results")}>{plain(text)}</a>
-                </th>
-                <td className="number">{grades.size}</td>
-                <td className="number">{[...grades.values()].filter((grade) => grade > 0).length}</td>
-                <td>
-                  <a href={address("judge", { q: text }, "answers")}>
-                    {answer === null ? "Judge the answer" : "Ask again"}
-                  </a>{" "}
-                  {answer?.grade === 1 && <span className="badge good">good</span>}
-                  {answer?.grade === 0 && <span className="badge bad">regression question</span>}
-                  {answer?.reference && (
-                    <div className="small" dir="auto">
-                      Right: {plain(answer.reference)}
-                    </div>
-                  )}
-                </td>
-                {canRemove && (
-                  <td>
-                    <button
-                      type="button"
-                      className="quiet"
-                      aria-label={`Remove the judgments of: ${plain(text)}`}
-                      onClick={() => remove(question)}
-                    >
-                      Remove
-                    </button>
-                  </td>
-                )}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+    <Scrolling className="scroll card" label="Judged questions">
+      <Table
+        rows={questions}
+        keyOf={({ id }) => id}
+        columns={[
+          ["Question", ({ text }) => <a href={address("judge", { q: text }, "results")}>{plain(text)}</a>],
+          ["Judged", ({ grades }) => grades.size, "number"],
+          ["Relevant", ({ grades }) => [...grades.values()].filter((grade) => grade > 0).length, "number"],
+          ["Answer", (question) => <JudgedAnswer {...question} />],
+          canRemove && [
+            <Hidden key="remove">Remove</Hidden>,
+            (question) => (
+              <Button
+                kind="quiet"
+                aria-label={`Remove the judgments of: ${plain(question.text)}`}
+                onClick={() => remove(question)}
+              >
+                Remove
+              </Button>
+            ),
+          ],
+        ]}
+      />
       {canRemove && (
         <p className="small">
           To restore a removed question, press Undo under Results or Answers before you leave this page.
         </p>
       )}
-    </section>
+    </Scrolling>
   );
 }
 
-type Preparing = { done: number; total: number } | Corpus | ApiError | null;
+function JudgedAnswer({ text, answer }: Question) {
+  return (
+    <>
+      <a href={address("judge", { q: text }, "answers")}>
+        {answer === null ? "Judge the answer" : "Ask again"}
+      </a>{" "}
+      {answer?.grade === 1 && <Badge kind="good">good</Badge>}
+      {answer?.grade === 0 && <Badge kind="bad">regression question</Badge>}
+      {answer?.reference && (
+        <div className="small" dir="auto">
+          Right: {plain(answer.reference)}
+        </div>
+      )}
+    </>
+  );
+}
 
-/** The files are made here, of what the interface gives: first the passages of the judged documents are read. */
-function Export({ questions }: { questions: Question[] }) {
+interface Files {
+  texts: Record<string, string>;
+  leftOut: string[];
+  documentsLeft: number;
+  isComplete: boolean;
+}
+
+/** The interface writes the files, in pages; what is here is what it has written so far. */
+function Export({ all }: { all: boolean }) {
   const { client } = useApp();
-  const [state, setState] = useState<Preparing>(null);
-  const running = useRef<AbortController | null>(null);
-  useEffect(() => () => running.current?.abort(), []);
-  const prepare = async () => {
-    const abort = new AbortController();
-    running.current = abort;
-    setState({ done: 0, total: 0 });
-    try {
-      const progress = (done: number, total: number) => setState({ done, total });
-      setState(await readCorpus(client, questions, progress, abort.signal));
-    } catch (error) {
-      if (abort.signal.aborted) return;
-      setState(ApiError.of(error));
-    }
-  };
+  const { run, isRunning, error } = useAction();
+  const [files, setFiles] = useState<Files | null>(null);
+  const prepare = () =>
+    run(async (signal) => {
+      let next_token: string | null = null;
+      const texts: Files["texts"] = {};
+      const leftOut: string[] = [];
+      do {
+        const page: Page = await client.get("/api/judgments/export", { all, next_token }, signal);
+        for (const [path, text] of Object.entries(page.files)) texts[path] = (texts[path] ?? "") + text;
+        leftOut.push(...page.left_out);
+        next_token = page.next_token;
+        setFiles({ texts, leftOut, documentsLeft: page.documents_left, isComplete: next_token === null });
+      } while (next_token !== null);
+    });
   return (
     <Card title="Export">
       <p>
-        A data set in BEIR's form, with the passages of the judged documents. The command line writes the same
+        A data set in BEIR's form, with the passages of the judged documents. The command line saves the same
         files, and measures them:
       </p>
       <div className="commands">
@@ -180,51 +169,32 @@ function Export({ questions }: { questions: Question[] }) {
           </div>
         ))}
       </div>
-      {state instanceof Map ? (
-        <Files questions={questions} corpus={state} />
-      ) : state instanceof ApiError ? (
-        <ErrorBox error={state} onRetry={() => void prepare()} />
-      ) : state !== null && "done" in state ? (
+      {error ? (
+        <ErrorBox error={error} onRetry={prepare} />
+      ) : isRunning ? (
         <p role="status">
-          <span className="spinner" aria-hidden="true" /> Reading the judged documents: {state.done} of{" "}
-          {state.total || "…"}
+          <span className="spinner" aria-hidden="true" /> Reading the judged documents
+          {files ? `: ${count(files.documentsLeft, "document")} to go` : " …"}
         </p>
+      ) : files?.isComplete ? (
+        <div className="row">
+          {Object.entries(files.texts).map(([path, text]) => (
+            <Button key={path} onClick={() => download(path.split("/").pop() ?? path, text)}>
+              Save {path}
+            </Button>
+          ))}
+        </div>
       ) : (
         <p>
-          <button type="button" onClick={() => void prepare()}>
-            Prepare the files
-          </button>
+          <Button onClick={prepare}>Prepare the files</Button>
         </p>
       )}
-    </Card>
-  );
-}
-
-function Files({ questions, corpus }: { questions: Question[]; corpus: Corpus }) {
-  const missing = [...corpus]
-    .filter(([, document]) => document === null)
-    .map(([source]) => documentName(source));
-  const files: [path: string, text: () => string][] = [
-    ["queries.jsonl", () => queriesFile(questions)],
-    ["corpus.jsonl", () => corpusFile(corpus)],
-    ["qrels/test.tsv", () => qrelsFile(questions, corpus)],
-    ["questions.csv", () => questionsFile(questions)],
-  ];
-  return (
-    <>
-      <div className="row">
-        {files.map(([path, text]) => (
-          <button key={path} type="button" onClick={() => download(path.split("/").pop() ?? path, text())}>
-            Save {path}
-          </button>
-        ))}
-      </div>
-      {missing.length > 0 && (
+      {files?.isComplete && files.leftOut.length > 0 && (
         <Notice kind="warning">
-          Left out, because searches find no passage of them: {missing.join(", ")}
+          Left out, because searches find no passage of them: {files.leftOut.map(documentName).join(", ")}
         </Notice>
       )}
-    </>
+    </Card>
   );
 }
 

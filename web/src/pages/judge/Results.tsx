@@ -1,15 +1,19 @@
 /** Grade the results of a search while its nDCG@10 moves. */
+
 import { useEffect, useRef, useState } from "react";
 import type { RetrievedResult } from "../../api/types";
 import { useLoaded } from "../../context";
+import { figure } from "../../format";
 import { type Change, GRADES, questionId } from "../../judgments";
 import { useAnnounce } from "../../parts/Announcer";
+import { GradeButton } from "../../parts/JudgeAnswer";
 import { documentKey, documentName, place } from "../../parts/names";
+import { Button } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { usePlace } from "../../route";
 import { fromParams, type Settings, toParams, toRetrieve } from "../../settings";
 import { KeysHelp, useKeys } from "./keys";
-import { DEPTH, figure, hasRelevant, judged, ndcg } from "./measures";
+import { DEPTH, type Grades, hasRelevant, measure, rankingOf } from "./measures";
 import { QuestionForm, useNext } from "./QuestionForm";
 import { useJudgments } from "./useJudgments";
 
@@ -55,7 +59,8 @@ function Judging({ settings }: { settings: Settings }) {
   const id = questionId(settings.question, questions);
   const grades = questions.find((question) => question.id === id)?.grades ?? new Map<string, number>();
   const results = found.data?.results ?? [];
-  const ranking = results.map((result) => result.source ?? "");
+  const ranking = rankingOf(results);
+  const [said, setSaid] = useState("");
   const next = useNext("results", settings);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another search begins at its first result
   useEffect(() => setAt(0), [key]);
@@ -72,12 +77,8 @@ function Judging({ settings }: { settings: Settings }) {
     item?.scrollIntoView({ block: "nearest" });
   };
   const told = (change: Change) => {
-    const after = new Map(grades);
-    if (change.grade === null) after.delete(change.document ?? "");
-    else after.set(change.document ?? "", change.grade);
-    const quality = hasRelevant(after) ? `nDCG ${figure(ndcg(ranking, after))}` : "no relevant result yet";
     const name = change.grade === null ? "Not judged" : `${change.grade}, ${GRADES[change.grade]}`;
-    announce(`${documentName(change.document)}: ${name}; ${quality}`);
+    setSaid(`${documentName(change.document)}: ${name}`);
   };
   const grade = (place: number, given: number | null) => {
     const document = results[place]?.source;
@@ -103,9 +104,9 @@ function Judging({ settings }: { settings: Settings }) {
   return (
     <>
       <QuestionForm tab="results" settings={settings} onAgain={found.reload}>
-        <button type="button" onClick={takeBack}>
+        <Button onClick={takeBack}>
           Undo <kbd>u</kbd>
-        </button>
+        </Button>
         <KeysHelp keys={KEYS} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
       </QuestionForm>
       {found.error ? (
@@ -118,7 +119,7 @@ function Judging({ settings }: { settings: Settings }) {
         </Empty>
       ) : (
         <div className="judging">
-          <Score ranking={ranking} grades={grades} />
+          <Score key={key} ranking={ranking} grades={grades} said={said} onSaid={setSaid} />
           <div className="stack">
             {!found.data.complete && (
               <Notice kind="warning">
@@ -185,7 +186,7 @@ function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: Re
         {result.content.replace(/\n{2,}/g, "\n")}
       </blockquote>
       {result.source ? (
-        <Grades grade={grade} onGrade={onGrade} />
+        <GradeButtons grade={grade} onGrade={onGrade} />
       ) : (
         <p className="small">This passage names no document, so it cannot be judged.</p>
       )}
@@ -193,46 +194,66 @@ function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: Re
   );
 }
 
-function Grades({ grade, onGrade }: Pick<ResultProps, "grade" | "onGrade">) {
+function GradeButtons({ grade, onGrade }: Pick<ResultProps, "grade" | "onGrade">) {
   return (
     <fieldset className="plain row">
       <legend className="visually-hidden">Grade</legend>
       {GRADES.map((label, given) => (
-        <button
+        <GradeButton
           key={label}
-          type="button"
-          className={`judge ${given === grade ? (given > 0 ? "good" : "bad") : ""}`}
-          aria-pressed={given === grade}
-          onClick={() => onGrade(given === grade ? null : given)}
+          isGood={given > 0}
+          isChosen={given === grade}
+          onChange={(isChosen) => onGrade(isChosen ? given : null)}
         >
           <kbd>{given}</kbd> {label}
-        </button>
+        </GradeButton>
       ))}
     </fieldset>
   );
 }
 
-function Score({ ranking, grades }: { ranking: readonly string[]; grades: ReadonlyMap<string, number> }) {
-  const isKnown = hasRelevant(grades);
-  const value = ndcg(ranking, grades);
-  const known = judged(ranking, grades);
-  const open = known.of - known.judged;
+interface ScoreProps {
+  ranking: readonly string[];
+  grades: Grades;
+  /** What was judged last, to be announced with what it changes; empty if it has been. */
+  said: string;
+  onSaid: (said: "") => void;
+}
+
+function Score({ ranking, grades, said, onSaid }: ScoreProps) {
+  const announce = useAnnounce();
+  const {
+    data,
+    shown: measures,
+    error,
+    reload,
+  } = useLoaded(JSON.stringify([ranking, [...grades]]), (client, signal) =>
+    measure(client, ranking, grades, signal),
+  );
+  useEffect(() => {
+    if (!said || (!data && !error)) return;
+    const quality = hasRelevant(grades) ? data && `nDCG ${figure(data.ndcg)}` : "no relevant result yet";
+    announce([said, quality].filter(Boolean).join("; "));
+    onSaid("");
+  }, [said, onSaid, data, error, grades, announce]);
+  const value = hasRelevant(grades) && !error ? measures?.ndcg : undefined;
+  const judged = measures?.judged ?? 0;
+  const open = (measures?.shown ?? 0) - judged;
   const missed = [...grades].filter(([uri, grade]) => grade > 0 && !ranking.slice(0, DEPTH).includes(uri));
   return (
     <section className="card score" aria-label="Quality of this question">
       <p className="figure">
-        <span className="small">nDCG@10</span> <strong>{isKnown ? figure(value) : "–"}</strong>
+        <span className="small">nDCG@10</span> <strong>{value === undefined ? "–" : figure(value)}</strong>
       </p>
       <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
         <rect className="track" width="100" height="4" rx="1" />
-        <rect className="value" width={isKnown ? value * 100 : 0} height="4" rx="1" />
+        <rect className="value" width={(value ?? 0) * 100} height="4" rx="1" />
       </svg>
+      {error && <ErrorBox error={error} onRetry={reload} />}
       <p className="small">
-        {known.judged} of {known.of} judged
-        {open > 0 &&
-          known.judged > 0 &&
-          `; the other ${open === 1 ? "one counts" : `${open} count`} as irrelevant`}
-        {!isKnown && known.judged > 0 && ". No relevant document yet"}
+        {measures && `${judged} of ${measures.shown} judged`}
+        {open > 0 && judged > 0 && `; the other ${open === 1 ? "one counts" : `${open} count`} as irrelevant`}
+        {judged > 0 && !hasRelevant(grades) && ". No relevant document yet"}
       </p>
       {missed.length > 0 && (
         <details className="small">

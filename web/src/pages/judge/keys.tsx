@@ -1,5 +1,9 @@
 /** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
+
 import { useEffect, useRef, useState } from "react";
+import { Dialog } from "../../parts/Dialog";
+import { Checkbox } from "../../parts/fields";
+import { Button } from "../../parts/shapes";
 
 type Keys = Record<string, () => void>;
 
@@ -54,43 +58,40 @@ interface HelpProps {
 }
 
 export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    if (isOpen && !dialog.current?.open) dialog.current?.showModal();
-    if (!isOpen) dialog.current?.close();
-  }, [isOpen]);
   return (
     <>
-      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+      <Button kind="quiet" onClick={() => setOpen(true)}>
         Keys{areOn ? "" : " (off)"} <kbd>?</kbd>
-      </button>
-      <dialog ref={dialog} className="keys" aria-labelledby="keys-title" onClose={() => setOpen(false)}>
-        <div className="stack">
-          <h2 id="keys-title">Keys</h2>
-          <dl>
-            {keys.map(([key, meaning]) => (
-              <div key={key}>
-                <dt>
-                  {key.split(" ").map((part) => (
-                    <kbd key={part}>{part}</kbd>
-                  ))}
-                </dt>
-                <dd>{meaning}</dd>
+      </Button>
+      {isOpen && (
+        <Dialog title="Keys" className="keys" onClose={() => setOpen(false)}>
+          {(close) => (
+            <>
+              <dl>
+                {keys.map(([key, meaning]) => (
+                  <div key={key}>
+                    <dt>
+                      {key.split(" ").map((part) => (
+                        <kbd key={part}>{part}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{meaning}</dd>
+                  </div>
+                ))}
+              </dl>
+              <Checkbox checked={areOn} onChange={setOn}>
+                Single keys act
+              </Checkbox>
+              <p className="small">They never act while you type in a field.</p>
+              <div>
+                <Button kind="primary" onClick={close}>
+                  Close
+                </Button>
               </div>
-            ))}
-          </dl>
-          <label className="row">
-            <input type="checkbox" checked={areOn} onChange={(event) => setOn(event.target.checked)} />
-            Single keys act
-          </label>
-          <p className="small">They never act while you type in a field.</p>
-          <div>
-            <button type="button" className="primary" onClick={() => setOpen(false)}>
-              Close
-            </button>
-          </div>
-        </div>
-      </dialog>
+            </>
+          )}
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,96 +1,113 @@
 import { describe, expect, it } from "vitest";
-import examples from "./examples.json";
-import {
-  conclusion,
-  difference,
-  figure,
-  hasRelevant,
-  interval,
-  judged,
-  ndcg,
-  recall,
-  reciprocalRank,
-} from "./measures";
+import type { Question } from "../../judgments";
+import { DEFAULTS } from "../../settings";
+import { compared, conclusion, measureAll } from "./measures";
 
-const grades = (given: object): Map<string, number> => new Map(Object.entries(given));
+const questions: Question[] = ["a", "b", "c", "d", "e", "f"].map((id) => ({
+  id,
+  text: id,
+  grades: new Map([[`${id}.md`, 1]]),
+  answer: null,
+}));
 
-describe("measures", () => {
-  it.each(examples)("are those of ragstack eval: $name", (example) => {
-    const given = grades(example.grades);
+/** Finds the document of each question, fails for some, and counts the requests that run at once. */
+class Searches {
+  running = 0;
+  most = 0;
+  asked: { query: string; top_k: number }[] = [];
+  constructor(private readonly failing: readonly string[] = []) {}
+  async post<T>(path: string, body: unknown): Promise<T> {
+    this.running += 1;
+    this.most = Math.max(this.most, this.running);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    this.running -= 1;
+    return (path === "/api/retrieve" ? this.search(body as Body) : measured(body as Judged)) as T;
+  }
+  private search(request: Body): unknown {
+    this.asked.push(request);
+    if (this.failing.includes(request.query)) throw new Error("too many requests");
+    const results = [{ source: "other.md" }, { source: `${request.query}.md` }, { source: null }];
+    return { results: request.rerank === false ? results : results.reverse(), complete: true };
+  }
+}
 
-    expect(ndcg(example.ranking, given)).toBeCloseTo(example["nDCG@10"], 8);
-    expect(recall(example.ranking, given)).toBeCloseTo(example["R@10"], 8);
-    expect(reciprocalRank(example.ranking, given)).toBeCloseTo(example["RR@10"], 8);
+interface Body {
+  query: string;
+  top_k: number;
+  rerank?: unknown;
+}
+
+interface Judged {
+  documents: string[];
+  grades: Record<string, number>;
+}
+
+/** 1 if the first document is relevant, as the interface would say. */
+function measured({ documents, grades }: Judged): unknown {
+  const ndcg = grades[documents[0] ?? ""] ?? 0;
+  return { ndcg, recall: 1, reciprocal_rank: ndcg, judged: 1, shown: documents.length };
+}
+
+const ignore = () => undefined;
+const live = () => new AbortController().signal;
+
+describe("measuring", () => {
+  it("runs at most four searches at once, ten documents deep", async () => {
+    const searches = new Searches();
+    const progress: number[] = [];
+
+    const [run] = await measureAll(searches, questions, [DEFAULTS], (done) => progress.push(done), live());
+
+    expect(searches.most).toBe(4);
+    expect(new Set(searches.asked.map((each) => each.top_k))).toEqual(new Set([10]));
+    expect(progress).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(run?.measured.map((each) => [each.question.id, each.ndcg, each.judged, each.shown])).toEqual(
+      questions.map(({ id }) => [id, 1, 1, 2]),
+    );
   });
 
-  it("count a document once, at its best rank", () => {
-    expect(ndcg(["a", "a", "b"], grades({ a: 1, b: 1 }))).toBe(1);
-    expect(reciprocalRank(["x", "x", "a"], grades({ a: 1 }))).toBe(0.5);
+  it("keeps the settings apart", async () => {
+    const [a, b] = await measureAll(
+      new Searches(),
+      questions,
+      [DEFAULTS, { ...DEFAULTS, reranker: "none" }],
+      ignore,
+      live(),
+    );
+
+    expect(a?.measured.every((each) => each.ndcg === 1)).toBe(true);
+    expect(b?.measured.every((each) => each.ndcg === 0)).toBe(true);
   });
 
-  it("count what was judged among the first ten", () => {
-    const eleven = Array.from({ length: 11 }, (_, place) => `d${place}`);
+  it("leaves out a question whose search failed, and compares the others", async () => {
+    const [a] = await measureAll(new Searches(["b"]), questions, [DEFAULTS], ignore, live());
+    const [whole] = await measureAll(new Searches(), questions, [DEFAULTS], ignore, live());
+    if (!a || !whole) throw new Error("no run");
 
-    expect(judged(eleven, grades({ d0: 0, d10: 3 }))).toEqual({ judged: 1, of: 10 });
-  });
-
-  it("leave out questions without a relevant document", () => {
-    expect([hasRelevant(undefined), hasRelevant(grades({ a: 0 })), hasRelevant(grades({ a: 1 }))]).toEqual([
-      false,
-      false,
-      true,
+    expect(a.failed.map(({ question, reason }) => [question.id, reason])).toEqual([
+      ["b", "too many requests"],
     ]);
-  });
-});
-
-describe("intervals", () => {
-  it("are the same for the same values", () => {
-    expect(interval([0.1, 0.5, 0.9, 0.4])).toEqual(interval([0.1, 0.5, 0.9, 0.4]));
-  });
-
-  it("of many values are those of a normal mean", () => {
-    const values = Array.from({ length: 400 }, (_, place) => (place % 2 === 0 ? 0 : 1));
-
-    const { mean, low, high } = interval(values);
-
-    expect(mean).toBe(0.5);
-    expect(low).toBeCloseTo(0.5 - 1.96 * 0.025, 2);
-    expect(high).toBeCloseTo(0.5 + 1.96 * 0.025, 2);
-  });
-
-  it("of a difference compare each question with itself", () => {
-    const gain = difference([0.1, 0.5, 0.9], [0.2, 0.6, 1.0]);
-
-    expect(gain.mean).toBeCloseTo(0.1, 10);
-    expect(gain.high - gain.low).toBeCloseTo(0, 10);
-  });
-});
-
-describe("the conclusion", () => {
-  it("says that a difference may be chance if its interval has 0", () => {
-    expect(conclusion({ mean: 0.03, low: -0.01, high: 0.07 }, 12)).toBe(
-      "B is better by .030; with 12 questions this may be chance.",
+    expect(compared([whole, a]).map((row) => row.map(({ question }) => question.id))).toEqual(
+      ["a", "c", "d", "e", "f"].map((id) => [id, id]),
     );
   });
 
-  it("says that a difference is unlikely to be chance otherwise", () => {
-    expect(conclusion({ mean: -0.2, low: -0.3, high: -0.1 }, 40)).toBe(
-      "A is better by .20; with 40 questions this is unlikely to be chance.",
-    );
+  it("counts the questions on which other settings are better, and names no chance", async () => {
+    const worse = { ...DEFAULTS, reranker: "none" } as const;
+    const [a, b] = await measureAll(new Searches(), questions, [worse, DEFAULTS], ignore, live());
+    if (!a || !b) throw new Error("no run");
+
+    expect(conclusion(compared([a, b]))).toBe("B is better on 6, worse on 0 and equal on 0 of 6 questions.");
+    expect(conclusion(compared([a, a]))).toBe("A and B are equally good on every question.");
   });
 
-  it("concludes little from few questions, whatever the interval", () => {
-    expect(conclusion({ mean: 0.2, low: 0.1, high: 0.3 }, 1)).toBe(
-      "B is better by .20; with 1 question this says little. Judge at least 10 questions.",
-    );
-  });
+  it("stops when it is cancelled", async () => {
+    const searches = new Searches();
+    const abort = new AbortController();
 
-  it("calls equal what is equal", () => {
-    expect(conclusion({ mean: 0, low: 0, high: 0 }, 12)).toBe("A and B are equally good on 12 questions.");
-    expect(conclusion({ mean: 0, low: -0.1, high: 0.1 }, 12)).toContain("equally good on average");
-  });
-});
+    const run = measureAll(searches, questions, [DEFAULTS], () => abort.abort(), abort.signal);
 
-it("figures show the digits that matter", () => {
-  expect([1, 0.825, 0.03, 0, -0.25].map(figure)).toEqual(["1.00", ".82", ".030", ".000", "-.25"]);
+    await expect(run).rejects.toThrow();
+    expect(searches.asked).toHaveLength(4);
+  });
 });

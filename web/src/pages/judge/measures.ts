@@ -1,123 +1,109 @@
-/** Measures of rankings, as `ragstack eval` computes them: examples.json holds both to the same values. */
+/** How good rankings are. The interface computes it, as it does for `ragstack eval`. */
+import type { Client } from "../../api/client";
+import type { components } from "../../api/schema";
+import type { Question } from "../../judgments";
+import { type Settings, toRetrieve } from "../../settings";
 
+type Measures = components["schemas"]["Measures"];
 /** Grades by document: 0 is judged to be irrelevant. */
 export type Grades = ReadonlyMap<string, number>;
 
 export const DEPTH = 10;
-const CONFIDENCE = 0.95;
-const SAMPLES = 2000;
-const SEED = 20_261_121;
+const AT_ONCE = 4;
 
-/** nDCG@10 with the grades as gains and a discount of log2(rank + 1); 0 without a relevant document. */
-export function ndcg(ranking: readonly string[], grades: Grades): number {
-  const best = discounted([...grades.values()].sort((a, b) => b - a));
-  return best === 0 ? 0 : discounted(unique(ranking).map((document) => grades.get(document) ?? 0)) / best;
+export interface Measured extends Measures {
+  question: Question;
+  complete: boolean;
 }
 
-/** Share of the relevant documents that are among the first ten. */
-export function recall(ranking: readonly string[], grades: Grades): number {
-  const relevant = [...grades.values()].filter((grade) => grade > 0).length;
-  const found = unique(ranking).filter((document) => (grades.get(document) ?? 0) > 0).length;
-  return relevant === 0 ? 0 : found / relevant;
+export interface Run {
+  measured: Measured[];
+  /** Questions whose search failed, with the reason. They are in no figure. */
+  failed: { question: Question; reason: string }[];
 }
 
-/** 1 / rank of the first relevant document; 0 if none is among the first ten. */
-export function reciprocalRank(ranking: readonly string[], grades: Grades): number {
-  const place = unique(ranking).findIndex((document) => (grades.get(document) ?? 0) > 0);
-  return place < 0 ? 0 : 1 / (place + 1);
+export function hasRelevant(grades: Grades): boolean {
+  return [...grades.values()].some((grade) => grade > 0);
 }
 
-/** How many of the first ten were judged; measures count the others as irrelevant. */
-export function judged(ranking: readonly string[], grades: Grades): { judged: number; of: number } {
-  const first = unique(ranking);
-  return { judged: first.filter((document) => grades.has(document)).length, of: first.length };
+/** The documents of results, best first; a passage that names none cannot be judged. */
+export function rankingOf(results: readonly { source: string | null }[]): string[] {
+  return results.flatMap(({ source }) => source ?? []);
 }
 
-export function hasRelevant(grades: Grades | undefined): boolean {
-  return [...(grades?.values() ?? [])].some((grade) => grade > 0);
+export function measure(
+  client: Pick<Client, "post">,
+  documents: readonly string[],
+  grades: Grades,
+  signal: AbortSignal,
+): Promise<Measures> {
+  const body = { documents: [...documents], grades: Object.fromEntries(grades) };
+  return client.post("/api/judgments/measure", body, signal);
 }
 
-export interface Interval {
-  mean: number;
-  low: number;
-  high: number;
-}
-
-/** The mean with its 95 % bootstrap interval over questions; the same values always give the same interval. */
-export function interval(values: readonly number[]): Interval {
-  const random = generator(SEED);
-  const means = Array.from({ length: SAMPLES }, () => {
-    let sum = 0;
-    for (let drawn = 0; drawn < values.length; drawn += 1) {
-      sum += values[Math.floor(random() * values.length)] ?? 0;
+/** Search every question with each of the settings, a few at a time. Throws only if it is aborted. */
+export async function measureAll(
+  client: Pick<Client, "post">,
+  questions: readonly Question[],
+  settings: readonly Settings[],
+  onProgress: (done: number) => void,
+  signal: AbortSignal,
+): Promise<Run[]> {
+  const runs = settings.map((): Run => ({ measured: [], failed: [] }));
+  const jobs = settings.flatMap((each, setup) => questions.map((question) => ({ each, setup, question })));
+  let done = 0;
+  const work = async () => {
+    for (let job = jobs.shift(); job && !signal.aborted; job = jobs.shift()) {
+      const { each, setup, question } = job;
+      try {
+        runs[setup]?.measured.push(await measureOne(client, question, each, signal));
+      } catch (error) {
+        runs[setup]?.failed.push({
+          question,
+          reason: error instanceof Error ? error.message : String(error),
+        });
+      }
+      done += 1;
+      onProgress(done);
     }
-    return sum / values.length;
-  }).sort((a, b) => a - b);
-  return {
-    mean: mean(values),
-    low: quantile(means, (1 - CONFIDENCE) / 2),
-    high: quantile(means, (1 + CONFIDENCE) / 2),
   };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  signal.throwIfAborted();
+  return runs;
 }
 
-/** How much better B is than A, each question compared with itself. */
-export function difference(a: readonly number[], b: readonly number[]): Interval {
-  return interval(b.map((value, index) => value - (a[index] ?? 0)));
+async function measureOne(
+  client: Pick<Client, "post">,
+  question: Question,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<Measured> {
+  const asked = { ...settings, question: question.text, topK: settings.topK ?? DEPTH };
+  const { explain: _, ...request } = toRetrieve(asked);
+  const { results, complete } = await client.post("/api/retrieve", request, signal);
+  const measures = await measure(client, rankingOf(results), question.grades, signal);
+  return { ...measures, question, complete };
 }
 
-const FEW = 10;
-const SMALLEST = 0.0005;
+/** A question as each run measured it. */
+export type Compared = [Measured, ...Measured[]];
 
-/** What a difference means, as a sentence. */
-export function conclusion({ mean, low, high }: Interval, questions: number): string {
-  const count = questions === 1 ? "1 question" : `${questions} questions`;
-  if (Math.abs(mean) < SMALLEST && high - low < SMALLEST) return `A and B are equally good on ${count}.`;
-  const better = Math.abs(mean) < SMALLEST ? null : mean > 0 ? "B" : "A";
-  const first = better
-    ? `${better} is better by ${figure(Math.abs(mean))}`
-    : "A and B are equally good on average";
-  if (questions < FEW) return `${first}; with ${count} this says little. Judge at least ${FEW} questions.`;
-  const isCertain = low > 0 || high < 0;
-  return isCertain
-    ? `${first}; with ${count} this is unlikely to be chance.`
-    : `${first}; with ${count} this may be chance.`;
+/** The questions that every run measured, so that each is compared with itself. */
+export function compared(runs: readonly Run[]): Compared[] {
+  const [first, ...others] = runs;
+  return (first?.measured ?? []).flatMap((a): Compared[] => {
+    const rest = others.flatMap(({ measured }) =>
+      measured.filter(({ question }) => question.id === a.question.id),
+    );
+    return rest.length === others.length ? [[a, ...rest]] : [];
+  });
 }
 
-/** A measure between 0 and 1 with the digits that matter: .82 */
-export function figure(value: number): string {
-  const digits = Math.abs(value) < 0.0995 ? 3 : 2;
-  return value.toFixed(digits).replace(/^(-?)0\./, "$1.");
-}
-
-function unique(ranking: readonly string[]): string[] {
-  return [...new Set(ranking)].slice(0, DEPTH);
-}
-
-function discounted(gains: readonly number[]): number {
-  return gains
-    .slice(0, DEPTH)
-    .reduce((sum, gain, place) => sum + Math.max(gain, 0) / Math.log2(place + 2), 0);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** Interpolated between its neighbours, as numpy does. */
-function quantile(sorted: readonly number[], share: number): number {
-  const place = (sorted.length - 1) * share;
-  const below = sorted[Math.floor(place)] ?? Number.NaN;
-  const above = sorted[Math.ceil(place)] ?? Number.NaN;
-  return below + (above - below) * (place - Math.floor(place));
-}
-
-/** Random numbers that a seed determines. Source: mulberry32 by Tommy Ettinger, public domain. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
+/** On how many questions B is better and worse than A. */
+export function conclusion(rows: readonly Compared[]): string {
+  const gains = rows.map(([a, b]) => (b?.ndcg ?? 0) - a.ndcg);
+  const better = gains.filter((gain) => gain > 0).length;
+  const worse = gains.filter((gain) => gain < 0).length;
+  if (better + worse === 0) return "A and B are equally good on every question.";
+  return `B is better on ${better}, worse on ${worse} and equal on ${rows.length - better - worse} of ${rows.length} questions.`;
 }

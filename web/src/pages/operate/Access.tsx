@@ -1,18 +1,18 @@
 /** The rules of access: who sees which label, and the changes since the access file. */
 
-import { type FormEvent, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
+import { useState } from "react";
 import type { components } from "../../api/schema";
-import { useApp, useLoaded } from "../../context";
+import { useAction, useApp, useLoaded } from "../../context";
 import { time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { Confirm } from "../../parts/Dialog";
+import { Select, TextField } from "../../parts/fields";
 import { plain } from "../../parts/names";
-import { Empty, ErrorBox, Loading } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { Badge, Button, Card, VisibleBadge } from "../../parts/shapes";
+import { Await, Empty, ErrorBox } from "../../parts/states";
+import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
 import { MissingGroups } from "./Groups";
-import { PrincipalField } from "./PrincipalField";
-import { principals } from "./principals";
 
 type Rules = components["schemas"]["RulesView"];
 type Change = components["schemas"]["RuleChange"];
@@ -26,11 +26,7 @@ export function AccessTab() {
   const rules = useRules();
   const [change, setChange] = useState<Change | null>(null);
   if (rules.data === null) {
-    return rules.error ? (
-      <ErrorBox error={rules.error} onRetry={rules.reload} />
-    ) : (
-      <Loading what="the rules" />
-    );
+    return <Await of={rules} what="the rules" />;
   }
   const { labels } = rules.data;
   if (labels.length === 0) {
@@ -46,9 +42,43 @@ export function AccessTab() {
       <Add rules={rules.data} onChange={setChange} />
       <Changes rules={rules.data} onChange={setChange} />
       <Explain rules={rules.data} />
-      {change && <Confirm change={change} onClose={() => setChange(null)} onDone={rules.reload} />}
+      {change && <ConfirmChange change={change} onClose={() => setChange(null)} onDone={rules.reload} />}
     </>
   );
+}
+
+interface PrincipalProps {
+  value: string;
+  onChange: (value: string) => void;
+  rules: Rules | null;
+  pattern?: string;
+}
+
+/** A user or a group, with those that the rules name as suggestions. */
+export function PrincipalField({ rules, ...field }: PrincipalProps) {
+  return (
+    <TextField
+      {...field}
+      label="Who (such as user:alice or group:people)"
+      className="grow"
+      required
+      autoComplete="off"
+      spellCheck={false}
+      known={principals(rules)}
+    />
+  );
+}
+
+/** Whom the rules name. */
+function principals(rules: Rules | null): string[] {
+  if (rules === null) return [];
+  const named = [
+    ...rules.labels.flatMap(({ allow, deny }) => [...allow, ...deny]),
+    ...rules.sees_everything,
+    ...Object.values(rules.rights).flat(),
+    ...rules.changes.map(({ principal }) => principal),
+  ];
+  return [...new Set(named)].filter((name) => name !== "everyone").sort();
 }
 
 function Names({ names, kind }: { names: string[]; kind: string }) {
@@ -66,27 +96,16 @@ function Names({ names, kind }: { names: string[]; kind: string }) {
 
 function Labels({ rules }: { rules: Rules }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="card stack scroll" aria-labelledby="labels-title" tabIndex={0}>
-      <h2 id="labels-title">Labels</h2>
-      <table>
-        <TableHead columns={["Label", "Allowed", "Denied, even if allowed"]} />
-        <tbody>
-          {rules.labels.map(({ label, allow, deny }) => (
-            <tr key={label}>
-              <th scope="row" dir="auto">
-                {label}
-              </th>
-              <td>
-                <Names names={allow} kind="good" />
-              </td>
-              <td>
-                <Names names={deny} kind="bad" />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <Card title="Labels" isScrolling>
+      <Table
+        rows={rules.labels}
+        keyOf={({ label }) => label}
+        columns={[
+          ["Label", ({ label }) => label],
+          ["Allowed", ({ allow }) => <Names names={allow} kind="good" />],
+          ["Denied, even if allowed", ({ deny }) => <Names names={deny} kind="bad" />],
+        ]}
+      />
       <p className="small">
         {["Operators", ...rules.sees_everything].join(", ")} see every document. Rights:{" "}
         {Object.entries(rules.rights)
@@ -94,7 +113,7 @@ function Labels({ rules }: { rules: Rules }) {
           .join("; ")}
         .
       </p>
-    </section>
+    </Card>
   );
 }
 
@@ -102,86 +121,73 @@ function Add({ rules, onChange }: { rules: Rules; onChange: (change: Change) => 
   const [label, setLabel] = useState(rules.labels[0]?.label ?? "");
   const [principal, setPrincipal] = useState("");
   const [effect, setEffect] = useState<"allow" | "deny">("allow");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    onChange({ label, principal: principal.trim(), effect });
-  };
   return (
-    <form className="card stack" aria-labelledby="add-title" onSubmit={submit}>
-      <h2 id="add-title">Add a change</h2>
+    <Card title="Add a change" onSubmit={() => onChange({ label, principal: principal.trim(), effect })}>
       <div className="fields">
-        <label className="field">
-          Effect
-          <select value={effect} onChange={(event) => setEffect(event.target.value as "allow" | "deny")}>
-            <option value="allow">Allow</option>
-            <option value="deny">Deny</option>
-          </select>
-        </label>
+        <Select
+          label="Effect"
+          value={effect}
+          options={[
+            ["allow", "Allow"],
+            ["deny", "Deny"],
+          ]}
+          onChange={(next) => setEffect(next as "allow" | "deny")}
+        />
         <PrincipalField
-          label="Who"
           value={principal}
           onChange={setPrincipal}
-          known={principals(rules)}
+          rules={rules}
           pattern="(everyone|(user|group|tenant|role|key|scope):\S.*)"
         />
-        <label className="field">
-          Label
-          <select value={label} onChange={(event) => setLabel(event.target.value)}>
-            {rules.labels.map((each) => (
-              <option key={each.label}>{each.label}</option>
-            ))}
-          </select>
-        </label>
-        <button type="submit">Continue …</button>
+        <Select
+          label="Label"
+          value={label}
+          options={rules.labels.map((each) => [each.label, each.label])}
+          onChange={setLabel}
+        />
+        <Button type="submit">Continue …</Button>
       </div>
-    </form>
+    </Card>
   );
 }
 
 function Changes({ rules, onChange }: { rules: Rules; onChange: (change: Change) => void }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="card stack scroll" aria-labelledby="changes-title" tabIndex={0}>
-      <h2 id="changes-title">Changes since the access file</h2>
+    <Card title="Changes since the access file" isScrolling>
       {rules.changes.length === 0 ? (
         <p className="small">None. The access file applies as it is.</p>
       ) : (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Change</th>
-              <th scope="col">By</th>
-              <th scope="col">When</th>
-              <th scope="col">
-                <span className="visually-hidden">Remove</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rules.changes.map(({ label, principal, effect, by, at }) => (
-              <tr key={`${label} ${principal}`}>
-                <th scope="row">
-                  <span className={`badge ${effect === "allow" ? "good" : "bad"}`}>{effect}</span>{" "}
-                  <bdi>{principal}</bdi> at <bdi>{label}</bdi>
-                </th>
-                <td dir="auto">{by}</td>
-                <td>{time(at)}</td>
-                <td>
-                  <button
-                    type="button"
-                    className="quiet"
-                    aria-label={`Remove the change of ${principal} at ${label}`}
-                    onClick={() => onChange({ label, principal, effect: null })}
-                  >
-                    Remove
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={rules.changes}
+          keyOf={({ label, principal }) => `${label} ${principal}`}
+          columns={[
+            [
+              "Change",
+              ({ label, principal, effect }) => (
+                <>
+                  <Badge kind={effect === "allow" ? "good" : "bad"}>{effect}</Badge> <bdi>{principal}</bdi> at{" "}
+                  <bdi>{label}</bdi>
+                </>
+              ),
+            ],
+            ["By", ({ by }) => by],
+            ["When", ({ at }) => time(at)],
+            [
+              <Hidden key="remove">Remove</Hidden>,
+              ({ label, principal }) => (
+                <Button
+                  kind="quiet"
+                  aria-label={`Remove the change of ${principal} at ${label}`}
+                  onClick={() => onChange({ label, principal, effect: null })}
+                >
+                  Remove
+                </Button>
+              ),
+            ],
+          ]}
+        />
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -191,50 +197,24 @@ interface ConfirmProps {
   onDone: () => void;
 }
 
-function Confirm({ change, onClose, onDone }: ConfirmProps) {
+function ConfirmChange({ change, onClose, onDone }: ConfirmProps) {
   const { client } = useApp();
   const announce = useAnnounce();
-  const opened = useRef(false);
-  const [isSending, setSending] = useState(false);
-  const [error, setError] = useState<ApiError | null>(null);
-  const show = (dialog: HTMLDialogElement | null) => {
-    if (dialog && !opened.current) dialog.showModal();
-    opened.current = dialog !== null;
-  };
-  const send = async () => {
-    setSending(true);
-    setError(null);
-    try {
-      await client.post("/api/access", change);
-      announce("The rule was changed");
-      onDone();
-      onClose();
-    } catch (reason) {
-      setError(ApiError.of(reason));
-      setSending(false);
-    }
-  };
+  const { effect } = change;
   return (
-    <dialog ref={show} className="confirm" aria-labelledby="confirm-title" onClose={onClose}>
-      <div className="stack">
-        <h2 id="confirm-title">{question(change)}</h2>
-        <p>{consequence(change)} It takes effect at once, and the audit log has your name.</p>
-        {error && <ErrorBox error={error} />}
-        <div className="row">
-          <button
-            type="button"
-            className={change.effect === "deny" ? "danger" : "primary"}
-            disabled={isSending}
-            onClick={() => void send()}
-          >
-            {change.effect === null ? "Remove the change" : change.effect === "allow" ? "Allow" : "Deny"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </div>
-    </dialog>
+    <Confirm
+      title={question(change)}
+      action={effect === null ? "Remove the change" : effect === "allow" ? "Allow" : "Deny"}
+      isDangerous={effect === "deny"}
+      onConfirm={async () => {
+        await client.post("/api/access", change);
+        announce("The rule was changed");
+        onDone();
+      }}
+      onClose={onClose}
+    >
+      <p>{consequence(change)} It takes effect at once, and the audit log has your name.</p>
+    </Confirm>
   );
 }
 
@@ -262,45 +242,33 @@ function Explain({ rules }: { rules: Rules }) {
   const [viewer, setViewer] = useState("");
   const [document, setDocument] = useState("");
   const [found, setFound] = useState<Explanation | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const explain = async (as: string) => {
-    setFound(null);
-    setError(null);
-    try {
+  const { run, error } = useAction();
+  const explain = (as: string) =>
+    run(async () => {
+      setFound(null);
       const query = { as: as.trim(), document: document.trim() };
       const explanation = await client.get("/api/access/explain", query);
       setFound(explanation);
       announce(`${explanation.visible ? "Visible" : "Hidden"}. ${explanation.rule}`);
-    } catch (reason) {
-      setError(ApiError.of(reason));
-    }
-  };
+    });
   return (
-    <form
-      className="card stack"
-      aria-labelledby="explain-title"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void explain(viewer);
-      }}
-    >
-      <h2 id="explain-title">Who sees a document, and why?</h2>
+    <Card title="Who sees a document, and why?" onSubmit={() => explain(viewer)}>
       <div className="fields">
-        <PrincipalField label="Who" value={viewer} onChange={setViewer} known={principals(rules)} />
-        <label className="field grow">
-          Document (key or s3:// address)
-          <input required dir="auto" value={document} onChange={(event) => setDocument(event.target.value)} />
-        </label>
-        <button type="submit">Explain</button>
+        <PrincipalField value={viewer} onChange={setViewer} rules={rules} />
+        <TextField
+          label="Document (key or s3:// address)"
+          className="grow"
+          required
+          value={document}
+          onChange={setDocument}
+        />
+        <Button type="submit">Explain</Button>
       </div>
       {error && <ErrorBox error={error} />}
       {found && (
         <div className="box info">
           <p>
-            <span className={`badge ${found.visible ? "good" : "bad"}`}>
-              {found.visible ? "visible" : "hidden"}
-            </span>{" "}
-            <bdi>{found.rule}</bdi>
+            <VisibleBadge visible={found.visible} /> <bdi>{found.rule}</bdi>
           </p>
           <p className="small">
             {found.label ? (
@@ -317,7 +285,7 @@ function Explain({ rules }: { rules: Rules }) {
             missing={found.depends_on ?? []}
             onAdd={(next) => {
               setViewer(next);
-              void explain(next);
+              explain(next);
             }}
           />
           <p className="small">
@@ -327,6 +295,6 @@ function Explain({ rules }: { rules: Rules }) {
           </p>
         </div>
       )}
-    </form>
+    </Card>
   );
 }

@@ -1,5 +1,7 @@
 /** What an explanation depends on: the groups of a user, which only their token has. */
+
 import { plain } from "../../parts/names";
+import { Button } from "../../parts/shapes";
 
 interface Props {
   viewer: string;
@@ -19,9 +21,9 @@ export function MissingGroups({ viewer, missing, onAdd }: Props) {
       </p>
       <p className="row">
         {missing.map((name) => (
-          <button key={name} type="button" onClick={() => onAdd(`${viewer},${name}`)}>
+          <Button key={name} onClick={() => onAdd(`${viewer},${name}`)}>
             Add <bdi>{plain(name)}</bdi>
-          </button>
+          </Button>
         ))}
       </p>
     </div>

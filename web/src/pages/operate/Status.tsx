@@ -1,14 +1,14 @@
 /** The state of the service at a glance, read again every 30 seconds. */
 
 import { useEffect, useState } from "react";
-import { useKept, useLoaded } from "../../context";
+import { useLoaded, useRepeated } from "../../context";
 import { count, duration, time } from "../../format";
-import { Card } from "../../parts/Card";
-import { ErrorBox, Loading, Notice } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { Badge, Button, Card } from "../../parts/shapes";
+import { Await, Notice } from "../../parts/states";
+import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
 import { isStatus, meaning, STATUSES } from "../../status";
-import { CONVERSATIONS, type Conversations, NO_CONVERSATIONS } from "../ask/conversation";
+import { JOB_BADGES } from "../documents/Jobs";
 import { problems, quietAlarms, type ServiceStatus } from "./service";
 import { Throughput } from "./Throughput";
 
@@ -22,25 +22,17 @@ export function StatusTab() {
     if (status.data) setReadAt(new Date());
   }, [status.data]);
   const { reload } = status;
-  useEffect(() => {
-    if (isPaused) return;
-    const timer = setInterval(() => {
-      if (!document.hidden) reload();
-    }, REFRESH_SECONDS * 1000);
-    return () => clearInterval(timer);
-  }, [isPaused, reload]);
-  if (status.data === null) {
-    return status.error ? <ErrorBox error={status.error} onRetry={reload} /> : <Loading what="the status" />;
-  }
+  useRepeated(REFRESH_SECONDS, !isPaused, reload);
+  if (status.data === null) return <Await of={status} what="the status" />;
   return (
     <>
       <div className="row">
-        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+        <Button aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           {isPaused ? "Continue to refresh" : "Pause"}
-        </button>
-        <button type="button" onClick={reload} disabled={status.isLoading}>
+        </Button>
+        <Button onClick={reload} disabled={status.isLoading}>
           Refresh now
-        </button>
+        </Button>
         <span className="small">
           {readAt && `Read at ${readAt.toLocaleTimeString()}`}
           {isPaused ? ", paused" : `, every ${REFRESH_SECONDS} seconds`}
@@ -59,7 +51,6 @@ export function StatusTab() {
         <Reconciliation job={status.data.last_reconciliation} />
       </div>
       <Throughput hours={status.data.throughput} />
-      <Cost />
       {status.data.notes.map((note) => (
         <Notice key={note}>{note}</Notice>
       ))}
@@ -95,29 +86,28 @@ function Documents({ documents }: { documents: Record<string, number> }) {
       {shown.length === 0 ? (
         <p className="small">There are no documents yet.</p>
       ) : (
-        <table>
-          <thead className="visually-hidden">
-            <tr>
-              <th scope="col">Status</th>
-              <th scope="col">Documents</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((name) => (
-              <tr key={name}>
-                <th scope="row">
-                  <a
-                    href={address("documents", { status: name })}
-                    className={`badge ${isStatus(name) ? meaning(name).badge : ""}`}
-                  >
-                    {isStatus(name) ? meaning(name).label : name}
-                  </a>
-                </th>
-                <td className="number">{(documents[name] ?? 0).toLocaleString()}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={shown}
+          keyOf={(name) => name}
+          columns={[
+            [
+              <Hidden key="status">Status</Hidden>,
+              (name) => (
+                <a
+                  href={address("documents", { status: name })}
+                  className={`badge ${isStatus(name) ? meaning(name).badge : ""}`}
+                >
+                  {isStatus(name) ? meaning(name).label : name}
+                </a>
+              ),
+            ],
+            [
+              <Hidden key="documents">Documents</Hidden>,
+              (name) => (documents[name] ?? 0).toLocaleString(),
+              "number",
+            ],
+          ]}
+        />
       )}
     </Card>
   );
@@ -127,25 +117,20 @@ function Queues({ status }: { status: ServiceStatus }) {
   const hasAges = status.queues.some((queue) => typeof queue.oldest_seconds === "number");
   return (
     <Card title="Queues">
-      <table>
-        <TableHead
-          columns={["Queue", { number: "Waiting" }, { number: "In flight" }, hasAges && { number: "Oldest" }]}
-        />
-        <tbody>
-          {status.queues.map((queue) => (
-            <tr key={queue.name}>
-              <th scope="row">{queue.name}</th>
-              <td className="number">{queue.waiting.toLocaleString()}</td>
-              <td className="number">{queue.in_flight.toLocaleString()}</td>
-              {hasAges && <td className="number">{duration(queue.oldest_seconds)}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={status.queues}
+        keyOf={({ name }) => name}
+        columns={[
+          ["Queue", ({ name }) => name],
+          ["Waiting", ({ waiting }) => waiting.toLocaleString(), "number"],
+          ["In flight", ({ in_flight }) => in_flight.toLocaleString(), "number"],
+          hasAges && ["Oldest", ({ oldest_seconds }) => duration(oldest_seconds), "number"],
+        ]}
+      />
       <p>
-        <span className={`badge ${status.dead_letters > 0 ? "bad" : "good"}`}>
+        <Badge kind={status.dead_letters > 0 ? "bad" : "good"}>
           {count(status.dead_letters, "dead letter")}
-        </span>{" "}
+        </Badge>{" "}
         {status.dead_letters > 0 && <a href={address("documents", { tab: "failures" })}>Replay or discard</a>}
       </p>
     </Card>
@@ -170,10 +155,8 @@ function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
       ) : (
         <>
           <p>
-            <span className={`badge ${firing.length > 0 ? "bad" : "good"}`}>
-              {count(firing.length, "alarm")}
-            </span>{" "}
-            of {alarms.length}
+            <Badge kind={firing.length > 0 ? "bad" : "good"}>{count(firing.length, "alarm")}</Badge> of{" "}
+            {alarms.length}
           </p>
           {firing.length > 0 && <AlarmList alarms={firing} />}
           {others.length > 0 && (
@@ -195,8 +178,7 @@ function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> })
     <ul className="alarms">
       {alarms.map((alarm) => (
         <li key={alarm.name}>
-          <span className={`badge ${ALARM_STATES[alarm.state].kind}`}>{ALARM_STATES[alarm.state].title}</span>{" "}
-          {alarm.name}
+          <Badge kind={ALARM_STATES[alarm.state].kind}>{ALARM_STATES[alarm.state].title}</Badge> {alarm.name}
           {alarm.state === "ALARM" && (
             <p className="small">
               {alarm.reason} Since {time(alarm.since)}.
@@ -208,12 +190,6 @@ function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> })
   );
 }
 
-const JOB_KINDS: Record<string, string> = {
-  COMPLETE: "good",
-  INCOMPLETE: "warn",
-  FAILED: "bad",
-};
-
 function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) {
   return (
     <Card title="Last reconciliation">
@@ -222,7 +198,7 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
       ) : (
         <>
           <p>
-            <span className={`badge ${JOB_KINDS[job.status] ?? "accent"}`}>{job.status.toLowerCase()}</span>{" "}
+            <Badge kind={JOB_BADGES[job.status] ?? "accent"}>{job.status.toLowerCase()}</Badge>{" "}
             {time(job.finished_at ?? job.started_at ?? job.created_at)}
           </p>
           {job.reason && <p className="small">{job.reason}</p>}
@@ -241,36 +217,6 @@ function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) 
           </p>
         </>
       )}
-    </Card>
-  );
-}
-
-/** Tokens are what the answers of this tab report; the interface keeps no sum and knows no prices. */
-function Cost() {
-  const [{ turns }] = useKept<Conversations>(CONVERSATIONS, NO_CONVERSATIONS);
-  const used = turns.flatMap(({ response }) => response?.usage ?? []);
-  const sum = (member: "input_tokens" | "output_tokens") =>
-    used.reduce((total, usage) => total + usage[member], 0);
-  const isEstimated = used.some((usage) => usage.estimated);
-  return (
-    <Card title="Cost of questions">
-      {used.length === 0 ? (
-        <p className="small">
-          Known only for questions of this tab: <a href={address("ask")}>ask one</a>, and its tokens are
-          counted here.
-        </p>
-      ) : (
-        <p>
-          <strong>{count(used.length, "question")}</strong> of this tab:{" "}
-          {sum("input_tokens").toLocaleString()} tokens read and {sum("output_tokens").toLocaleString()}{" "}
-          written
-          {isEstimated && ", partly estimated"}.
-        </p>
-      )}
-      <p className="small">
-        From the usage that each answer reports. The service keeps no sum over all users and knows no prices;
-        AWS Cost Explorer has those. Quoted answers need no model and cost no tokens.
-      </p>
     </Card>
   );
 }

@@ -1,7 +1,8 @@
 /** How many documents were indexed and failed in each hour of a day. */
 
 import { count } from "../../format";
-import { TableHead } from "../../parts/TableHead";
+import { Card } from "../../parts/shapes";
+import { Table } from "../../parts/Table";
 import { axisEnd, type Hour } from "./service";
 
 const HEIGHT = 100;
@@ -17,13 +18,14 @@ export function Throughput({ hours }: { hours: Hour[] }) {
   } indexed, and ${failed.toLocaleString()} failed.`;
   const marks = hours.filter((_, place) => place % 6 === 0 || place === hours.length - 1);
   return (
-    <section className="card stack" aria-labelledby="throughput-title">
-      <div className="row spread">
-        <h2 id="throughput-title">Throughput</h2>
+    <Card
+      title="Throughput"
+      aside={
         <p className="legend small">
           <span className="swatch indexed" /> indexed <span className="swatch failed" /> failed
         </p>
-      </div>
+      }
+    >
       <p>
         {summary} <span className="small">A document counts in the hour of its last change.</span>
       </p>
@@ -66,22 +68,19 @@ export function Throughput({ hours }: { hours: Hour[] }) {
           </div>
           <details>
             <summary>As a table</summary>
-            <table>
-              <TableHead columns={["Hour", { number: "Indexed" }, { number: "Failed" }]} />
-              <tbody>
-                {hours.map((hour) => (
-                  <tr key={hour.hour}>
-                    <th scope="row">{clock(hour.hour)}</th>
-                    <td className="number">{hour.indexed.toLocaleString()}</td>
-                    <td className="number">{hour.failed.toLocaleString()}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              rows={hours}
+              keyOf={({ hour }) => hour}
+              columns={[
+                ["Hour", ({ hour }) => clock(hour)],
+                ["Indexed", (hour) => hour.indexed.toLocaleString(), "number"],
+                ["Failed", (hour) => hour.failed.toLocaleString(), "number"],
+              ]}
+            />
           </details>
         </>
       )}
-    </section>
+    </Card>
   );
 }
 

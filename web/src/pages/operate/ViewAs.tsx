@@ -8,13 +8,12 @@ import { useApp } from "../../context";
 import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
+import { Button, Card, Scrolling, VisibleBadge } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
-import { useRules } from "./Access";
+import { PrincipalField, useRules } from "./Access";
 import { MissingGroups } from "./Groups";
-import { PrincipalField } from "./PrincipalField";
-import { principals } from "./principals";
 
 type Explanation = components["schemas"]["Explanation"];
 
@@ -43,10 +42,10 @@ export function ViewAsTab() {
   return (
     <>
       <form className="fields" onSubmit={submit}>
-        <PrincipalField label="Who" value={draft} onChange={setDraft} known={principals(rules.data)} />
-        <button type="submit" className="primary">
+        <PrincipalField value={draft} onChange={setDraft} rules={rules.data} />
+        <Button type="submit" kind="primary">
           View
-        </button>
+        </Button>
       </form>
       {viewer ? (
         <Seen key={viewer} viewer={viewer} show={params.get("show") ?? "all"} />
@@ -108,13 +107,16 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
     ({ explanation }) => show === "all" || explanation.visible === (show === "visible"),
   );
   return (
-    <section className="card stack" aria-labelledby="seen-title">
-      <h2 id="seen-title" dir="auto">
-        {plain(viewer)}
-        {missing.length > 0 && ", without other groups,"} sees {visible.toLocaleString()} of{" "}
-        {count(rows.length, "document")}
-        {token && ", and there are more"}
-      </h2>
+    <Card
+      title={
+        <>
+          {plain(viewer)}
+          {missing.length > 0 && ", without other groups,"} sees {visible.toLocaleString()} of{" "}
+          {count(rows.length, "document")}
+          {token && ", and there are more"}
+        </>
+      }
+    >
       <MissingGroups
         viewer={viewer}
         missing={missing}
@@ -141,47 +143,43 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
       {shown.length === 0 ? (
         <p className="small">None of these documents is {show}.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-        <section className="scroll" tabIndex={0} aria-label="Documents">
-          <table>
-            <TableHead columns={["Document", "Seen", "Why"]} />
-            <tbody>
-              {shown.map(({ document, explanation }) => (
-                <tr key={document.id}>
-                  <th scope="row" dir="auto">
-                    {plain(document.key)}
-                  </th>
-                  <td>
-                    <span className={`badge ${explanation.visible ? "good" : "bad"}`}>
-                      {explanation.visible ? "visible" : "hidden"}
-                    </span>
-                  </td>
-                  <td dir="auto">
-                    {explanation.rule}
-                    <div className="small">
-                      {explanation.label && (
-                        <>
-                          Label <bdi>{explanation.label}</bdi>.{" "}
-                        </>
-                      )}
-                      {explanation.label_rule}
-                    </div>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Scrolling label="Documents">
+          <Table
+            rows={shown}
+            keyOf={({ document }) => document.id}
+            columns={[
+              ["Document", ({ document }) => plain(document.key)],
+              ["Seen", ({ explanation }) => <VisibleBadge visible={explanation.visible} />],
+              ["Why", ({ explanation }) => <Why {...explanation} />],
+            ]}
+          />
+        </Scrolling>
       )}
       {error && <ErrorBox error={error} onRetry={() => void more(token)} />}
       {token && !error && (
         <p>
-          <button type="button" disabled={isLoading} onClick={() => void more(token)}>
+          <Button disabled={isLoading} onClick={() => more(token)}>
             {isLoading ? "Loading …" : `Load ${PAGE} more`}
-          </button>
+          </Button>
         </p>
       )}
-    </section>
+    </Card>
+  );
+}
+
+function Why({ rule, label, label_rule }: Explanation) {
+  return (
+    <>
+      {rule}
+      <div className="small">
+        {label && (
+          <>
+            Label <bdi>{label}</bdi>.{" "}
+          </>
+        )}
+        {label_rule}
+      </div>
+    </>
   );
 }
 

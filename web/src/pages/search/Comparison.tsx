@@ -2,12 +2,12 @@
 
 import { useState } from "react";
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
-import { percent } from "../../format";
-import { documentName, place } from "../../parts/names";
-import type { Shown } from "../../parts/Original";
-import { TableHead } from "../../parts/TableHead";
+import { figure, isKnown, percent } from "../../format";
+import { place } from "../../parts/names";
+import { DocumentButton, type Shown } from "../../parts/Original";
+import { Badge } from "../../parts/shapes";
+import { Hidden, Table } from "../../parts/Table";
 import { type Change, changes, described, resultKey, summary } from "./changes";
-import { figure, isKnown } from "./ranking";
 
 interface Props {
   before: RetrieveResponse;
@@ -76,11 +76,9 @@ function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProp
               onFocus={() => onLight(key)}
               onBlur={() => onLight(null)}
             >
-              <span className="badge accent">{index + 1}</span>
+              <Badge kind="accent">{index + 1}</Badge>
               <div className="what">
-                <button type="button" className="quiet name" dir="auto" onClick={() => onOpen(result)}>
-                  {documentName(result.source)}
-                </button>
+                <DocumentButton passage={result} onOpen={onOpen} />
                 <p className="small" dir="auto">
                   {[place(result), scoreText(result)].filter(Boolean).join(" · ")}
                 </p>
@@ -105,10 +103,10 @@ const BADGES = { up: "good", down: "warn", same: "", entered: "accent", left: "b
 
 function ChangeBadge({ change }: { change: Change }) {
   return (
-    <span className={`badge ${BADGES[change.kind]}`}>
+    <Badge kind={BADGES[change.kind]}>
       <span aria-hidden="true">{SIGNS[change.kind]} </span>
       <span className={change.kind === "same" ? "visually-hidden" : ""}>{described(change)}</span>
-    </span>
+    </Badge>
   );
 }
 
@@ -141,30 +139,23 @@ function Lines({ all, rows, lit }: { all: Change[]; rows: number; lit: string | 
 /** The same for narrow screens, and for people who prefer a table. */
 function ChangesTable({ all, onOpen }: { all: Change[]; onOpen: (passage: Shown) => void }) {
   return (
-    <table className="changes">
-      <caption className="visually-hidden">What changed from settings A to settings B</caption>
-      <TableHead columns={["Document", { number: "A" }, { number: "B" }, "Change"]} />
-      <tbody>
-        {all.map((change) => {
-          const result = change.after ?? change.before;
-          return (
-            <tr key={change.key}>
-              <th scope="row">
-                {result && (
-                  <button type="button" className="quiet name" dir="auto" onClick={() => onOpen(result)}>
-                    {documentName(result.source)}
-                  </button>
-                )}
-              </th>
-              <td className="number">{change.from ?? "–"}</td>
-              <td className="number">{change.to ?? "–"}</td>
-              <td>
-                <ChangeBadge change={change} />
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <Table
+      className="changes"
+      caption={<Hidden>What changed from settings A to settings B</Hidden>}
+      rows={all}
+      keyOf={({ key }) => key}
+      columns={[
+        [
+          "Document",
+          ({ after, before }) => {
+            const result = after ?? before;
+            return result && <DocumentButton passage={result} onOpen={onOpen} />;
+          },
+        ],
+        ["A", ({ from }) => from ?? "–", "number"],
+        ["B", ({ to }) => to ?? "–", "number"],
+        ["Change", (change) => <ChangeBadge change={change} />],
+      ]}
+    />
   );
 }

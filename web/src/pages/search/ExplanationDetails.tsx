@@ -2,14 +2,14 @@
 
 import type { ReactNode } from "react";
 import type { ExplainResponse } from "../../api/types";
-import { percent } from "../../format";
+import { figure, isKnown, percent } from "../../format";
 import { describe } from "../../parts/InferredChip";
-import { documentKey, place } from "../../parts/names";
+import { documentKey } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { TableHead } from "../../parts/TableHead";
+import { Button, Where } from "../../parts/shapes";
+import { Facts, Hidden, Table } from "../../parts/Table";
 import { Excerpt } from "./Excerpt";
 import { FILTERS } from "./explanation";
-import { figure, isKnown } from "./ranking";
 
 export function ExplanationDetails({
   explanation,
@@ -35,57 +35,38 @@ export function ExplanationDetails({
         <RankStrip rank={rank} candidates={candidates} topK={details.top_k} />
       )}
       {filters.length > 0 && (
-        <table>
-          <caption className="visually-hidden">What excludes the document</caption>
-          <TableHead columns={["What filters", "It asks for", "The document has"]} />
-          <tbody>
-            {filters.map((each, index) => (
-              <tr key={index}>
-                <td>{FILTERS[each.of] ?? each.of}</td>
-                <td dir="auto">{describe(each.clause)}</td>
-                <td dir="auto">
-                  {!isKnown(each.value)
-                    ? `no ${each.attribute}`
-                    : `${each.attribute} = ${valueText(each.value)}`}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          caption={<Hidden>What excludes the document</Hidden>}
+          rows={filters}
+          keyOf={(_, index) => index}
+          columns={[
+            ["What filters", (each) => FILTERS[each.of] ?? each.of],
+            ["It asks for", (each) => describe(each.clause)],
+            [
+              "The document has",
+              ({ attribute, value }) =>
+                isKnown(value) ? `${attribute} = ${valueText(value)}` : `no ${attribute}`,
+            ],
+          ]}
+        />
       )}
       {passage && (
         <figure className="passage">
           <figcaption className="row spread">
-            <span>
+            <div>
               Its best passage for this question
-              {place(passage) && (
-                <span className="small" dir="auto">
-                  {" "}
-                  {place(passage)}
-                </span>
-              )}
-            </span>
-            <button type="button" className="quiet" onClick={() => onOpen({ ...passage, source: uri })}>
+              <Where of={passage} />
+            </div>
+            <Button kind="quiet" onClick={() => onOpen({ ...passage, source: uri })}>
               Open the original
-            </button>
+            </Button>
           </figcaption>
           <Excerpt text={passage.content} />
         </figure>
       )}
       <details>
         <summary>Details</summary>
-        <table className="figures">
-          <tbody>
-            {rows
-              .filter(([, value]) => value)
-              .map(([name, value]) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td dir="auto">{value}</td>
-                </tr>
-              ))}
-          </tbody>
-        </table>
+        <Facts rows={rows} />
       </details>
     </>
   );

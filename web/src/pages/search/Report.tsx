@@ -1,10 +1,11 @@
 /** How the parallel parts of a search went. */
 
 import type { RetrieveResponse, SliceReport } from "../../api/types";
-import { milliseconds, percent } from "../../format";
-import { TableHead } from "../../parts/TableHead";
+import { isKnown, milliseconds, percent } from "../../format";
+import { Badge, Scrolling } from "../../parts/shapes";
+import { HeadRow, Table } from "../../parts/Table";
 import { Bar } from "./Bar";
-import { groups, isKnown, reportName, type SliceGroup, whereName } from "./ranking";
+import { groups, reportName, type SliceGroup, whereName } from "./ranking";
 
 const STATUS = {
   failed: { badge: "bad", label: "failed" },
@@ -19,10 +20,11 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
     ...response.slices.map((report) => report.milliseconds ?? 0),
   );
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard
-    <section className="scrolls" tabIndex={0} aria-label="Searches in parallel">
+    <Scrolling label="Searches in parallel">
       <table className="slices">
-        <TableHead columns={["Search", "Time", { number: "Hits" }, { number: "Trust" }]} />
+        <thead>
+          <HeadRow columns={[["Search"], ["Time"], ["Hits", "number"], ["Trust", "number"]]} />
+        </thead>
         {groups(response.slices).map((group) => (
           <tbody key={group.name}>
             {group.isNamed && (
@@ -50,7 +52,7 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
           </tr>
         </tbody>
       </table>
-    </section>
+    </Scrolling>
   );
 }
 
@@ -62,7 +64,7 @@ function SliceRow({ report, group, total }: { report: SliceReport; group: SliceG
       <tr className={own.length > 0 ? "remarked" : ""}>
         <th scope="row" className={group.isNamed ? "member" : ""}>
           {group.isNamed ? whereName(report) : reportName(report)}{" "}
-          {status !== "ok" && <span className={`badge ${STATUS[status].badge}`}>{STATUS[status].label}</span>}
+          {status !== "ok" && <Badge kind={STATUS[status].badge}>{STATUS[status].label}</Badge>}
         </th>
         <td className="timed">
           <Bar share={(time ?? 0) / total} kind={status === "ok" ? "time" : "late"} />
@@ -85,20 +87,23 @@ function SliceRow({ report, group, total }: { report: SliceReport; group: SliceG
 export function CorporaTable({ corpora }: { corpora: RetrieveResponse["corpora"] }) {
   const most = Math.max(1, ...corpora.map((corpus) => corpus.candidates));
   return (
-    <table>
-      <TableHead columns={["Collection", "Candidates", { number: "Results" }]} />
-      <tbody>
-        {corpora.map((corpus) => (
-          <tr key={corpus.name}>
-            <th scope="row">{corpus.name}</th>
-            <td className="timed">
-              <Bar share={corpus.candidates / most} kind="time" />
-              {corpus.candidates}
-            </td>
-            <td className="number">{corpus.results}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={corpora}
+      keyOf={({ name }) => name}
+      columns={[
+        ["Collection", ({ name }) => name],
+        [
+          "Candidates",
+          ({ candidates }) => (
+            <>
+              <Bar share={candidates / most} kind="time" />
+              {candidates}
+            </>
+          ),
+          "timed",
+        ],
+        ["Results", ({ results }) => results, "number"],
+      ]}
+    />
   );
 }

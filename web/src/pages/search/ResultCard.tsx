@@ -2,12 +2,14 @@
 
 import type { ReactNode } from "react";
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
-import { percent } from "../../format";
-import { documentKey, documentName, place } from "../../parts/names";
+import { count, figure, isKnown, percent } from "../../format";
+import { documentKey, documentName } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { Badge, Button, Where } from "../../parts/shapes";
+import { Facts } from "../../parts/Table";
 import { Bar, partClass, StackedBar } from "./Bar";
 import { Excerpt } from "./Excerpt";
-import { figure, isKnown, type Part, parts, sliceName, slicePlaces } from "./ranking";
+import { type Part, parts, sliceName, slicePlaces } from "./ranking";
 
 interface Props {
   id: string;
@@ -22,35 +24,26 @@ interface Props {
 }
 
 export function ResultCard({ id, result, rank, response, names, scale, onOpen }: Props) {
-  const where = place(result);
   const others = (result.passages ?? []).slice(1);
   const scored = parts(result);
   return (
     <article className="card result" id={id} tabIndex={-1} aria-label={`Result ${rank}`}>
       <header>
         <h3 dir="auto">
-          <span className="badge accent">{rank}</span> {documentName(result.source)}
+          <Badge kind="accent">{rank}</Badge> {documentName(result.source)}
         </h3>
-        {where && (
-          <p className="small" dir="auto">
-            {where}
-          </p>
-        )}
+        <Where of={result} />
       </header>
       <div className="body">
         <div className="stack">
           <Excerpt text={result.content} />
           {others.length > 0 && (
             <details>
-              <summary>
-                {others.length} more {others.length === 1 ? "passage" : "passages"} of this document
-              </summary>
+              <summary>{count(others.length, "more passage")} of this document</summary>
               <ul className="stack">
                 {others.map((passage, index) => (
                   <li key={index}>
-                    <p className="small" dir="auto">
-                      {place(passage)}
-                    </p>
+                    <Where of={passage} />
                     <Excerpt text={passage.content} />
                   </li>
                 ))}
@@ -58,13 +51,9 @@ export function ResultCard({ id, result, rank, response, names, scale, onOpen }:
             </details>
           )}
           <p>
-            <button
-              type="button"
-              onClick={() => onOpen(result)}
-              aria-label={`Open the original of result ${rank}`}
-            >
+            <Button onClick={() => onOpen(result)} aria-label={`Open the original of result ${rank}`}>
               Open the original
-            </button>
+            </Button>
           </p>
         </div>
         <div className="why">
@@ -72,7 +61,7 @@ export function ResultCard({ id, result, rank, response, names, scale, onOpen }:
           {result.ranking?.reason && <p className="small">{result.ranking.reason}.</p>}
           <details>
             <summary>All figures</summary>
-            <Figures result={result} scored={scored} />
+            <Facts rows={figures(result, scored)} />
           </details>
         </div>
       </div>
@@ -194,42 +183,24 @@ function moved(from: number, to: number): string {
   return to < from ? `up ${from - to}` : `down ${to - from}`;
 }
 
-function Figures({ result, scored }: { result: RetrievedResult; scored: Part[] }) {
-  const { ranking } = result;
-  const rows: [string, string][] = [
+function figures(result: RetrievedResult, scored: Part[]): [string, ReactNode][] {
+  const { ranking, metadata } = result;
+  return [
     ...scored.map((part): [string, string] => [`Score: ${part.name}`, part.value.toFixed(4)]),
     ["Score", result.score.toFixed(4)],
-    ...(ranking
-      ? ([
-          ["Engine's score", ranking.base_score.toFixed(4)],
-          ["Boost", `× ${(ranking.boost ?? 1).toFixed(3)}`],
-          ["Found by", (ranking.found_by ?? []).map(sliceName).join(", ") || "–"],
-        ] as [string, string][])
-      : []),
+    ["Engine's score", ranking?.base_score.toFixed(4)],
+    ["Boost", ranking && `× ${(ranking.boost ?? 1).toFixed(3)}`],
+    ["Found by", ranking && ((ranking.found_by ?? []).map(sliceName).join(", ") || "–")],
     ...Object.entries(ranking?.ranks ?? {}).map(([name, rank]): [string, string] => [
       `Rank, ${sliceName(name).toLowerCase()}`,
       String(rank),
     ]),
-    ...(result.passages_found
-      ? [["Passages among the candidates", String(result.passages_found)] as [string, string]]
-      : []),
-    ...Object.entries(result.metadata)
+    ["Passages among the candidates", result.passages_found],
+    ...Object.entries(metadata)
       .filter(([name]) => !/^(x-amz-|amazon)/i.test(name))
       .map(([name, value]): [string, string] => [`Attribute ${name}`, shown(value)]),
-    ...(result.source ? [["Document", documentKey(result.source)] as [string, string]] : []),
+    ["Document", result.source && documentKey(result.source)],
   ];
-  return (
-    <table className="figures">
-      <tbody>
-        {rows.map(([name, value]) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td dir="auto">{value}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
 }
 
 function shown(value: unknown): string {

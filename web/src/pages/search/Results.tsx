@@ -1,18 +1,19 @@
 /** What a search found: the report of the search, and its results. */
 
 import type { InferredFilter, RetrieveResponse } from "../../api/types";
-import { milliseconds, percent } from "../../format";
+import { count, isKnown, milliseconds, percent } from "../../format";
 import { CopyAs } from "../../parts/CopyAs";
 import { CopyButton } from "../../parts/CopyButton";
 import { InferredChip } from "../../parts/InferredChip";
 import type { Shown } from "../../parts/Original";
+import { Button, Card } from "../../parts/shapes";
 import { Empty, Notes, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams } from "../../settings";
 import { resultKey } from "./changes";
 import { CorporaTable, SlicesTable } from "./Report";
 import { ResultCard } from "./ResultCard";
-import { isKnown, missingParts, partNames } from "./ranking";
+import { missingParts, partNames } from "./ranking";
 
 interface Props {
   /** The beginning of the ids of results, if a page has several. */
@@ -31,7 +32,7 @@ export function Results({ name = "result", response, settings, onSearch, onOpen 
     <div className="results">
       <section className="stack" aria-label="Results">
         <header>
-          <h2>{count(results.length)}</h2>
+          <h2>{count(results.length, "document")}</h2>
           <p className="small">{facts(response)}</p>
         </header>
         <Remarks
@@ -57,13 +58,11 @@ export function Results({ name = "result", response, settings, onSearch, onOpen 
         </ol>
       </section>
       <section className="stack report" aria-label="How the search went">
-        <div className="card stack">
-          <h2>How the search went</h2>
+        <Card title="How the search went">
           <SlicesTable response={response} />
           {response.corpora.length > 0 && <CorporaTable corpora={response.corpora} />}
-        </div>
-        <div className="card stack">
-          <h2>Take it with you</h2>
+        </Card>
+        <Card title="Take it with you">
           <div className="row">
             <CopyButton label="Copy the address" text={() => location.href} />
             <CopyAs kind="search" settings={settings} />
@@ -71,35 +70,9 @@ export function Results({ name = "result", response, settings, onSearch, onOpen 
           <p>
             <a href={address("ask", toParams(settings))}>Ask this</a> and get an answer.
           </p>
-        </div>
+        </Card>
       </section>
     </div>
-  );
-}
-
-/** The smallest relevance of results, as people write it. */
-export function RelevanceField({
-  value,
-  onChange,
-}: {
-  value: number | null;
-  onChange: (value: number | null) => void;
-}) {
-  return (
-    <label className="field">
-      Minimum relevance (%)
-      <input
-        type="number"
-        min={1}
-        max={100}
-        placeholder="None"
-        value={value === null ? "" : Math.round(value * 100)}
-        onChange={(event) => {
-          const share = Math.round(event.target.valueAsNumber) / 100;
-          onChange(share > 0 ? Math.min(share, 1) : null);
-        }}
-      />
-    </label>
   );
 }
 
@@ -151,8 +124,7 @@ function Nothing({ settings, onSearch }: { settings: Settings; onSearch: (settin
           : "No document has anything to do with this question, or there are no documents yet."}
       </p>
       {isNarrow && (
-        <button
-          type="button"
+        <Button
           onClick={() =>
             onSearch({
               ...settings,
@@ -165,14 +137,10 @@ function Nothing({ settings, onSearch }: { settings: Settings; onSearch: (settin
           }
         >
           Search everything
-        </button>
+        </Button>
       )}
     </Empty>
   );
-}
-
-export function count(documents: number): string {
-  return documents === 1 ? "1 document" : `${documents} documents`;
 }
 
 function facts(response: RetrieveResponse): string {

@@ -1,18 +1,21 @@
 /** Search, explained: what was found and why, what is missing and why, and what other settings would change. */
-import { useEffect, useRef, useState } from "react";
+
+import { type ReactNode, useEffect, useState } from "react";
 import type { RetrieveResponse } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
+import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { OriginalDialog, type Shown } from "../../parts/Original";
+import { Button } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
-import { TestTarget } from "../../parts/TestTarget";
+import { Targets } from "../../parts/Targets";
 import { address, goOr, usePlace } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import "../../style/search.css";
 import { Comparison } from "./Comparison";
 import { changes, summary } from "./changes";
 import { fromAddress, type SearchPlace, toAddress } from "./place";
-import { count, RelevanceField, Results } from "./Results";
+import { Results } from "./Results";
 import { Whereabouts } from "./Whereabouts";
 
 export default function SearchPage() {
@@ -35,6 +38,17 @@ export default function SearchPage() {
   };
   const search = (settings: Settings) => submit({ ...place, settings });
   const { question } = place.settings;
+  const explained = (
+    name: "a" | "b",
+    response: RetrieveResponse,
+    settings: Settings,
+    onSearch: (next: Settings) => void,
+  ) => (
+    <details className="side">
+      <summary>Results of settings {name.toUpperCase()}, explained</summary>
+      <Results {...{ name, response, settings, onSearch }} onOpen={setOpen} />
+    </details>
+  );
   const isChanged =
     toAddress({ ...draft, missing: "" }).toString() !== toAddress({ ...place, missing: "" }).toString();
 
@@ -57,37 +71,20 @@ export default function SearchPage() {
             value={draft.settings.question}
             onChange={(event) => setDraft(withQuestion(draft, event.target.value))}
           />
-          <button type="submit" className="primary" disabled={!draft.settings.question.trim()}>
+          <Button type="submit" kind="primary" disabled={!draft.settings.question.trim()}>
             Search
-          </button>
+          </Button>
         </div>
-        <div className={draft.other ? "targets" : ""}>
-          <Target
-            legend={draft.other ? "Settings A" : "Test Target"}
-            settings={draft.settings}
-            onChange={(settings) => setDraft({ ...draft, settings })}
-          />
-          {draft.other && (
-            <Target
-              legend="Settings B"
-              settings={draft.other}
-              onChange={(other) => setDraft({ ...draft, other })}
-            />
-          )}
-        </div>
+        <Targets
+          a={draft.settings}
+          b={draft.other}
+          onChange={(settings, other) => {
+            const next = { ...draft, settings, other };
+            setDraft(next);
+            if (!other && place.other) submit({ ...next, missing: place.missing });
+          }}
+        />
         <div className="row form-end">
-          <label className="row">
-            <input
-              type="checkbox"
-              checked={draft.other !== null}
-              onChange={(event) => {
-                const next = { ...draft, other: event.target.checked ? { ...draft.settings } : null };
-                setDraft(next);
-                if (!event.target.checked && place.other) submit({ ...next, missing: place.missing });
-              }}
-            />
-            Compare with other settings
-          </label>
           {isChanged && draft.settings.question.trim() !== "" && (
             <span className="small">Press Search to use what you changed.</span>
           )}
@@ -105,9 +102,17 @@ export default function SearchPage() {
       {question === "" ? (
         <Start example={session.settings.example} />
       ) : place.other ? (
-        <Pair first={first} second={second} place={place} onOpen={setOpen} onSearch={submit} />
+        <Answered searches={[first, second]} what="both rankings">
+          {(before, after) => (
+            <>
+              <Comparison before={before} after={after} onOpen={setOpen} />
+              {explained("a", before, place.settings, (settings) => submit({ ...place, settings }))}
+              {explained("b", after, place.other ?? place.settings, (other) => submit({ ...place, other }))}
+            </>
+          )}
+        </Answered>
       ) : (
-        <Answered search={first}>
+        <Answered searches={[first]} what="the results">
           {(response) => (
             <Results response={response} settings={place.settings} onSearch={search} onOpen={setOpen} />
           )}
@@ -122,27 +127,7 @@ function withQuestion({ settings, other, missing }: SearchPlace, question: strin
   return { settings: { ...settings, question }, other: other && { ...other, question }, missing };
 }
 
-interface TargetProps {
-  legend: string;
-  settings: Settings;
-  onChange: (settings: Settings) => void;
-}
-
-function Target({ legend, settings, onChange }: TargetProps) {
-  return (
-    <TestTarget legend={legend} settings={settings} onChange={onChange}>
-      <RelevanceField
-        value={settings.minRelevance}
-        onChange={(minRelevance) => onChange({ ...settings, minRelevance })}
-      />
-    </TestTarget>
-  );
-}
-
-interface Search extends Loaded<RetrieveResponse | null> {
-  /** The results, or those before while new ones load. */
-  shown: RetrieveResponse | null;
-}
+type Search = Loaded<RetrieveResponse | null>;
 
 function useSearch(settings: Settings | null): Search {
   const request = settings?.question.trim() ? toRetrieve(settings) : null;
@@ -150,9 +135,7 @@ function useSearch(settings: Settings | null): Search {
     JSON.stringify(request),
     async (client, signal) => request && client.post("/api/retrieve", request, signal),
   );
-  const last = useRef<RetrieveResponse | null>(null);
-  if (loaded.data) last.current = loaded.data;
-  return { ...loaded, shown: loaded.data ?? (request && !loaded.error ? last.current : null) };
+  return { ...loaded, shown: request && !loaded.error ? loaded.shown : null };
 }
 
 /** Say once what was found. */
@@ -162,73 +145,30 @@ function useSpoken(first: Search, second: Search, isPair: boolean): void {
   useEffect(() => {
     if (!a || (isPair && !b)) return;
     if (b && isPair) announce(summary(changes(a.results, b.results)));
-    else announce(`${count(a.results.length)} found`);
+    else announce(`${count(a.results.length, "document")} found`);
   }, [a, b, isPair, announce]);
 }
 
-function Answered({
-  search,
-  children,
-}: {
-  search: Search;
-  children: (response: RetrieveResponse) => React.ReactNode;
-}) {
-  if (search.error) return <ErrorBox error={search.error} onRetry={search.reload} />;
-  if (!search.shown) return <Loading what="the results" />;
-  return (
-    <div className={search.isLoading ? "waiting" : ""} aria-busy={search.isLoading}>
-      {children(search.shown)}
-    </div>
-  );
+interface AnsweredProps {
+  searches: readonly Search[];
+  what: string;
+  /** The second is the first one again if there is one search. */
+  children: (first: RetrieveResponse, second: RetrieveResponse) => ReactNode;
 }
 
-interface PairProps {
-  first: Search;
-  second: Search;
-  place: SearchPlace;
-  onOpen: (passage: Shown) => void;
-  onSearch: (place: SearchPlace) => void;
-}
-
-function Pair({ first, second, place, onOpen, onSearch }: PairProps) {
-  const { settings, other } = place;
-  const failed = [first, second].find((search) => search.error);
-  if (failed?.error) {
-    return (
-      <ErrorBox
-        error={failed.error}
-        onRetry={() => {
-          first.reload();
-          second.reload();
-        }}
-      />
-    );
-  }
-  if (!first.shown || !second.shown || !other) return <Loading what="both rankings" />;
-  const isWaiting = first.isLoading || second.isLoading;
+/** The results of searches, or those before while new ones load. */
+function Answered({ searches, what, children }: AnsweredProps) {
+  const failed = searches.find(({ error }) => error);
+  const reload = () => {
+    for (const search of searches) search.reload();
+  };
+  if (failed?.error) return <ErrorBox error={failed.error} onRetry={reload} />;
+  const [first, second = first] = searches.flatMap(({ shown }) => shown ?? []);
+  if (!first || !second || searches.some(({ shown }) => !shown)) return <Loading what={what} />;
+  const isWaiting = searches.some(({ isLoading }) => isLoading);
   return (
     <div className={`stack ${isWaiting ? "waiting" : ""}`} aria-busy={isWaiting}>
-      <Comparison before={first.shown} after={second.shown} onOpen={onOpen} />
-      <details className="side">
-        <summary>Results of settings A, explained</summary>
-        <Results
-          name="a"
-          response={first.shown}
-          settings={settings}
-          onSearch={(next) => onSearch({ ...place, settings: next })}
-          onOpen={onOpen}
-        />
-      </details>
-      <details className="side">
-        <summary>Results of settings B, explained</summary>
-        <Results
-          name="b"
-          response={second.shown}
-          settings={other}
-          onSearch={(next) => onSearch({ ...place, other: next })}
-          onOpen={onOpen}
-        />
-      </details>
+      {children(first, second)}
     </div>
   );
 }

@@ -1,17 +1,20 @@
 /** "Why is my document not here?": the first reason that applies, and what to do next. */
-import { useEffect, useId, useState } from "react";
+
+import { useEffect, useState } from "react";
 import type { ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
+import { isKnown } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
+import { TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { Badge, Button } from "../../parts/shapes";
 import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import { ExplanationDetails } from "./ExplanationDetails";
 import { steps } from "./explanation";
 import type { SearchPlace } from "./place";
-import { isKnown } from "./ranking";
 import { useSuggestions } from "./suggestions";
 
 interface Props {
@@ -25,30 +28,25 @@ interface Props {
 
 export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen }: Props) {
   const { settings, other, missing } = searched;
+  const common = { document: missing, resultsShown, onMissing, onOpen };
   return (
     <details className="card whereabouts" open={missing !== ""}>
       <summary>Why is my document not here?</summary>
       <MissingForm missing={missing} onMissing={onMissing} />
       {missing && (
         <Explained
+          {...common}
           title={other ? "With settings A" : null}
           settings={settings}
-          document={missing}
-          resultsShown={resultsShown}
-          onMissing={onMissing}
           onSearch={(next) => onSearch({ ...searched, settings: next })}
-          onOpen={onOpen}
         />
       )}
       {missing && other && (
         <Explained
+          {...common}
           title="With settings B"
           settings={other}
-          document={missing}
-          resultsShown={0}
-          onMissing={onMissing}
           onSearch={(next) => onSearch({ ...searched, other: next })}
-          onOpen={onOpen}
         />
       )}
     </details>
@@ -56,7 +54,6 @@ export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch
 }
 
 function MissingForm({ missing, onMissing }: { missing: string; onMissing: (document: string) => void }) {
-  const id = useId();
   const [text, setText] = useState(missing);
   useEffect(() => setText(missing), [missing]);
   const keys = useSuggestions(text);
@@ -68,24 +65,17 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
         if (text.trim()) onMissing(text.trim());
       }}
     >
-      <label htmlFor={id}>File name, words of it, or address (s3://)</label>
-      <input
-        id={id}
+      <TextField
+        label="File name, words of it, or address (s3://)"
         className="grow"
-        dir="auto"
         autoComplete="off"
-        list={`${id}-known`}
+        known={keys}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={setText}
       />
-      <datalist id={`${id}-known`}>
-        {keys.map((key) => (
-          <option key={key} value={key} />
-        ))}
-      </datalist>
-      <button type="submit" disabled={!text.trim()}>
+      <Button type="submit" disabled={!text.trim()}>
         Explain
-      </button>
+      </Button>
     </form>
   );
 }
@@ -108,6 +98,7 @@ function Explained(props: ExplainedProps) {
     client.post("/api/explain", request, signal),
   );
   const { data } = explained;
+  const [label, kind] = data ? (REASONS[data.reason] ?? [data.reason, "warn"]) : [];
   useEffect(() => {
     if (data) announce(data.text);
   }, [data, announce]);
@@ -120,9 +111,7 @@ function Explained(props: ExplainedProps) {
         <>
           <div className={`box ${data.found ? "info" : "warning"}`}>
             <p className="row">
-              <span className={`badge ${BADGES[data.reason] ?? "warn"}`}>
-                {LABELS[data.reason] ?? data.reason}
-              </span>
+              <Badge kind={kind}>{label}</Badge>
               <strong dir="auto">{documentName(data.document)}</strong>
             </p>
             <p className="reason" dir="auto">
@@ -144,25 +133,19 @@ function Explained(props: ExplainedProps) {
   );
 }
 
-const BADGES: Partial<Record<ExplainResponse["reason"], string>> = {
-  found: "good",
-  failed: "bad",
-  deleted: "bad",
-  "not in the bucket": "bad",
-};
-
-const LABELS: Partial<Record<ExplainResponse["reason"], string>> = {
-  found: "It is here",
-  "not in the bucket": "No such document",
-  "not visible": "No document that you see",
-  "several documents": "Which one?",
-  "not processed yet": "Still indexing",
-  failed: "Indexing failed",
-  deleted: "Deleted",
-  "filtered out": "Filtered out",
-  "below relevance": "Below the minimum",
-  "ranked below": "Ranked below",
-  "not among candidates": "Not among the candidates",
+/** What each reason is called, with the kind of its badge. */
+const REASONS: Record<ExplainResponse["reason"], readonly [label: string, kind: string]> = {
+  found: ["It is here", "good"],
+  "not in the bucket": ["No such document", "bad"],
+  "not visible": ["No document that you see", "warn"],
+  "several documents": ["Which one?", "warn"],
+  "not processed yet": ["Still indexing", "warn"],
+  failed: ["Indexing failed", "bad"],
+  deleted: ["Deleted", "bad"],
+  "filtered out": ["Filtered out", "warn"],
+  "below relevance": ["Below the minimum", "warn"],
+  "ranked below": ["Ranked below", "warn"],
+  "not among candidates": ["Not among the candidates", "warn"],
 };
 
 interface NextProps {
@@ -180,30 +163,25 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
   return (
     <p className="row">
       {steps(explanation, settings).map((step, index) => (
-        <button
+        <Button
           key={step.label}
-          type="button"
-          className={index === 0 ? "primary" : ""}
+          kind={index === 0 ? "primary" : undefined}
           onClick={() => onSearch(step.settings)}
         >
           {step.label}
-        </button>
+        </Button>
       ))}
       {reason === "found" && rank !== null && rank <= resultsShown && (
-        <button type="button" onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
+        <Button onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
           Go to result {rank}
-        </button>
+        </Button>
       )}
       {(details.matches ?? []).map((key) => (
-        <button key={key} type="button" onClick={() => onMissing(key)}>
+        <Button key={key} onClick={() => onMissing(key)}>
           <bdi>{plain(key)}</bdi>
-        </button>
+        </Button>
       ))}
-      {reason === "not processed yet" && (
-        <button type="button" onClick={onRetry}>
-          Look again
-        </button>
-      )}
+      {reason === "not processed yet" && <Button onClick={onRetry}>Look again</Button>}
       {reason === "not in the bucket" && me.rights.includes("write") && (
         <a href={address("documents")}>Upload a document</a>
       )}

@@ -1,5 +1,6 @@
 /** How a result came to its place, as figures and bars show it. */
 import type { RetrievedResult, RetrieveResponse, SliceReport } from "../../api/types";
+import { isKnown } from "../../format";
 
 /** A part of a score. */
 export interface Part {
@@ -125,13 +126,4 @@ export function missingParts(response: RetrieveResponse): string[] {
       const why = report.status === "timeout" ? "did not end in time" : "failed";
       return `${reportName(report)}: ${why}${report.error ? ` (${report.error})` : ""}.`;
     });
-}
-
-/** A figure as people compare it. */
-export function figure(value: number): string {
-  return value === 0 ? "0" : value.toFixed(value >= 0.0995 ? 2 : 3);
-}
-
-export function isKnown<T>(value: T | null | undefined): value is T {
-  return value !== null && value !== undefined;
 }
